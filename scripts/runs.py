@@ -17,11 +17,11 @@ LISTED = 50
 """Runs of one answer, the newest: more would not fit into what Systems Manager returns of a command's output."""
 SCRIPT = """
 import glob, json, os, sys
-found = []
+paths = []
 for depth in range(4):
-    found += glob.glob(os.path.join(sys.argv[1], *["*"] * depth, "run.json"))
+    paths += glob.glob(os.path.join(sys.argv[1], *["*"] * depth, "run.json"))
 rows = []
-for path in found:
+for path in paths:
     directory = os.path.dirname(path)
     try:
         with open(path) as file:

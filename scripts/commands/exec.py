@@ -49,7 +49,6 @@ def command(
         got = f"{len(words)} words after --, and {'an' if attach else 'no'} --attach"
         raise click.UsageError(f"got {got}; allowed: -- COMMAND..., or --attach COMMAND-ID")
 
-    from scripts.clock import Clock
     from scripts.remote import streamed_command
     from scripts.remote.head_node import HeadNode
     from scripts.remote.streamed_command import CommandResult, print_output, print_remark
@@ -63,9 +62,9 @@ def command(
             print_remark(f"If this machine goes offline, the command continues. {streamed.hint}")
     follow = streamed.follow if attach else streamed.follow_or_cancel
     if output == "text":
-        return follow(print_output, print_remark, Clock())
+        return follow(print_output)
     pieces: dict[str, list[str]] = {"stdout": [], "stderr": []}
-    code = follow(lambda stream, text: pieces[stream].append(text), print_remark, Clock())
+    code = follow(lambda stream, text: pieces[stream].append(text))
     result = CommandResult(
         command_id=streamed.command_id,
         instance_id=head_node.instance_id,

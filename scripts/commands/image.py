@@ -2,69 +2,32 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError, UnusableError
+from scripts.errors import ExitCode, OperationError
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
-    from scripts.image.configuration import BuildContext
+    from scripts.image.build import ImageBuild
 
 
-class Rendered(NamedTuple):
-    """What was written: the image's id, the component's key in its bucket, and where it is built."""
-
-    image_id: str
-    key: str
-    context: BuildContext
-
-
-class Id(click.ParamType[str]):
-    """An id of EC2."""
-
-    def __init__(self, kind: str) -> None:
-        self.name = kind
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the id."""
-        if not re.fullmatch(rf"{self.name}-([0-9a-f]{{8}}|[0-9a-f]{{17}})", value):
-            self.fail(f"got {value}; allowed: {self.name}- and 8 or 17 hexadecimal digits", param, ctx)
-        return value
-
-
-def _bucket(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
-    """Check the name of a bucket (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html)."""
-    if text is not None and not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", text):
-        raise click.BadParameter(
-            f"got {text}; allowed: 3 to 63 of a-z, 0-9, '.' and '-', a letter or digit first and last"
-        )
-    return text
-
-
-def _place(function: Callable[..., Any]) -> Callable[..., Any]:
+def _where(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say of what and where an image is built."""
     for decorate in (
-        click.option(
-            "--security-group", type=Id("sg"), metavar="GROUP", help="Its security group; goes with --subnet."
-        ),
+        click.option("--security-group", metavar="GROUP", help="Its security group; goes with --subnet."),
         click.option(
             "--subnet",
-            type=Id("subnet"),
             metavar="SUBNET",
             help="Subnet of the build instance, with a way to the internet; default: one of the default VPC.",
         ),
-        click.option(
-            "--bucket", callback=_bucket, help="Bucket for the component; default: that of the CDK's bootstrap stack."
-        ),
+        click.option("--bucket", help="Bucket for the component; default: that of the CDK's bootstrap stack."),
         click.option(
             "--parent-image",
-            type=Id("ami"),
             metavar="AMI",
             help="Image to build on; default: ParallelCluster's newest for version and OS.",
         ),
@@ -100,14 +63,10 @@ def command() -> None:
     ("image render research --parent-image ami-01234567 --bucket our-scripts", "asks no account"),
 )
 @options.deployment
-@_place
-def render(*, deployment: Deployment, **place: str | None) -> int:
+@_where
+def render(*, deployment: Deployment, **where: str | None) -> int:
     """Write the files, print the commands, and return the exit code."""
-    from scripts.image import build as images
-
-    rendered = _render(deployment, **place)
-    name = deployment.environment
-    print(images.next_steps(name, deployment.settings, rendered.context, rendered.key, rendered.image_id), end="")
+    print(_render(deployment, **where).next_steps(), end="")
     return ExitCode.DONE
 
 
@@ -121,23 +80,20 @@ def render(*, deployment: Deployment, **place: str | None) -> int:
     ("image build research", "an image in the account"),
 )
 @options.deployment
-@_place
+@_where
 @options.yes
-def build(*, deployment: Deployment, yes: bool, **place: str | None) -> int:
+def build(*, deployment: Deployment, yes: bool, **where: str | None) -> int:
     """Start to build an image, and return the exit code."""
-    from scripts.image import build as images
-
     terminal.require_answers(given=yes)
-    rendered = _render(deployment, **place)
-    name, bucket = deployment.environment, rendered.context.bucket
+    image = _render(deployment, **where)
+    bucket = image.context.bucket
     if not yes:
-        terminal.confirm(f"Build the image {rendered.image_id} in {deployment.settings.region}, by way of {bucket}.")
-    script = options.BUILD / f"image-{name}.sh"
-    deployment.account.client("s3").upload_file(str(script), bucket, rendered.key)
-    commands = images.commands(name, deployment.settings, rendered.context, rendered.key, rendered.image_id)
-    code = subprocess.run(commands["build"], cwd=options.ROOT, check=False).returncode
+        terminal.confirm(f"Build the image {image.image_id} in {deployment.settings.region}, by way of {bucket}.")
+    script = options.BUILD / f"image-{deployment.environment}.sh"
+    deployment.account.client("s3").upload_file(str(script), bucket, image.key)
+    code = subprocess.run(image.commands()["build"], cwd=options.ROOT, check=False).returncode
     if code == ExitCode.DONE:
-        print(images.following(commands), end="")
+        print(image.following(), end="")
     return code
 
 
@@ -148,7 +104,7 @@ def _render(
     bucket: str | None,
     subnet: str | None,
     security_group: str | None,
-) -> Rendered:
+) -> ImageBuild:
     """Write component and configuration, and let ParallelCluster check the latter.
 
     Raises:
@@ -168,10 +124,7 @@ def _render(
 
     settings, name = deployment.settings, deployment.environment
     network = (subnet, security_group) if subnet and security_group else None
-    try:
-        context = images.find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
-    except images.NoImageError as error:
-        raise UnusableError(str(error)) from None
+    context = images.find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
     script = configuration.component(settings)
     key = configuration.component_key(script)
     document = configuration.build_configuration(settings, context, key)
@@ -184,4 +137,4 @@ def _render(
     if not verdict.accepted:
         lines = [f"  {each.level} {each.validator}: {each.text}" for each in verdict.messages]
         raise OperationError("\n".join([f"ParallelCluster rejects build/image-{name}.yaml: {verdict.reason}", *lines]))
-    return Rendered(image_id, key, context)
+    return images.ImageBuild(name, settings, context, key, image_id)

@@ -128,7 +128,7 @@ def outputs_of(pipeline: Pipeline, stage: str) -> dict[str, str]:
 def review(*, base: str) -> int:
     """Write comments and summary, and return the exit code."""
     from scripts.review.checkouts import find, names
-    from scripts.review.comment import DocumentError, comment, read_preflight
+    from scripts.review.comment import comment, read_preflight
 
     before, comments = options.BUILD / "base", options.BUILD / "review"
     for directory in (before, comments):
@@ -136,11 +136,7 @@ def review(*, base: str) -> int:
         directory.mkdir(parents=True)
     _extract(base, before)
     for name in names(before, options.ROOT):
-        preflight = options.BUILD / f"preflight-{name}.json"
-        try:
-            report = read_preflight(preflight) if preflight.exists() else None
-        except DocumentError as error:
-            raise UnusableError(str(error)) from None
+        report = read_preflight(options.BUILD / f"preflight-{name}.json")
         text = comment(name, find(before, name), find(options.ROOT, name), report)
         (comments / f"{name}.md").write_text(text, encoding="utf-8")
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(comments.glob("*.md"))}

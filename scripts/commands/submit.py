@@ -46,12 +46,11 @@ def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
     if shutil.which("sbatch"):
         return subprocess.run(words, check=False).returncode
 
-    from scripts.clock import Clock
     from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import print_output, print_remark, start
+    from scripts.remote.streamed_command import print_output, start
 
     sent = start(deployment, HeadNode(deployment), words, seconds=LONGEST)
-    code = sent.follow_or_cancel(print_output, print_remark, Clock())
+    code = sent.follow_or_cancel(print_output)
     if code == ExitCode.DONE and "--dry-run" not in of_submit:
         terminal.suggest(f"jobs list {deployment.environment}")
     return code

@@ -38,10 +38,10 @@ def versions() -> dict[str, str]:
 @click.option("--output", "-o", type=click.Choice(("text", "json")), default="text", help="Format of the result.")
 def command(*, output: str) -> int:
     """Print the versions, and return the exit code."""
-    found = versions()
+    shown = versions()
     if output == "json":
-        print(json.dumps(found, indent=2))
+        print(json.dumps(shown, indent=2))
     else:
-        width = max(map(len, found))
-        print(*(f"{name:{width}}  {version}" for name, version in found.items()), sep="\n")
+        width = max(map(len, shown))
+        print(*(f"{name:{width}}  {version}" for name, version in shown.items()), sep="\n")
     return ExitCode.DONE

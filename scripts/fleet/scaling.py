@@ -61,7 +61,7 @@ class Scaling:
     deployment: Deployment
     queue: str
     compute_resource: str
-    place: tuple[str | int, ...]
+    keys: tuple[str | int, ...]
     """Where its counts are in the settings."""
     before: Counts
     after: Counts
@@ -94,14 +94,14 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
         UnusableError: There is no such compute resource, or the settings break rules with these counts.
     """
     queue, resource = _find(deployment.settings, target)
-    place = ("cluster", "queues", queue, "compute_resources", resource)
+    keys = ("cluster", "queues", queue, "compute_resources", resource)
     current = deployment.settings.cluster.queues[queue].compute_resources[resource]
     before = Counts(min_count=current.min_count, max_count=current.max_count)
     path = CONFIG / f"{deployment.environment}.yaml"
-    candidate = Candidate.create(path, directory, {(*place, key): count for key, count in counts.items()})
+    candidate = Candidate.create(path, directory, {(*keys, key): count for key, count in counts.items()})
     fleet.known_status(deployment)
     name = deployment.settings.cluster.queues[queue].name
-    return Scaling(deployment, name, current.name, place, before, before.model_copy(update=counts), candidate)
+    return Scaling(deployment, name, current.name, keys, before, before.model_copy(update=counts), candidate)
 
 
 def has(plan: Plan, kind: Literal["FLEET_STOPPED", "TERMINATES"]) -> bool:
@@ -174,7 +174,7 @@ def apply(
             fleet.drain(deployment, clock=clock, say=say)
         elif ends_jobs:
             fleet.check_jobs(HeadNode(deployment, clock), say, force=force)
-        set_values(path, {(*scaling.place, key): after for key, (_, after) in scaling.edits.items()})
+        set_values(path, {(*scaling.keys, key): after for key, (_, after) in scaling.edits.items()})
         is_written = True
         if not plan.empty:
             scaling.candidate.deploy(quiet=quiet)
@@ -219,8 +219,8 @@ def _find(settings: Settings, target: str | None) -> tuple[int, int]:
         for j, resource in enumerate(queue.compute_resources)
     }
     wanted = tuple(target.split("/")) if target else ()
-    fitting = [place for names, place in known.items() if names[: len(wanted)] == wanted]
-    if len(fitting) != 1:
+    matching = [keys for names, keys in known.items() if names[: len(wanted)] == wanted]
+    if len(matching) != 1:
         names = ", ".join("/".join(each) for each in known)
         raise UnusableError(f"got {target or 'no queue'}; allowed: {names} (the queue alone if it has only one)")
-    return fitting[0]
+    return matching[0]

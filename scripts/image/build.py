@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scripts.deployment import Account
+from scripts.errors import UnusableError
 from scripts.image.configuration import BuildContext
 from scripts.preflight.images import newest_official_image, official_name
 from toolchain.bootstrap import assets_bucket
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from emulator.aws import EmulatedAws
     from toolchain.parallelcluster import DryRun, ParallelCluster
-
-
-class NoImageError(LookupError):
-    """There is no image to build on, or no bucket for the component; the message says why and what to do."""
 
 
 def find_context(
@@ -33,12 +30,12 @@ def find_context(
         network: Ids of subnet and security group of the build instance; None: the default VPC.
 
     Raises:
-        NoImageError: Amazon has no image of ParallelCluster's for version and OS, or the build instance could not read
+        UnusableError: Amazon has no image of ParallelCluster's for version and OS, or the build instance could not read
             the CDK's bucket.
     """
     aws = Account(settings.region)
     if not bucket and settings.bootstrap.kms_key_arn:
-        raise NoImageError(
+        raise UnusableError(
             "The build instance may not decrypt the CDK's bucket (`bootstrap.kms_key_arn`): name another bucket with "
             "--bucket, without a key of yours"
         )
@@ -48,7 +45,7 @@ def find_context(
     if not parent_image:
         image = newest_official_image(aws, settings.cluster)
         if image is None:
-            raise NoImageError(
+            raise UnusableError(
                 f"Amazon has no image {official_name(settings.cluster)} in {settings.region}: change `cluster.os`, or "
                 "name one with --parent-image"
             )
@@ -76,43 +73,61 @@ def validate(
     return parallelcluster.build_image(name, configuration)
 
 
-def commands(
-    environment: str, settings: Settings, context: BuildContext, key: str, name: str
-) -> dict[str, tuple[str, ...]]:
-    """Return the commands that build the image from the files that were written, by what they do."""
-    pcluster, region = ".venv-pcluster/bin/pcluster", ("--region", settings.region)
-    image = (*region, "--image-id", name)
-    stream = f"{settings.cluster.parallelcluster_version}/1"
-    return {
-        "upload": ("aws", "s3", "cp", f"build/image-{environment}.sh", f"s3://{context.bucket}/{key}", *region),
-        "build": (pcluster, "build-image", *image, "--image-configuration", f"build/image-{environment}.yaml"),
-        "follow": (pcluster, "describe-image", *image),
-        "failure": (pcluster, "get-image-log-events", *image, "--log-stream-name", stream),
-        "delete": (pcluster, "delete-image", *image),
-        "check": ("./ultracluster", "preflight", environment, "--only", "custom-image"),
-    }
+@dataclass(frozen=True)
+class ImageBuild:
+    """An image whose component and configuration are written to build/, and what to type to build it.
 
+    Attributes:
+        environment: Name of the deployment.
+        settings: Those of the deployment.
+        context: Where it is built.
+        key: That of the component in its bucket.
+        image_id: ParallelCluster's name of the image.
+    """
 
-def next_steps(environment: str, settings: Settings, context: BuildContext, key: str, name: str) -> str:
-    """Return what to type to build the image from the files that were written."""
-    words = commands(environment, settings, context, key, name)
-    return f"""\
-Wrote build/image-{environment}.sh and build/image-{environment}.yaml: Neuron SDK {settings.cluster.neuron_sdk} for \
-{settings.cluster.os}, on {context.parent_image}. ParallelCluster accepts it.
+    environment: str
+    settings: Settings
+    context: BuildContext
+    key: str
+    image_id: str
 
-`./ultracluster image build {environment}` does the first two steps. By hand, in this directory, after
+    def commands(self) -> dict[str, tuple[str, ...]]:
+        """Return the commands that build the image, by what they do."""
+        pcluster, region, environment = ".venv-pcluster/bin/pcluster", self.settings.region, self.environment
+        image = ("--region", region, "--image-id", self.image_id)
+        object_url, stream = (
+            f"s3://{self.context.bucket}/{self.key}",
+            f"{self.settings.cluster.parallelcluster_version}/1",
+        )
+        return {
+            "upload": ("aws", "s3", "cp", f"build/image-{environment}.sh", object_url, "--region", region),
+            "build": (pcluster, "build-image", *image, "--image-configuration", f"build/image-{environment}.yaml"),
+            "follow": (pcluster, "describe-image", *image),
+            "failure": (pcluster, "get-image-log-events", *image, "--log-stream-name", stream),
+            "delete": (pcluster, "delete-image", *image),
+            "check": ("./ultracluster", "preflight", environment, "--only", "custom-image"),
+        }
+
+    def next_steps(self) -> str:
+        """Return what to type to build the image."""
+        words, cluster = self.commands(), self.settings.cluster
+        return f"""\
+Wrote build/image-{self.environment}.sh and build/image-{self.environment}.yaml: Neuron SDK {cluster.neuron_sdk} for \
+{cluster.os}, on {self.context.parent_image}. ParallelCluster accepts it.
+
+`./ultracluster image build {self.environment}` does the first two steps. By hand, in this directory, after
 `. .venv/bin/activate`, which has the Node that pcluster needs:
 
 1. Upload the component:
    {shlex.join(words["upload"])}
 2. Build the image:
    {shlex.join(words["build"])}
-3. {following(words)}"""
+3. {self.following()}"""
 
-
-def following(words: Mapping[str, Sequence[str]]) -> str:
-    """Return what to type while and after an image is built."""
-    return f"""\
+    def following(self) -> str:
+        """Return what to type while and after an image is built."""
+        words = self.commands()
+        return f"""\
 Follow it, until imageBuildStatus is BUILD_COMPLETE:
    {shlex.join(words["follow"])}
    If it fails, read why:

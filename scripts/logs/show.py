@@ -143,7 +143,7 @@ class LogView:
         except HeadNodeError:
             raise
         except BaseException:
-            output.command.cancel(self.say)
+            output.command.cancel()
             raise
 
     def _find_job(self) -> tuple[HeadNode, jobs.KnownJob] | None:
@@ -181,7 +181,7 @@ class LogView:
             self._follow(select, source, events, output)
             return
         if output:
-            output.command.follow(output.take, self.say, self.clock)
+            output.command.follow(output.take)
             lines += self._output_lines(output.rest())
         if self.json:
             print(LogLines(log_group=source.log_group, lines=tuple(lines)).to_json())

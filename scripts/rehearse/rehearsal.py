@@ -14,15 +14,15 @@ from typing import IO, Any, Literal
 
 import yaml
 from rich.console import Console
+from rich.table import Table
 
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from emulator.faults import FAULTS
 from emulator.inventory import inventory
-from scripts import options
+from scripts import options, screen
 from scripts.emulated import create_prerequisites, exports, reason_to_stay, wait_for_ctrl_c
-from scripts.rehearse.tables import tables
 from toolchain import bootstrap
 from toolchain.synthesis import synthesize
 from ultracluster.domain.validator_warnings import accepted, judge
@@ -146,9 +146,11 @@ class Rehearsal:
     def show(self) -> None:
         """Show what was created, as the APIs describe it."""
         with self._step("What exists now, as AWS's APIs describe it"):
-            for table in tables(self._aws, self._settings):
-                self._console.print(table)
-                self._console.print()
+            stacks = self._aws.client("cloudformation", self._settings.region).describe_stacks()["Stacks"]
+            ec2 = self._aws.client("ec2", self._settings.region)
+            self._console.print(_launch_templates(ec2, self._cluster_name))
+            self._console.print()
+            self._console.print(_outputs(sorted(stacks, key=lambda stack: stack["CreationTime"])))
 
     def change(self) -> None:
         """Update the cluster in place."""
@@ -282,6 +284,42 @@ def failures(cloudformation: Any, since: datetime) -> list[dict[str, Any]]:
     ]
     causes = [event for event in events if not event.get(REASON, "").endswith(" cancelled")]
     return sorted(causes, key=lambda event: event["Timestamp"])
+
+
+def _launch_templates(ec2: Any, cluster_name: str) -> Table:
+    table = screen.table("launch template", "type", "interfaces", "subnet, placement group, image")
+    for template in ec2.describe_launch_templates()["LaunchTemplates"]:
+        name = template["LaunchTemplateName"]
+        if not name.startswith(f"{cluster_name}-"):
+            continue
+        versions = ec2.describe_launch_template_versions(LaunchTemplateName=name, Versions=["$Latest"])
+        data = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        interfaces = data.get("NetworkInterfaces", [])
+        kinds = [each.get("InterfaceType", "interface") for each in interfaces]
+        details = [
+            *sorted({each["SubnetId"] for each in interfaces if "SubnetId" in each}),
+            data.get("Placement", {}).get("GroupName", ""),
+            data.get("ImageId", ""),
+        ]
+        table.add_row(
+            name,
+            data.get("InstanceType", ""),
+            ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds), reverse=True)),
+            "\n".join(filter(None, details)),
+        )
+    return table
+
+
+def _outputs(stacks: list[dict[str, Any]]) -> Table:
+    table = screen.table("stack", "output", "value")
+    for stack in stacks:
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+        if "Summary" not in outputs:  # not of this app
+            continue
+        for key, value in outputs.items():
+            if key != "Summary" and not key.startswith(("ExportsOutput", "PublishOutput")):
+                table.add_row(stack["StackName"], key, value)
+    return table
 
 
 def _is_busy(status: str) -> bool:

@@ -56,7 +56,12 @@ def is_head_node(instance: Mapping[str, Any]) -> bool:
 
 
 class HeadNode:
-    """The head node of a deployment's cluster."""
+    """The head node of a deployment's cluster.
+
+    Attributes:
+        instance_id: Its EC2 instance.
+        clock: What waits go by.
+    """
 
     def __init__(self, deployment: Deployment, clock: Clock | None = None) -> None:
         """Find it. Needs ec2:DescribeInstances.
@@ -74,7 +79,7 @@ class HeadNode:
         self.instance_id: str = running[0]
         self._deployment = deployment
         self._client = deployment.account.client("ssm")
-        self._clock = clock or Clock()
+        self.clock = clock or Clock()
 
     def start(self, script: str, *, seconds: int = 3600, log_group: str = "", comment: str = "") -> str:
         """Start a script of /bin/sh as root, and return the id of the command. Needs ssm:SendCommand.
@@ -153,7 +158,7 @@ class HeadNode:
             answer = self.answer(command_id)
             return answer is not None
 
-        self._clock.until(has_ended, every=SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_START + seconds)
+        self.clock.until(has_ended, every=SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_START + seconds)
         if answer is None:
             raise HeadNodeError(f"The head node {self.instance_id} did not answer within {seconds} s")
         return answer

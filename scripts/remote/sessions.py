@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -27,8 +25,7 @@ _INSTALL = (
     "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"
 )
 _RESPONSE = "AWS_SSM_START_SESSION_RESPONSE"
-_LAST_WITHOUT_VARIABLE = (1, 2, 497, 0)
-"""Later versions of the plugin take the session's token from the environment, where other users do not see it."""
+"""The variable that has the session's token, as later versions than 1.2.497 of the plugin take it."""
 
 
 class Connection(Document):
@@ -102,15 +99,7 @@ def open_session(deployment: Deployment, instance_id: str, session: Session) -> 
     with reaching(deployment, instance_id):
         answer = client.start_session(**parameters)
     response = json.dumps({key: answer[key] for key in ("SessionId", "TokenValue", "StreamUrl")})
-    environment = dict(os.environ)
-    if _version(plugin) > _LAST_WITHOUT_VARIABLE:
-        environment[_RESPONSE], response = response, _RESPONSE
+    environment = {**os.environ, _RESPONSE: response}
     destination = (client.meta.region_name, "StartSession", os.environ.get("AWS_PROFILE", ""))
-    arguments = [PLUGIN, response, *destination, json.dumps(parameters), client.meta.endpoint_url]
+    arguments = [PLUGIN, _RESPONSE, *destination, json.dumps(parameters), client.meta.endpoint_url]
     os.execve(plugin, arguments, environment)  # noqa: S606 - no shell is wanted
-
-
-def _version(plugin: str) -> tuple[int, ...]:
-    """Return the version of the plugin; empty: it prints none."""
-    version = subprocess.run([plugin, "--version"], capture_output=True, text=True, check=False).stdout.strip()
-    return tuple(map(int, version.split("."))) if re.fullmatch(r"\d+(\.\d+)*", version) else ()

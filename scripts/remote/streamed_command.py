@@ -20,13 +20,11 @@ from typing import Any
 from pydantic import Field
 
 from scripts.aws_errors import is_denied
-from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import UnusableError
 from scripts.interrupts import uninterrupted
 from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode, HeadNodeError, NotRunError, reaching
-from scripts.terminal import Say
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_OF_GRACE = 20.0
@@ -162,7 +160,7 @@ class StreamedCommand:
             if text := stream.new():
                 write(name, text)
 
-    def follow(self, write: Write, say: Say, clock: Clock) -> int:
+    def follow(self, write: Write) -> int:
         """Write the output as it arrives, and return the exit code. Three calls or more each second.
 
         Without logs the output comes at the end, truncated. Needs ssm:GetCommandInvocation and logs:GetLogEvents.
@@ -172,22 +170,22 @@ class StreamedCommand:
         """
         try:
             while (answer := self._head_node.answer(self.command_id)) is None:
-                self._read(write, say)
-                clock.sleep(SECONDS_BETWEEN_READS)
+                self._read(write)
+                self._head_node.clock.sleep(SECONDS_BETWEEN_READS)
         except NotRunError as error:
             if error.is_started:
-                self._read_rest(write, say, clock)
+                self._read_rest(write)
             raise
-        if self._read_rest(write, say, clock):
+        if self._read_rest(write):
             return answer.code
         if any(each.is_started for each in self._streams):
-            say(f"The end of the output has not arrived. {self.hint}")
+            print_remark(f"The end of the output has not arrived. {self.hint}")
         else:
             for name, stream, text in zip((OUTPUT, ERRORS), self._streams, (answer.output, answer.errors), strict=True):
                 write(name, text.partition(stream.mark)[0])
         return answer.code
 
-    def follow_or_cancel(self, write: Write, say: Say, clock: Clock) -> int:
+    def follow_or_cancel(self, write: Write) -> int:
         """Do as `follow`, and cancel the command if its output can be shown no more: Ctrl-C, a closed pipe.
 
         After an error of AWS, such as for expired credentials, it continues, and a note tells how to show it again.
@@ -195,17 +193,17 @@ class StreamedCommand:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            return self.follow(write, say, clock)
+            return self.follow(write)
         except HeadNodeError:
             raise
         except (BotoCoreError, ClientError):
-            say(f"The command continues. {self.hint}")
+            print_remark(f"The command continues. {self.hint}")
             raise
         except BaseException:
-            self.cancel(say)
+            self.cancel()
             raise
 
-    def cancel(self, say: Say) -> None:
+    def cancel(self) -> None:
         """Cancel the command, and say whether that worked. Needs ssm:CancelCommand."""
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -213,20 +211,25 @@ class StreamedCommand:
             with uninterrupted():
                 self._head_node.cancel(self.command_id)
         except (BotoCoreError, ClientError) as error:
-            say(f"The command {self.command_id} could not be cancelled: {error}\nThe command continues. {self.hint}")
+            print_remark(
+                f"The command {self.command_id} could not be cancelled: {error}\nThe command continues. {self.hint}"
+            )
         else:
-            say(f"The command {self.command_id} is cancelled.")
+            print_remark(f"The command {self.command_id} is cancelled.")
 
-    def _read_rest(self, write: Write, say: Say, clock: Clock) -> bool:
+    def _read_rest(self, write: Write) -> bool:
         """Write the last lines, which may arrive after a command's end; return whether these are all."""
 
         def complete() -> bool:
-            self._read(write, say)
+            self._read(write)
             return not self._is_readable or all(each.is_complete for each in self._streams)
 
-        return clock.until(complete, every=SECONDS_BETWEEN_READS, limit=SECONDS_OF_GRACE) and self._is_readable
+        return (
+            self._head_node.clock.until(complete, every=SECONDS_BETWEEN_READS, limit=SECONDS_OF_GRACE)
+            and self._is_readable
+        )
 
-    def _read(self, write: Write, say: Say) -> None:
+    def _read(self, write: Write) -> None:
         """Write what is new, if permissions allow."""
         from botocore.exceptions import ClientError
 
@@ -237,7 +240,9 @@ class StreamedCommand:
             if not is_denied(error):
                 raise
             self._is_readable = False
-            say(f"logs:GetLogEvents is not allowed: the output comes at the end, {OUTPUT_LIMIT:,} characters at most.")
+            print_remark(
+                f"logs:GetLogEvents is not allowed: the output comes at the end, {OUTPUT_LIMIT:,} characters at most."
+            )
 
 
 def start(

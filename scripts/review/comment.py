@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scripts.errors import UnusableError
 from scripts.estimate.costs import Costs, costs, wanted
 from scripts.estimate.figures import NONE, dollars
 from scripts.estimate.prices import find_prices
@@ -35,10 +36,6 @@ _LIMITS = (
     "Golden templates are compared, which name scripts and other assets without their content: a change of these alone "
     "does not show. What runs in the account was not read."
 )
-
-
-class DocumentError(ValueError):
-    """A file is not what preflight prints; the message says which."""
 
 
 def comment(
@@ -145,7 +142,7 @@ def read_preflight(path: Path) -> Mapping[str, Any] | None:
     """Return what preflight printed, None where it printed nothing: there is no such file, or it is empty.
 
     Raises:
-        DocumentError: It is something else.
+        UnusableError: It is something else.
     """
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if not text.strip():
@@ -156,7 +153,7 @@ def read_preflight(path: Path) -> Mapping[str, Any] | None:
             return dict(document)
     except (ValueError, AttributeError):
         pass
-    raise DocumentError(f"got {path}; allowed: what `./ultracluster preflight ENV --output json` prints")
+    raise UnusableError(f"got {path}; allowed: what `./ultracluster preflight ENV --output json` prints")
 
 
 def readiness(document: Mapping[str, Any] | None) -> str:

@@ -91,8 +91,9 @@ def written(number: int, body: str, login: str = BOT) -> dict[str, Any]:
     return {"id": number, "number": number, "body": body, "user": {"login": login}}
 
 
-GHOST = {"id": 1, "number": 1, "body": f"{MARKER}\nold", "user": None}
-"""A comment of somebody whose account is deleted."""
+def of_nobody(body: str) -> dict[str, Any]:
+    """Return a comment of somebody whose account is deleted."""
+    return {**written(1, body), "user": None}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ GHOST = {"id": 1, "number": 1, "body": f"{MARKER}\nold", "user": None}
     [
         (f"{MARKER}\nnew", [written(1, f"{OTHER}\nold")], [("createComment", None)]),
         (f"{MARKER}\nnew", [written(1, f"{MARKER}\nold", "somebody")], [("createComment", None)]),
-        (f"{MARKER}\nnew", [GHOST], [("createComment", None)]),
+        (f"{MARKER}\nnew", [of_nobody(f"{MARKER}\nold")], [("createComment", None)]),
         (f"{MARKER}\n{QUIET}", [written(1, f"{MARKER}\nold")], [("updateComment", 1)]),
         (f"{MARKER}\n{QUIET}", [], []),
     ],
@@ -124,9 +125,8 @@ PINS = "<!-- ultracluster:pins -->"
 @pytest.mark.parametrize(
     ("body", "there", "expected"),
     [
-        (f"{PINS}\nnew", [], [("create", None)]),
         (f"{PINS}\nnew", [written(1, f"{PINS}\nold", "somebody")], [("create", None)]),
-        (f"{PINS}\nnew", [{**GHOST, "body": f"{PINS}\nold"}], [("create", None)]),
+        (f"{PINS}\nnew", [of_nobody(f"{PINS}\nold")], [("create", None)]),
         (f"{PINS}\nnew", [written(1, f"{PINS}\nold")], [("update", "open")]),
         (f"{PINS}\n<!-- nothing newer -->", [written(1, f"{PINS}\nold")], [("update", "closed")]),
         (f"{PINS}\n<!-- nothing newer -->", [], []),

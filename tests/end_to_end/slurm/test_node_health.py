@@ -68,13 +68,3 @@ def test_what_a_job_left_is_killed_when_the_next_one_ends(cluster: SlurmCluster)
     cluster.wait(cluster.submit(leave))
     cluster.wait_until(lambda: not runs(node, "sleep 4711"))
     assert node.reason == ""
-
-
-def test_a_running_job_may_hold_devices_on_a_shared_node(cluster: SlurmCluster) -> None:
-    cluster.add_hooks()
-    node = cluster.nodes[0]
-    node.sh("touch /dev/neuron0; chmod 666 /dev/neuron0")
-    cluster.submit("sleep 4714 </dev/neuron0", f"--nodelist={node.name}")
-    cluster.wait_until(lambda: runs(node, "sleep 4714"))
-    job = cluster.wait(cluster.submit("hostname", f"--nodelist={node.name}"))
-    assert (job["JobState"], job["Restarts"], node.reason) == ("COMPLETED", "0", "")

@@ -72,16 +72,6 @@ def test_a_node_that_a_health_check_drained_is_counted(head: Head) -> None:
     assert head.report() == drained, "as long as it is drained"
 
 
-def test_a_node_that_was_replaced_before_the_next_report_is_counted_once(head: Head) -> None:
-    """ParallelCluster's daemon sets another reason and powers the node down."""
-    name = head.cluster.nodes[0].name
-    head.update(f"nodename={name} state=drain reason='ultracluster: SCRATCH: full (drain-requeue)'")
-    head.update(f"nodename={name} state=down reason='Scheduler health check failed'")
-    head.update(f"nodename={name} state=resume")
-    assert head.report()["NodesDrainedByHealth", "trn1"] == 1
-    assert head.report() == NOTHING
-
-
 def test_a_closed_queue_is_counted(head: Head) -> None:
     head.update("partitionname=trn1 state=INACTIVE")
     assert head.report() == NOTHING | {("QueuesProtected", ""): 1, ("QueuesProtected", "trn1"): 1}

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from tests.end_to_end.slurm.base import USER, ClusterError
+from tests.end_to_end.slurm.base import USER
 from tests.end_to_end.slurm.cluster import SlurmCluster
-from tests.end_to_end.slurm.training import CLUSTER_JOBS, PYTHON, STEPS, TINY, exports, fake_python, start, submit
+from tests.end_to_end.slurm.training import CLUSTER_JOBS, PYTHON, STEPS, exports, fake_python, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
@@ -35,18 +35,6 @@ def test_training_is_cancelled_if_the_compilation_fails(training_cluster: SlurmC
     [compiled] = run.directory.glob("compile-*.log")
     assert "compile: exit code 1" in compiled.read_text(encoding="utf-8")
     assert not run.log
-
-
-def test_what_the_queues_do_not_have_is_refused_before_anything_is_submitted(training_cluster: SlurmCluster) -> None:
-    before = training_cluster.run("scontrol show config | grep NEXT_JOB_ID")
-    for options, message in {
-        "--nodes 5": "--nodes: got 5; allowed: 1 to 4, the size of queue trn1",
-        "--nodes 2 --queue gpu": "--queue: got 'gpu'; allowed: trn1, urgent",
-    }.items():
-        with pytest.raises(ClusterError, match="exit code 2") as error:
-            submit(training_cluster, f"--output /fsx/runs/bad {TINY} {options}")
-        assert message in str(error.value)
-    assert training_cluster.run("scontrol show config | grep NEXT_JOB_ID") == before
 
 
 def test_slurm_is_asked_to_warn_the_job_before_its_time_limit(training_cluster: SlurmCluster) -> None:

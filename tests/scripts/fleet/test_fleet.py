@@ -26,27 +26,23 @@ def refusal(code: str) -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": "no"}}, "SendCommand")
 
 
-def test_stop_waits_until_the_last_of_1875_nodes_is_terminated(cluster: FakeCluster) -> None:
-    cluster.nodes, cluster.terminating = 1875, 100
+def test_stop_waits_until_the_last_of_1875_nodes_is_terminated_and_the_next_call_continues(
+    cluster: FakeCluster,
+) -> None:
+    cluster.nodes, cluster.terminating = 1875, 0
+    with pytest.raises(OperationError, match=r"STOPPED, 1,875 nodes left: 1,875 .*after 60 min"):
+        cluster.stop()
+    cluster.terminating = 100
     cluster.stop()
     assert (cluster.requests, cluster.status, cluster.nodes) == (["STOP_REQUESTED"], "STOPPED", 0)
     assert "The fleet is STOPPED, 1,575 nodes left: 1,575 shutting-down" in cluster.said
-    assert len(cluster.said) == len(set(cluster.said))
+    assert len(cluster.said) == len(set(cluster.said)) + 1, "the second call repeats one line"
 
 
 def test_a_stopped_fleet_is_left_alone_also_without_a_head_node(cluster: FakeCluster) -> None:
     cluster.status, cluster.nodes, cluster.error = "STOPPED", 0, SILENCE
     cluster.stop()
     assert (cluster.requests, cluster.sleeps) == ([], 0)
-
-
-def test_nodes_that_take_too_long_are_waited_for_by_the_next_call(cluster: FakeCluster) -> None:
-    cluster.terminating = 0
-    with pytest.raises(OperationError, match=r"STOPPED, 16 nodes left: 16 .*after 60 min"):
-        cluster.stop()
-    cluster.terminating = 5
-    cluster.stop()
-    assert (cluster.requests, cluster.nodes) == (["STOP_REQUESTED"], 0)
 
 
 def test_a_fleet_that_is_started_meanwhile_is_not_waited_for(cluster: FakeCluster) -> None:
@@ -131,9 +127,9 @@ def test_a_head_node_that_stays_silent_ends_a_drain(cluster: FakeCluster) -> Non
 def test_a_drain_that_exceeds_its_limit_names_the_jobs_known_last_and_how_to_open_the_queues(
     cluster: FakeCluster,
 ) -> None:
-    cluster.slurm.jobs("RUNNING")
+    cluster.slurm.jobs(*["RUNNING"] * 100)
     cluster.at(1, error=SILENCE)
-    with pytest.raises(OperationError, match=r"Jobs have not ended:\n  11  alice"):
+    with pytest.raises(OperationError, match=r"Jobs have not ended:\n  11  alice(.|\n)*\n  and 90 more$"):
         cluster.stop(drain=True, drain_limit=180)
     assert cluster.sleeps == 3
     assert cluster.said[-1] == "The queues stay closed to new jobs. Open them: ./ultracluster fleet start trn1-16"
@@ -181,12 +177,6 @@ def test_start_requests_it_and_waits_for_static_nodes(cluster: FakeCluster) -> N
     ]
 
 
-def test_static_nodes_that_do_not_come_are_an_error(cluster: FakeCluster) -> None:
-    cluster.slurm.nodes("trn1|trn1-st-trn1-32xl-1|drained*")
-    with pytest.raises(OperationError, match=r"not ready: 1\..*after 60 min"):
-        cluster.start()
-
-
 def test_a_fleet_that_fails_or_is_stuck_while_it_starts_is_an_error(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,9 +193,3 @@ def test_a_queue_that_stays_closed_is_an_error(cluster: FakeCluster) -> None:
     cluster.slurm.queues(trn1="up", broken="inactive")
     with pytest.raises(OperationError, match=r"The fleet is RUNNING, but takes no jobs in: broken \(inactive\)"):
         cluster.start()
-
-
-def test_a_message_names_few_jobs(cluster: FakeCluster) -> None:
-    cluster.slurm.jobs(*["RUNNING"] * 100)
-    lines = jobs.listed(jobs.slurm_state(cluster), waiting=False).splitlines()  # type: ignore[arg-type]
-    assert (len(lines), lines[-1]) == (11, "  and 90 more")

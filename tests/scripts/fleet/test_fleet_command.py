@@ -66,14 +66,10 @@ def test_arguments_that_do_not_go_together_are_rejected(call: Call, arguments: t
     assert call(*arguments)[0] == 2
 
 
-def test_a_limit_is_in_minutes(cluster: FakeCluster, call: Call) -> None:
+def test_force_needs_a_terminal_or_yes_and_a_limit_is_in_minutes(cluster: FakeCluster, call: Call) -> None:
     cluster.slurm.jobs("RUNNING")
     assert call("stop", "--drain", "--limit", "90")[0] == 1
     assert cluster.sleeps == 90
-
-
-def test_force_needs_a_terminal_or_yes(cluster: FakeCluster, call: Call) -> None:
-    cluster.slurm.jobs("RUNNING")
     code, _, errors = call("stop", "--force")
     assert (code, cluster.requests) == (2, [])
     assert "pass --yes" in errors
@@ -144,8 +140,9 @@ def test_on_a_deployment(operated: Operated, tmp_path: Path, call: Call, monkeyp
 
     monkeypatch.setattr(Clock, "sleep", sleep)
     monkeypatch.setattr(Clock, "now", lambda _: datetime.now(UTC) + waited)
-    state = FleetState.model_validate_json(call("status", "--output", "json")[1])
-    assert (state.status, state.queues) == ("RUNNING", None)
+    code, output, _ = call("status", "--output", "json")
+    state = FleetState.model_validate_json(output)
+    assert (code, state.status, state.queues) == (1, "RUNNING", None)
     assert state.queues_unknown_because
     operated.shell(slurm.shell)
     operated.launch(3)
@@ -169,5 +166,5 @@ def test_on_a_deployment(operated: Operated, tmp_path: Path, call: Call, monkeyp
         operated.act_as(environment, monkeypatch)
         code, output, _ = call("status", "--output", "json")
     state = FleetState.model_validate_json(output)
-    assert (code, state.status, state.queues) == (0, "RUNNING", None)
+    assert (code, state.status, state.queues) == (1, "RUNNING", None)
     assert "ssm:SendCommand" in (state.queues_unknown_because or "")

@@ -88,7 +88,7 @@ def test_an_unknown_or_ambiguous_target_is_rejected(
         scaling.prepare(deployment, target, {"max_count": 2}, tmp_path)
 
 
-def test_all_violations_of_the_counts_are_told_and_the_file_stays(cluster: ScaledCluster) -> None:
+def test_all_violations_of_the_counts_are_named_and_the_file_stays(cluster: ScaledCluster) -> None:
     with pytest.raises(UnusableError) as rejected:
         cluster.prepare(min_count=-1, max_count=0)
     text = str(rejected.value)
@@ -152,8 +152,8 @@ def test_a_running_fleet_is_no_blocker_and_all_else_is() -> None:
     fleet_runs = Finding(CheckStatus.FAIL, f"{PATH} from 16 to 8 needs the fleet STOPPED", subject="cluster trn1-16")
     other = Finding(CheckStatus.FAIL, "the stack is UPDATE_IN_PROGRESS", subject="trn1-16-cluster")
     warning = Finding(CheckStatus.WARN, "somebody should know", subject="trn1-16-cluster")
-    found = plan(Kind.FLEET_STOPPED, findings=(fleet_runs, other, warning))
-    assert scaling.blockers(found) == ["trn1-16-cluster: the stack is UPDATE_IN_PROGRESS"]
+    blocked = plan(Kind.FLEET_STOPPED, findings=(fleet_runs, other, warning))
+    assert scaling.blockers(blocked) == ["trn1-16-cluster: the stack is UPDATE_IN_PROGRESS"]
     assert len(scaling.blockers(plan(Kind.REFUSED, findings=(fleet_runs,)))) == 1
 
 

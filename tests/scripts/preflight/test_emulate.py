@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from emulator.scenarios import SCENARIOS
-from scripts import options
 from tests.command_line import ultracluster
 from tests.end_to_end.test_rehearse_command import exports
 

@@ -19,47 +19,32 @@ ROOT = Path(__file__).parents[3]
 SHELL = {"DocumentName": "AWS-StartInteractiveCommand", "Parameters": {"command": ["sudo su - ubuntu"]}}
 PLUGIN = """\
 #!/bin/bash
-[[ $1 == --version ]] && { echo VERSION; exit; }
-printf '%s\\n' "$@" "${AWS_SSM_START_SESSION_RESPONSE:-nothing}" >"$0.called"
+printf '%s\\n' "$@" "$AWS_SSM_START_SESSION_RESPONSE" >"$0.called"
 exit 4
 """
 
 
-def install_plugin(directory: Path, version: str = "1.2.707.0") -> Path:
+def install_plugin(directory: Path) -> Path:
     plugin = directory / "session-manager-plugin"
-    plugin.write_text(PLUGIN.replace("VERSION", version), encoding="utf-8")
+    plugin.write_text(PLUGIN, encoding="utf-8")
     plugin.chmod(0o755)
     return plugin
 
 
-def connect_to_head_node(directory: Path, version: str) -> tuple[int, list[str]]:
-    """Run the command in a process of its own, and return its exit code and the plugin's arguments."""
-    plugin = install_plugin(directory, version)
-    environment = {**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "scripts", "ssh", "trn1-16"]
-    code = subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
-    return code, Path(f"{plugin}.called").read_text(encoding="utf-8").splitlines()
-
-
 def test_the_plugin_gets_what_the_aws_cli_gives_it(operated: Operated, tmp_path: Path) -> None:
     operated.shell("true")
-    code, (response, region, operation, profile, request, endpoint, variable) = connect_to_head_node(
-        tmp_path, "1.2.707.0"
-    )
-    assert code == 4
+    plugin = install_plugin(tmp_path)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "scripts", "ssh", "trn1-16"]
+    assert subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode == 4
+    called = Path(f"{plugin}.called").read_text(encoding="utf-8").splitlines()
+    response, region, operation, profile, request, endpoint, variable = called
     assert response == "AWS_SSM_START_SESSION_RESPONSE"
     assert set(json.loads(variable)) == {"SessionId", "TokenValue", "StreamUrl"}
     assert (region, operation, profile) == ("us-west-2", "StartSession", "")
     parameters = json.loads(request)
     assert parameters == {**parameters, "Target": operated.head_node, **SHELL}
     assert endpoint == os.environ["AWS_ENDPOINT_URL"]
-
-
-def test_an_old_plugin_gets_the_session_as_an_argument(operated: Operated, tmp_path: Path) -> None:
-    operated.shell("true")
-    _, called = connect_to_head_node(tmp_path, "1.2.497.0")
-    assert set(json.loads(called[0])) == {"SessionId", "TokenValue", "StreamUrl"}
-    assert called[-1] == "nothing"
 
 
 def test_without_the_plugin_it_says_where_to_get_it(
@@ -79,34 +64,30 @@ def test_an_agent_that_is_down(
     assert "it still boots" in capsys.readouterr().err
 
 
-def print_json(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+def print_json(*arguments: str) -> int:
     return ultracluster("ssh", "trn1-16", "--output", "json", *arguments)
 
 
-def test_it_prints_how_to_connect(
-    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_prints_how_to_connect(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
     operated.calls()
-    assert print_json(monkeypatch) == 0
+    assert print_json() == 0
     document = json.loads(capsys.readouterr().out)
     assert document["instance_id"] == operated.head_node
     assert document["command"][-1] == json.dumps(SHELL["Parameters"])
     assert operated.calls().count("ssm:StartSession") == 0
 
 
-def test_a_compute_node_by_each_of_its_names(
-    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_compute_node_by_each_of_its_names(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
     [instance_id] = operated.launch(1)
     host = next(each.host for each in nodes.list_present(operated.deployment()) if each.instance_id == instance_id)
     address = host.removeprefix("ip-").replace("-", ".")
     operated.shell(f"echo 'NodeName=trn1-dy-trn1-32xl-1 Arch=x86_64 NodeAddr={address} NodeHostName=x'")
     for name in (instance_id, host, address, "trn1-dy-trn1-32xl-1"):
-        assert print_json(monkeypatch, "--node", name) == 0
+        assert print_json("--node", name) == 0
         assert json.loads(capsys.readouterr().out)["instance_id"] == instance_id
-    assert print_json(monkeypatch, "--node", "ip-10-0-99-99") == 1
+    assert print_json("--node", "ip-10-0-99-99") == 1
     assert "ip-10-0-99-99 does not run now" in capsys.readouterr().err
-    assert print_json(monkeypatch, "--node", "slurmctld") == 2
+    assert print_json("--node", "slurmctld") == 2
     assert "got slurmctld as a node; allowed: head-node, an instance id" in capsys.readouterr().err
 
 
@@ -115,7 +96,7 @@ def test_a_head_node_that_does_not_run(
 ) -> None:
     [head] = [{**each, "State": {"Name": "stopped"}} for each in operated.deployment().nodes()]
     monkeypatch.setattr(Deployment, "nodes", lambda _: [head])
-    assert print_json(monkeypatch) == 1
+    assert print_json() == 1
     said = capsys.readouterr().err
     assert f"The head node {head['InstanceId']} of trn1-16 is stopped. State: ./ultracluster status trn1-16\n" in said
 
@@ -128,10 +109,10 @@ def test_the_running_head_node_beside_one_that_shuts_down(
         **head, "InstanceId": "i-0123456789abcdef0", "PrivateIpAddress": "10.0.99.9", "State": {"Name": "shutting-down"}
     }  # fmt: skip
     monkeypatch.setattr(Deployment, "nodes", lambda _: [old, head])
-    assert print_json(monkeypatch) == 0
+    assert print_json() == 0
     assert json.loads(capsys.readouterr().out)["instance_id"] == head["InstanceId"]
     deployment = operated.deployment()
     [node] = nodes.over_time(deployment, operated.log_group, "head-node", print)
     assert node.instance_id == head["InstanceId"]
-    assert print_json(monkeypatch, "--node", "i-0123456789abcdef0") == 1
+    assert print_json("--node", "i-0123456789abcdef0") == 1
     assert "i-0123456789abcdef0 is shutting-down" in capsys.readouterr().err

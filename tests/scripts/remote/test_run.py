@@ -161,7 +161,7 @@ def test_credentials_that_expire_meanwhile_leave_a_way_back(
     assert "get new session credentials" in errors
 
 
-def test_an_end_that_does_not_come_is_told(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_end_that_does_not_come_is_reported(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert started("--", "bash", "-c", "echo started; kill $PPID; sleep 1") == 143
     output, errors = capsys.readouterr()
     assert output == "started\n"

@@ -16,7 +16,6 @@ from tests.scripts.account import Operated
 
 PLUGIN = """\
 #!/bin/bash
-[[ $1 == --version ]] && { echo 1.2.707.0; exit; }
 printf '%s\\n' "$@" >"$0.called"
 exec /usr/sbin/sshd -i -f "$(dirname "$0")/sshd_config"
 """

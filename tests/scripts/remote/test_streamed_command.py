@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from scripts.clock import Clock
 from scripts.errors import UnusableError
 from scripts.remote import head_node, streamed_command
 from scripts.remote.streamed_command import StreamedCommand
@@ -99,12 +98,12 @@ def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Ope
     words = ["bash", "-c", f"id --user --name >{public}/user; echo $$ >{public}/pid; sleep 600"]
     sent = streamed_command.start(operated.deployment(), node, words, user="nobody", seconds=600)
     pid = public / "pid"
-    assert node._clock.until(lambda: pid.exists() and pid.read_text().endswith("\n"), every=0.05, limit=20)
+    assert node.clock.until(lambda: pid.exists() and pid.read_text().endswith("\n"), every=0.05, limit=20)
     process = Path("/proc", pid.read_text(encoding="utf-8").strip())
     assert (public / "user").read_text(encoding="utf-8") == "nobody\n"
     assert process.exists()
-    sent.cancel(streamed_command.print_remark)
-    assert node._clock.until(lambda: not process.exists(), every=0.05, limit=5)
+    sent.cancel()
+    assert node.clock.until(lambda: not process.exists(), every=0.05, limit=5)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -131,5 +130,5 @@ def test_a_command_that_takes_too_long_is_killed(
     monkeypatch.setattr(StreamedCommand, "new", late)
     monkeypatch.setattr(head_node.HeadNode, "answer", ended)
     with pytest.raises(head_node.NotRunError, match="did not run the command to its end: "):
-        sent.follow(streamed_command.print_output, streamed_command.print_remark, Clock())
+        sent.follow(streamed_command.print_output)
     assert capsys.readouterr() == ("on\n", "")

@@ -130,7 +130,7 @@ def test_only_what_preflight_prints_is_read(tmp_path: Path, text: str | None) ->
     if text is not None:
         path.write_text(text, encoding="utf-8")
     if text:
-        with pytest.raises(comments.DocumentError, match=r"allowed: what `\./ultracluster preflight"):
+        with pytest.raises(UnusableError, match=r"allowed: what `\./ultracluster preflight"):
             read_preflight(path)
     else:
         assert read_preflight(path) is None

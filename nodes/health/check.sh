@@ -17,7 +17,7 @@ source "$here/findings.sh"
 source "$here/probes.sh"
 source "$here/processes.sh"
 source "$here/../lib/instance_types.sh"
-source "$here/../install/verification.sh" # count_amazon
+source "$here/../install/verification.sh" # count_amazon, expected_efa
 
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin:/opt/slurm/bin
 readonly ROOT=${HEALTH_ROOT:-}

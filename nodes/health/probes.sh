@@ -30,10 +30,8 @@ check_counter() {
 
 # probe_efa_devices: the EFA devices that the driver serves.
 probe_efa_devices() {
-    local expected=$efa_devices count
-    if [[ $node =~ ^$queue-(st|dy)-(.+)-[0-9]+$ && ",$without_efa," == *",${BASH_REMATCH[2]},"* ]]; then
-        expected=0
-    fi
+    local expected count
+    expected=$(expected_efa "$node")
     count=$(count_amazon "$ROOT"/sys/class/infiniband/*/device)
     ((count >= expected)) || echo "EFA_DEVICES $count of $expected EFA devices of $instance_type work"
 }

@@ -33,11 +33,8 @@ count_devices() {
 
 # verify_efa: compares the EFA devices that the driver serves with those that the type has.
 verify_efa() {
-    local compute_resource expected=$efa_devices working fitted to_do
-    if [[ $(uname -n) =~ ^$queue-(st|dy)-(.+)-[0-9]+(\.|$) ]]; then
-        compute_resource=${BASH_REMATCH[2]}
-        [[ ",$without_efa," != *",$compute_resource,"* ]] || expected=0
-    fi
+    local expected working fitted to_do
+    expected=$(expected_efa "$(uname -n)")
     working=$(count_amazon /sys/class/infiniband/*/device)
     if ((working < expected)); then
         fitted=$(count_amazon /sys/bus/pci/devices/*)
@@ -46,6 +43,15 @@ verify_efa() {
         fail "$BAD_EFA" "$working of $expected EFA devices work, and $fitted are on the PCI bus" "$to_do"
     fi
     log "$working EFA devices"
+}
+
+# expected_efa NODE: prints how many EFA devices a node of this name has: none in the compute resources without_efa.
+expected_efa() {
+    if [[ $1 =~ ^$queue-(st|dy)-(.+)-[0-9]+(\.|$) && ",$without_efa," == *",${BASH_REMATCH[2]},"* ]]; then
+        echo 0
+    else
+        echo "$efa_devices"
+    fi
 }
 
 # count_amazon DIRECTORY...: prints how many of these devices are EFA devices of Amazon (PCI 1d0f:efa0 and following).

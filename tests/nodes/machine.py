@@ -20,9 +20,9 @@ from pathlib import Path
 
 from scripts.estimate.hardware import TRAINIUM_HARDWARE
 from tests.nodes.base import ENVIRONMENT, NODES, Base
+from tests.nodes.hardware_files import SHAPES, hardware_files
 from tests.nodes.packages import HERE, KERNELS
 
-SHAPES = HERE / "shapes"
 ADDRESS = "10.0.64.17"
 """Primary address of each machine."""
 
@@ -30,11 +30,6 @@ OS_RELEASE = {
     "ubuntu2404": 'ID=ubuntu\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\n',
     "ubuntu2204": 'ID=ubuntu\nVERSION_ID="22.04"\nVERSION_CODENAME=jammy\n',
     "alinux2023": 'ID="amzn"\nVERSION_ID="2023"\n',
-}
-PCI_IDS = {
-    "Elastic Network Adapter (ENA)": ("0x1d0f", "0xec20"),
-    "Elastic Fabric Adapter (EFA)": ("0x1d0f", "0xefa1"),
-    "NeuronDevice": ("0x1d0f", "0x7164"),
 }
 SITES = "sites"
 NO_INTERNET = "-"
@@ -156,11 +151,9 @@ class Machine:
 
     def remove_efa(self, *, from_bus: bool) -> None:
         """Take an EFA device away: from its driver, or from the instance."""
-        device = sorted(self.path("/sys/class/infiniband").iterdir())[0]
-        bus, slot = re.fullmatch(r"rdmap(\d+)s(\d+)", device.name).groups()  # type: ignore[union-attr]
-        shutil.rmtree(device)
+        self.remove("/sys/class/infiniband/rdmap0s26")
         if from_bus:
-            shutil.rmtree(self.path(f"/sys/bus/pci/devices/0000:{int(bus):02x}:{int(slot):02x}.0"))
+            self.remove("/sys/bus/pci/devices/0000:00:1a.0")
 
     def keep_devices(self, count: int) -> None:
         """Let neuron-ls tell of fewer devices."""
@@ -271,18 +264,13 @@ class Machine:
         if not shape.exists():
             return
         self.write("/etc/neuron-ls.json", (shape / "neuron-ls.json").read_text(encoding="utf-8"))
-        for address, name in _pci_devices((shape / "lspci.txt").read_text(encoding="utf-8")):
-            if name in PCI_IDS:
-                self._fit_pci_device(address, *PCI_IDS[name])
-
-    def _fit_pci_device(self, address: str, vendor: str, device: str) -> None:
-        places = [f"/sys/bus/pci/devices/{address}"]
-        if device == "0xefa1":
-            _, bus, slot = re.split("[:.]", address)[:3]
-            places.append(f"/sys/class/infiniband/rdmap{int(bus, 16)}s{int(slot, 16)}/device")
-        for place in places:
-            self.write(f"{place}/vendor", f"{vendor}\n")
-            self.write(f"{place}/device", f"{device}\n")
+        adapters = {path: text for path, text in hardware_files(instance_type).items() if "/device/" in path}
+        for path, text in adapters.items():
+            self.write(path, text)
+            bus, name = re.fullmatch(r".*/rdmap(\d+)s26/device/(\w+)", path).groups()  # type: ignore[union-attr]
+            self.write(f"/sys/bus/pci/devices/0000:{int(bus):02x}:1a.0/{name}", text)
+        self.write("/sys/bus/pci/devices/0000:00:05.0/vendor", "0x1d0f\n")
+        self.write("/sys/bus/pci/devices/0000:00:05.0/device", "0xec20\n")  # an Elastic Network Adapter
 
 
 def time_limit(script: str) -> int:
@@ -292,16 +280,3 @@ def time_limit(script: str) -> int:
         for path in (script, "lib/common.sh")
     ]
     return int(next(match[1] for match in limits if match))
-
-
-def _pci_devices(lspci: str) -> list[tuple[str, str]]:
-    """Return addresses and names of what `lspci -tv` prints."""
-    devices = []
-    for line in lspci.splitlines():
-        bus = re.search(r"\[(\S+)\]", line)
-        if bus:
-            current = bus[1]
-        slot = re.search(r"-([0-9a-f]{2}\.\d)  (?:Amazon\.com, Inc\. )?(.+)", line)
-        assert slot, line
-        devices.append((f"{current}:{slot[1]}", slot[2]))
-    return devices

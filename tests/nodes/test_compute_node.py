@@ -303,13 +303,6 @@ def test_what_is_wrong_with_a_node_is_reported(fault: str, compute_node: Machine
     assert_failed(run(machine, sites=NO_INTERNET), code, what, to_do)
 
 
-def test_a_compute_resource_without_efa_needs_none(compute_node: Machines) -> None:
-    machine = compute_node()
-    machine.remove("/sys/class/infiniband")
-    assert run(machine, sites=NO_INTERNET, without_efa="other,trn1-32xl").code == 0
-    assert run(machine, sites=NO_INTERNET, without_efa="other,trn1").code == 17
-
-
 @each_manager
 def test_without_headers_for_the_kernel_it_says_so(os_name: str, machine: Machines) -> None:
     node = on_second_try(machine(os_name))

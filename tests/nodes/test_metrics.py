@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -71,10 +69,6 @@ class Node:
         if instance_type.startswith("trn"):
             for path, text in hardware_files(instance_type).items():
                 self.write(path, text)
-            os.mkfifo(root / "reports")
-            # It prints each line that tests write, as neuron-monitor prints a line at each period.
-            self.write(f"/{PROGRAM}", f"#!/bin/bash\necho $$ >{root}/process\nexec cat <>{root}/reports\n")
-            (root / PROGRAM).chmod(0o755)
         self.cloudwatch = Recorder()
         self.service = ComputeNode(self.cloudwatch, DIMENSIONS, root)
 
@@ -83,43 +77,18 @@ class Node:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
 
-    def start_monitor(self) -> int:
-        """Let the service see to it that neuron-monitor runs, and return its process."""
-        (self.root / "process").unlink(missing_ok=True)
-        self.service.monitor.keep_running()
-        wait_until(lambda: (self.root / "process").exists() and (self.root / "process").read_text("utf-8") != "")
-        return int((self.root / "process").read_text(encoding="utf-8"))
-
     def tell(self, *lines: str) -> None:
-        """Let neuron-monitor print lines, and wait until the service has them."""
-        known = len(self.service.monitor._lines)
-        with (self.root / "reports").open("w", encoding="utf-8") as reports:
-            reports.writelines(f"{line}\n" for line in lines)
-        wait_until(lambda: len(self.service.monitor._lines) == known + len(lines))
+        """Let the service have lines of neuron-monitor."""
+        self.service.monitor._lines.extend(lines)
 
     def report(self) -> None:
         self._turn += 60
         self.service.report(self._turn)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Callable[[str], Node]]:
-    made = []
-
-    def make(instance_type: str) -> Node:
-        made.append(Node(tmp_path, instance_type))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.service.monitor.stop()
+def node(tmp_path: Path) -> Callable[[str], Node]:
+    return lambda instance_type: Node(tmp_path, instance_type)
 
 
 def line(instance_type: str) -> str:
@@ -128,7 +97,6 @@ def line(instance_type: str) -> str:
 
 def test_a_trn1_32xlarge_tells_everything_of_itself_and_of_its_queue(node: Callable[[str], Node]) -> None:
     trn1 = node("trn1.32xlarge")
-    trn1.start_monitor()
     trn1.tell(line("trn1.32xlarge"))
     trn1.write(SRAM, "2\n")
     trn1.write(f"{DEVICES}/neuron15/stats/hardware/mem_ecc_uncorrected", "10\n")
@@ -159,7 +127,6 @@ def test_a_trn1_32xlarge_tells_everything_of_itself_and_of_its_queue(node: Calla
 
 def test_a_trn1_2xlarge_has_no_efa_and_without_a_program_no_utilization(node: Callable[[str], Node]) -> None:
     small = node("trn1.2xlarge")
-    small.start_monitor()
     small.tell(json.dumps({**neuron_monitor_report("trn1.2xlarge"), "neuron_runtime_data": None}))
     small.report()
     assert (
@@ -181,7 +148,6 @@ def test_a_trn1_2xlarge_has_no_efa_and_without_a_program_no_utilization(node: Ca
 
 def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(node: Callable[[str], Node]) -> None:
     held = node("trn1.2xlarge")
-    held.start_monitor()
     waits = neuron_monitor_report("trn1.2xlarge")
     cores = waits["neuron_runtime_data"][0]["report"]["neuroncore_counters"]["neuroncores_in_use"]
     for core in cores.values():
@@ -227,22 +193,26 @@ def test_counters_are_reported_once_and_may_start_again_at_0(node: Callable[[str
 
 def test_neuron_monitor_may_die_in_the_middle_of_a_line_and_comes_back(node: Callable[[str], Node]) -> None:
     small = node("trn1.2xlarge")
-    process = small.start_monitor()
-    small.tell('{"neuron_runtime_data": [')
-    os.kill(process, signal.SIGKILL)
-    small.service.monitor._process.wait()  # type: ignore[union-attr]
-    (small.root / "process").unlink()
+    dies = f"if mkdir {small.root}/died; then printf '{{\"neuron_runtime_data\": ['; exit 1; fi"
+    small.write(f"/{PROGRAM}", f"#!/bin/bash\n{dies}\necho '{line('trn1.2xlarge')}'\nexec sleep 600\n")
+    (small.root / PROGRAM).chmod(0o755)
+    monitor = small.service.monitor
+    monitor.keep_running()
+    assert monitor._process
+    assert monitor._process.wait() == 1
     small.report()
     assert small.cloudwatch.arrived() == {"UncorrectableErrors": 0, "NodesReporting": 1}
-    wait_until(lambda: (small.root / "process").exists() and (small.root / "process").read_text("utf-8") != "")
-    small.tell(line("trn1.2xlarge"))
+    end = time.monotonic() + 600
+    while not monitor._lines or not monitor._lines[-1].endswith("\n"):
+        assert time.monotonic() < end
+        time.sleep(0.02)
     small.report()
+    monitor.stop()
     assert small.cloudwatch.arrived()["NeuronDeviceMemoryUsed"] == 101876188
 
 
 def test_without_a_network_it_continues_and_what_was_counted_comes_later(node: Callable[[str], Node]) -> None:
     small = node("trn1.2xlarge")
-    small.start_monitor()
     small.cloudwatch.network = False
     for errors in ("1\n", "2\n"):
         small.write(f"{DEVICES}/neuron0/stats/hardware/mem_ecc_uncorrected", errors)

@@ -79,31 +79,22 @@ def calls(node: Path) -> list[str]:
     return (node / "calls").read_text(encoding="utf-8").splitlines()
 
 
-def test_a_script_runs_from_its_bundle_with_its_arguments(node: Path) -> None:
+def test_a_script_runs_from_its_bundle_with_its_arguments_and_again_without_a_download(node: Path) -> None:
     done = run(node, "a=1", "b=two words", "c='\"$(x)")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "sourced\n<a=1><b=two words><c='\"$(x)>to stderr\n"
-    [call] = calls(node)
-    assert call.startswith(f"s3 cp --region us-west-2 {LIMITS} --only-show-errors {ADDRESS} {home(node)}/")
-    assert not (node / "sleeps").exists()
-
-
-def test_the_bundle_is_unpacked_under_its_name_for_all_to_read(node: Path) -> None:
-    run(node)
     bundle = home(node) / "bundles" / "0123456789abcdef"
     assert (home(node) / "current").readlink() == bundle
     assert [path.name for path in (home(node) / "bundles").iterdir()] == [bundle.name]
     modes = {str(path.relative_to(bundle)): stat.S_IMODE(path.stat().st_mode) for path in bundle.rglob("*")}
     assert modes == {"node.sh": 0o755, "lib": 0o755, "lib/common.sh": 0o755, "lib/table.txt": 0o644}
-
-
-def test_another_run_fetches_and_changes_nothing(node: Path) -> None:
-    run(node)
     before = contents(node)
     done = run(node, "again", code=7)
     assert (done.returncode, done.stdout.startswith("sourced\n<again>")) == (7, True)
     assert contents(node) == before
-    assert len(calls(node)) == 1
+    [call] = calls(node)
+    assert call.startswith(f"s3 cp --region us-west-2 {LIMITS} --only-show-errors {ADDRESS} {home(node)}/")
+    assert not (node / "sleeps").exists()
 
 
 def test_another_bundle_takes_the_place_of_the_current_one(node: Path) -> None:

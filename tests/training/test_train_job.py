@@ -56,39 +56,29 @@ def test_what_happens_after_each_exit_code(
     assert ("asked to requeue job 12" in done.stdout) == requeued
 
 
-@pytest.mark.parametrize(
-    ("named", "before", "spare", "excluded"),
-    [
-        ([["trn1-1"], ["trn1-2"]], "trn1-[7-8]", 3, None),
-        ([["trn1-1"], [], ["trn1-2", "trn1-1"]], "trn1-[7-8]", 3, "trn1-1,trn1-[7-8]"),
-        ([["trn1-1", "trn1-7"], ["trn1-1", "trn1-7"]], "trn1-[7-8]", 3, "trn1-1,trn1-7,trn1-[7-8]"),
-        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], "(null)", 2, "trn1-1,trn1-2"),
-        ([["trn1-1"], ["trn1-1"]], "trn1-[7-8]", 2, ""),
-    ],
-    ids=[
-        "once each",
-        "one twice",
-        "one excluded before",
-        "none excluded before",
-        "too few besides those excluded before",
-    ],
-)
+# Nodes that were named at each stall, those excluded at submission, how many there are beside those of the job; which
+# are excluded then, "" if the queue has too few others, None if no node was named twice.
+EXCLUSIONS: dict[str, tuple[list[list[str]], str, int, str | None]] = {
+    "once each": ([["trn1-1"], ["trn1-2"]], "trn1-[7-8]", 3, None),
+    "one twice": ([["trn1-1"], [], ["trn1-2", "trn1-1"]], "trn1-[7-8]", 3, "trn1-1,trn1-[7-8]"),
+    "one excluded before": ([["trn1-1", "trn1-7"]] * 2, "trn1-[7-8]", 3, "trn1-1,trn1-7,trn1-[7-8]"),
+    "none excluded before": ([["trn1-1", "trn1-2"]] * 2, "(null)", 2, "trn1-1,trn1-2"),
+    "too few besides those excluded before": ([["trn1-1"]] * 2, "trn1-[7-8]", 2, ""),
+}
+
+
+@pytest.mark.parametrize("case", EXCLUSIONS)
 def test_a_node_that_was_named_twice_is_excluded_if_the_queue_has_others(
-    tmp_path: Path,
-    environment: dict[str, str],
-    *,
-    named: list[list[str]],
-    before: str,
-    spare: int,
-    excluded: str | None,
+    tmp_path: Path, environment: dict[str, str], case: str
 ) -> None:
     """An exclusion that the job was submitted with stays."""
-    for restart, nodes in enumerate(named):
-        records = tmp_path / f"run/stalls/12.{restart}"
+    named, before, spare, excluded = EXCLUSIONS[case]
+    of_other_job = {"11.0": ["trn1-1", "trn1-2"]}
+    starts = of_other_job | {f"12.{restart}": nodes for restart, nodes in enumerate(named)}
+    for start, nodes in starts.items():
+        records = tmp_path / f"run/stalls/{start}"
         records.mkdir(parents=True)
         (records / "named").write_text("".join(f"{node}\n" for node in nodes), encoding="utf-8")
-    (tmp_path / "run/stalls/11.0").mkdir()
-    (tmp_path / "run/stalls/11.0/named").write_text("trn1-1\ntrn1-2\n", encoding="utf-8")  # of another job
     commands = {
         "scontrol": f"""\
 if [[ $2 == hostnames ]]; then [[ $3 == "trn1-[7-8]" ]] && printf 'trn1-%s\\n' 7 8 || echo "what are '$3'?"
@@ -107,38 +97,24 @@ else echo "asked to $*"; fi""",
     assert asked == ([f"asked to update jobid=12 excnodelist={excluded}"] if excluded else [])
 
 
-def test_a_full_file_system_is_bad_input(tmp_path: Path, environment: dict[str, str]) -> None:
-    done = train(environment, tmp_path / "run", FULL)
-    assert done.returncode == 2
-    told = (
-        f"--output: got '{tmp_path}/run'; allowed: a directory on the shared file system that you may write, with space"
-    )
-    assert told in done.stdout
-    assert "a step ran" not in done.stdout
-    assert "asked to requeue" not in done.stdout
-
-
-def test_a_file_system_that_stays_full_is_waited_for_at_three_restarts(
+def test_a_file_system_that_is_full_is_bad_input_and_waited_for_at_three_restarts(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
+    done = train(environment, tmp_path / "run", FULL)
+    assert done.returncode == 2
+    assert f"--output: got '{tmp_path}/run'; allowed: a directory on the shared file system" in done.stdout
+    assert "a step ran" not in done.stdout
+    assert "asked to requeue" not in done.stdout
     (tmp_path / "run/checkpoints/step-00000008").mkdir(parents=True)
     for restart in (1, 2, 3):
         done = train({**environment, "SLURM_RESTART_COUNT": str(restart)}, tmp_path / "run", FULL)
-        assert "that you may write, with space left" in done.stdout
         again = f"failed (2), {restart} times in a row without a new checkpoint: back into the queue, newest on disk: "
         assert f"{again}step-00000008\nasked to requeue job 12\n" in done.stdout
     done = train({**environment, "SLURM_RESTART_COUNT": "4"}, tmp_path / "run", FULL)
-    assert (
-        "failed (2) without a new checkpoint, as at 3 starts before: no further restart, see the lines above"
-        in done.stdout
-    )
+    assert "failed (2) without a new checkpoint, as at 3 starts before: no further restart" in done.stdout
     assert (done.returncode, "asked to requeue" in done.stdout) == (2, False)
-
-
-def test_a_job_submitted_anew_may_fail_as_often_again(tmp_path: Path, environment: dict[str, str]) -> None:
-    for restart in ("1", "2"):
-        train({**environment, "CODE": "1", "SLURM_RESTART_COUNT": restart}, tmp_path / "run")
-    assert "failed (1), 1 times in a row" in train({**environment, "CODE": "1"}, tmp_path / "run").stdout
+    submitted_again = train({**environment, "CODE": "1"}, tmp_path / "run")
+    assert "failed (1), 1 times in a row" in submitted_again.stdout
 
 
 def test_failures_that_cannot_be_counted_are_not_repeated(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -143,34 +143,24 @@ def test_a_damaged_list_of_attempts_is_written_again(tmp_path: Path, capsys: pyt
     assert f"{tmp_path / RUN} is damaged" in capsys.readouterr().err
 
 
-def test_a_full_disk_costs_lines_but_not_the_run(tmp_path: Path) -> None:
-    def run() -> None:
-        recorder = record(tmp_path, [1, 2])
-        size = (tmp_path / METRICS).stat().st_size
-        _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, allowed))
-        record_step(recorder, 3)
-        assert (tmp_path / METRICS).stat().st_size == size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, allowed))
-        record_step(recorder, 4)
-        assert recorder.finish() is not None
-
-    run_in_a_process_of_its_own(run)
-    assert recorded_steps(tmp_path) == [1, 2, 4]
-
-
-def test_a_full_disk_costs_tensorboard_but_not_the_summary(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_costs_records_but_not_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def run() -> None:
         recorder = Recorder(tmp_path, FACTS, 0)
         _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, allowed))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, allowed))
         for step in range(1, 121):
             record_step(recorder, step)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, allowed))
+        record_step(recorder, 121)
         assert recorder.finish() is not None
 
     run_in_a_process_of_its_own(run)
-    assert recorded_steps(tmp_path) == list(range(1, 121))
-    assert "tensorboard: " in capfd.readouterr().err
+    *first, last = recorded_steps(tmp_path)
+    assert first == list(range(1, len(first) + 1))
+    assert (10 < len(first) < 120, last) == (True, 121)
+    errors = capfd.readouterr().err
+    assert f"{METRICS}: the file system took a part of the line only" in errors
+    assert f"{BOARD}: [Errno 27] File too large" in errors
 
 
 def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:

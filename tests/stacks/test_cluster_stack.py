@@ -57,26 +57,6 @@ def pools(deployment: Deployment) -> list[dict[str, Any]]:
     return list(deployment.configuration.get("LoginNodes", {}).get("Pools", []))
 
 
-def test_the_provider_may_see_the_secrets_that_the_settings_name_as_its_validators_do(tmp_path: Path) -> None:
-    password, munge_key = (f"arn:aws:secretsmanager:us-west-2:123456789012:secret:{name}" for name in ("db-a", "mk-b"))
-
-    def name_secrets(raw: Raw) -> None:
-        database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": password}
-        raw["cluster"]["overrides"] = {
-            "Scheduling": {"SlurmSettings": {"Database": database, "MungeKeySecretArn": munge_key}}
-        }
-
-    deployment = deploy(edited("trn1-16", name_secrets), tmp_path)
-    parameters = deployment.cluster.properties(PROVIDER)["Parameters"]
-    policy = deployment.cluster.of_type(POLICY)[parameters["AdditionalIamPolicies"]["Ref"]]
-
-    assert parameters.keys() == {"AdditionalIamPolicies"}
-    assert policy["Properties"]["PolicyDocument"]["Statement"] == [
-        {"Effect": "Allow", "Action": "secretsmanager:DescribeSecret", "Resource": password},
-        {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": munge_key},
-    ]
-
-
 def test_the_cluster_comes_after_everything_that_it_needs_and_goes_before(deployment: Deployment) -> None:
     resources = deployment.cluster.body["Resources"]
 

@@ -68,4 +68,4 @@ def test_clusters_of_two_generations_share_network_and_file_system_and_no_name(s
     assert second.configuration["SharedStorage"] == first.configuration["SharedStorage"]
     assert second.request["ClusterName"] == "two-queues-2"
     assert second.cluster.properties("AWS::SSM::Parameter")["Name"] == "/ultracluster/two-queues-2/HeadNode"
-    assert second.cluster.summary()["log_group_prefix"] == "/aws/parallelcluster/two-queues-2-"
+    assert second.cluster.body["Outputs"]["LogGroupPrefix"]["Value"] == "/aws/parallelcluster/two-queues-2-"

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,50 +50,56 @@ def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
 def _changed(text: str, place: Place, value: Scalar) -> str:
     """Return a YAML text with another value at a place. A candidate counts only if nothing else in it changes."""
     try:
-        node = yaml.compose(text, Loader=LOADER)
-        wanted = _with(yaml.load(text, Loader=LOADER), place, value)  # noqa: S506 - a safe one
-        start, end, before, after = _span(text, node, place)
+        wanted = _leaves(text) | {place: repr(value)}
+        start, end, before, after = _span(text, yaml.compose(text, Loader=LOADER), place)
     except yaml.YAMLError as error:
         raise EditError(f"not YAML: {error}") from None
-    except (IndexError, KeyError, TypeError):
+    except LookupError:
         raise EditError(f"{dotted(place)}: there is no such value") from None
     writings = [json.dumps(value, ensure_ascii=False)]
     if isinstance(value, str) and text[start : start + 1] not in ('"', "'"):
         writings.insert(0, value)
     for written in writings:
         candidate = f"{text[:start]}{before}{written}{after}{text[end:]}"
-        if _has(candidate, wanted):
-            return candidate
+        with suppress(yaml.YAMLError, ValueError):
+            if _leaves(candidate) == wanted:
+                return candidate
     raise EditError(f"{dotted(place)}: cannot be set to {value!r} without changing more than that")
 
 
-def _with(data: Any, place: Place, value: Scalar) -> Any:
-    """Return data with another value at a place; of mappings, the last key of the place may be missing."""
-    if not place:
-        if isinstance(data, dict | list):
-            raise TypeError(data)
-        return value
-    key, below = place[0], place[1:]
-    if isinstance(data, dict) and key not in data and not below:
-        return {**data, key: value}
-    changed = dict(data) if isinstance(data, dict) else list(data)
-    changed[key] = _with(data[key], below, value)  # type: ignore[index]  # an index of a list, or a key
-    return changed
+def _leaves(text: str) -> dict[Place, str]:
+    """Return how Python shows each value of a YAML text that holds no others: 1 is neither true nor 1.0."""
+    leaves: dict[Place, str] = {}
+
+    def collect(data: Any, place: Place) -> None:
+        if not data or not isinstance(data, dict | list):
+            leaves[place] = repr(data)
+            return
+        for key, member in data.items() if isinstance(data, dict) else enumerate(data):
+            collect(member, (*place, key))
+
+    collect(yaml.load(text, Loader=LOADER), ())  # noqa: S506 - a safe one
+    return leaves
 
 
 def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, str, str]:
-    """Return start and end of what is to be replaced, and what may surround the new value."""
+    """Return start and end of what is to be replaced, and what may surround the new value.
+
+    Raises:
+        LookupError: There is no such scalar, nor a mapping to which it could be added.
+    """
     for depth, key in enumerate(place):
-        if isinstance(node, yaml.SequenceNode):
-            node = node.value[key]  # `_with` has tried it
+        if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+            node = node.value[key]
             continue
-        assert isinstance(node, yaml.MappingNode)  # noqa: S101 - `_with` has tried it
+        if not isinstance(node, yaml.MappingNode):
+            raise LookupError(key)
         children = [child for name, child in node.value if name.value == key]
-        if not children:
-            assert depth == len(place) - 1  # noqa: S101 - `_with` has tried it
+        if not children and depth == len(place) - 1:
             return _span_of_new_key(text, node, key)
         node = children[0]
-    assert node is not None  # noqa: S101 - `_with` has tried it
+    if not isinstance(node, yaml.ScalarNode):
+        raise LookupError(place)
     start = node.start_mark.index
     return start, node.end_mark.index, " " if text[start - 1 : start] == ":" else "", ""
 
@@ -106,15 +113,3 @@ def _span_of_new_key(text: str, mapping: yaml.MappingNode, key: str | int) -> tu
     lines = re.search(rf"^(?:{indent}#.*\n)*{indent}\Z", text[: mark.index], re.MULTILINE)
     start = lines.start() + mark.column if lines else mark.index  # after "- " there is no comment of the key's own
     return start, start, f"{key}: ", f"\n{indent}"
-
-
-def _has(text: str, wanted: Any) -> bool:
-    """Return whether a text has the wanted values, types included: 1 is neither true nor 1.0."""
-    try:
-        return _canonical(yaml.load(text, Loader=LOADER)) == _canonical(wanted)  # noqa: S506 - a safe one
-    except (yaml.YAMLError, ValueError):
-        return False
-
-
-def _canonical(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, default=repr)

@@ -7,7 +7,8 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-sc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -173,15 +174,9 @@ def _coerced_scalar(value: Any, wanted: Any) -> Any:
         case "boolean", "true" | "false":
             return value == "true"
         case "integer" | "number", str():
-            return _coerced_number(value, int if wanted == "integer" else float)
+            with suppress(ValueError):
+                return int(value) if wanted == "integer" else float(value)
     return value
-
-
-def _coerced_number(value: str, kind: Callable[[str], float]) -> float | str:
-    try:
-        return kind(value)
-    except ValueError:
-        return value
 
 
 def _at(value: Any, path: str) -> Iterator[Any]:

@@ -19,22 +19,9 @@ class Template:
     def of_type(self, resource_type: str) -> dict[str, dict[str, Any]]:
         return {name: item for name, item in self.body["Resources"].items() if item["Type"] == resource_type}
 
-    def one(self, resource_type: str, **properties: object) -> tuple[str, dict[str, Any]]:
-        """Return the only resource of a type that has these properties."""
-        (found,) = (
-            (name, item)
-            for name, item in self.of_type(resource_type).items()
-            if properties.items() <= {key: _hashable(value) for key, value in item["Properties"].items()}.items()
-        )
-        return found
-
     def properties(self, resource_type: str) -> dict[str, Any]:
         (item,) = self.of_type(resource_type).values()
         return dict(item["Properties"])
-
-    def summary(self) -> dict[str, Any]:
-        """Return the summary as a script would read it, with the logical name for each reference."""
-        return dict(json.loads(flat(self.body["Outputs"]["Summary"]["Value"])))
 
 
 def flat(value: Any) -> str:
@@ -49,10 +36,6 @@ def flat(value: Any) -> str:
     if function == "Fn::ImportValue":
         return str(argument).replace(":", "|")
     return argument if isinstance(argument, str) else "|".join(argument)
-
-
-def _hashable(value: object) -> object:
-    return value if isinstance(value, str | int | bool) else json.dumps(value)
 
 
 def new_app(outdir: Path, *, validate: bool = False) -> cdk.App:

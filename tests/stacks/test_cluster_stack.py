@@ -57,39 +57,19 @@ def pools(deployment: Deployment) -> list[dict[str, Any]]:
     return list(deployment.configuration.get("LoginNodes", {}).get("Pools", []))
 
 
-def test_the_provider_may_see_the_secrets_that_the_settings_name_as_its_validators_do(tmp_path: Path) -> None:
-    password, munge_key = (f"arn:aws:secretsmanager:us-west-2:123456789012:secret:{name}" for name in ("db-a", "mk-b"))
-
-    def name_secrets(raw: Raw) -> None:
-        database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": password}
-        raw["cluster"]["overrides"] = {
-            "Scheduling": {"SlurmSettings": {"Database": database, "MungeKeySecretArn": munge_key}}
-        }
-
-    deployment = deploy(edited("trn1-16", name_secrets), tmp_path)
-    parameters = deployment.cluster.properties(PROVIDER)["Parameters"]
-    policy = deployment.cluster.of_type(POLICY)[parameters["AdditionalIamPolicies"]["Ref"]]
-
-    assert parameters.keys() == {"AdditionalIamPolicies"}
-    assert policy["Properties"]["PolicyDocument"]["Statement"] == [
-        {"Effect": "Allow", "Action": "secretsmanager:DescribeSecret", "Resource": password},
-        {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": munge_key},
-    ]
-
-
 def test_the_cluster_comes_after_everything_that_it_needs_and_goes_before(deployment: Deployment) -> None:
     resources = deployment.cluster.body["Resources"]
 
     def needs(name: str) -> set[str]:
         item = resources[name]
-        direct = {found for found in resources if f'"{found}"' in json.dumps(item["Properties"])} - {name}
+        direct = {other for other in resources if f'"{other}"' in json.dumps(item["Properties"])} - {name}
         direct |= set(item.get("DependsOn", []))
-        return direct | {further for found in direct for further in needs(found)}
+        return direct | {further for other in direct for further in needs(other)}
 
-    name, _ = deployment.cluster.one(CLUSTER)
+    [name] = deployment.cluster.of_type(CLUSTER)
 
     assert needs(name) == resources.keys() - {name}
-    assert {resources[found]["Type"] for found in needs(name)} >= {PROVIDER, POLICY, PARAMETER}
+    assert {resources[other]["Type"] for other in needs(name)} >= {PROVIDER, POLICY, PARAMETER}
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -134,16 +114,21 @@ def for_life(deployment: Deployment) -> list[Any]:
     return [on_configured, *(pool["CustomActions"] for pool in pools(deployment))]
 
 
+def deploy_with_another_file(
+    deployment: Deployment, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Deployment:
+    """Return the same deployment with one more file in a folder of scripts, a constant of `cluster_stack`."""
+    copy = tmp_path / folder
+    shutil.copytree(getattr(cluster_stack, folder), copy)
+    (copy / "more.sh").write_text("true\n", encoding="utf-8")
+    monkeypatch.setattr(cluster_stack, folder, copy)
+    return deploy(deployment.settings, tmp_path / "cdk.out")
+
+
 def test_a_change_of_scripts_leaves_what_is_for_life(
     with_logins: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripts = tmp_path / "nodes"
-    shutil.copytree(cluster_stack._NODE_SCRIPTS, scripts)
-    with (scripts / "compute_node.sh").open("a", encoding="utf-8") as script:
-        script.write("# changed\n")
-    monkeypatch.setattr(cluster_stack, "_NODE_SCRIPTS", scripts)
-
-    after = deploy(with_logins.settings, tmp_path / "cdk.out")
+    after = deploy_with_another_file(with_logins, "_NODE_SCRIPTS", tmp_path, monkeypatch)
 
     assert for_life(after) == for_life(with_logins)
     for old, new in zip(nodes(with_logins), nodes(after), strict=True):
@@ -154,12 +139,7 @@ def test_a_change_of_scripts_leaves_what_is_for_life(
 def test_a_changed_job_runs_the_head_nodes_script_again_and_concerns_no_other_node(
     with_logins: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = tmp_path / "jobs"
-    shutil.copytree(cluster_stack._JOB_SCRIPTS, jobs)
-    (jobs / "changed.sh").write_text("true\n", encoding="utf-8")
-    monkeypatch.setattr(cluster_stack, "_JOB_SCRIPTS", jobs)
-
-    after = deploy(with_logins.settings, tmp_path / "cdk.out")
+    after = deploy_with_another_file(with_logins, "_JOB_SCRIPTS", tmp_path, monkeypatch)
     (old_head, *old), (new_head, *new) = nodes(with_logins), nodes(after)
 
     assert for_life(after) == for_life(with_logins)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
     return read_template(synthesize(pipeline(), tmp_path_factory.mktemp("access")), ACCESS_STACK)
 
 
-def role(template: Template, name: str) -> dict[str, Any]:
-    return template.one("AWS::IAM::Role", RoleName=name)[1]
-
-
 def statements(template: Template, name: str) -> Iterator[dict[str, Any]]:
     """Yield what a role may do, with lists of actions and resources."""
-    for policy in role(template, name)["Properties"]["Policies"]:
+    roles = [each["Properties"] for each in template.of_type("AWS::IAM::Role").values()]
+    [policies] = [each["Policies"] for each in roles if each["RoleName"] == name]
+    for policy in policies:
         for each in policy["PolicyDocument"]["Statement"]:
             assert each["Effect"] == "Allow"
             listed = {key: each[key] if isinstance(each[key], list) else [each[key]] for key in ("Action", "Resource")}
@@ -81,11 +80,9 @@ DEV_JOB, PROD_JOB = token("environment:dev"), token("environment:prod")
         (token("pull_request", ref="refs/pull/7/merge"), {READ}),
         (token("ref:refs/heads/main"), {READ}),
         (token("ref:refs/heads/feature", ref="refs/heads/feature"), set()),
-        ({**DEV_JOB, "ref": "refs/heads/feature"}, set()),
         ({**PROD_JOB, "ref": "refs/heads/main-2"}, set()),
         (token("environment:Prod"), set()),
         (token("environment:dev:prod"), set()),
-        ({**PROD_JOB, "ref": "refs/pull/7/merge"}, set()),
         ({**PROD_JOB, "environment": "dev", "sub": "repo:Acme@1/trn1@2:environment:prod:environment:dev"}, {DEV}),
         *[({key: value for key, value in DEV_JOB.items() if key != claim}, set()) for claim in DEV_JOB],
     ],
@@ -95,23 +92,15 @@ def test_a_job_gets_into_its_own_role_alone(template: Template, claims: dict[str
     assert entered(template, claims) == expected
 
 
-@pytest.mark.parametrize("ids", [True, False], ids=["with ids", "without ids"])
-@pytest.mark.parametrize(
-    "repository", ["Mallory/trn1", "Acme/trn1-evil", "Acme-evil/trn1", "Not-Acme/trn1", "acme/trn1"]
-)
-def test_strangers_get_in_nowhere(template: Template, repository: str, ids: bool) -> None:
-    for context in ("ref:refs/heads/main", "environment:dev", "environment:prod", "pull_request"):
+def test_strangers_get_in_nowhere(template: Template) -> None:
+    repositories = ["Mallory/trn1", "Acme/trn1-evil", "Acme-evil/trn1", "Not-Acme/trn1", "acme/trn1"]
+    contexts = ("ref:refs/heads/main", "environment:dev", "environment:prod", "pull_request")
+    for repository, context, ids in product(repositories, contexts, (True, False)):
         assert entered(template, token(context, repository, ids=ids)) == set()
         assert entered(template, token(context, ids=ids, aud="https://github.com/Acme")) == set()
 
 
-def test_pull_requests_can_only_look(template: Template) -> None:
-    verbs = {action.partition(":")[2] for each in statements(template, READ) for action in each["Action"]}
-
-    assert {verb for verb in verbs if not verb.startswith(("Describe", "Detect", "Get", "List"))} == set()
-
-
-def test_pull_requests_read_no_data(template: Template) -> None:
+def test_pull_requests_only_look_and_read_no_data(template: Template) -> None:
     """No object in S3, no secret, no log; of tables and parameters only those of this project."""
     granted = {
         (action, resource)
@@ -119,9 +108,11 @@ def test_pull_requests_read_no_data(template: Template) -> None:
         for action in each["Action"]
         for resource in each["Resource"]
     }
+    actions = {action for action, _ in granted}
     reading = {"s3:GetObject", "secretsmanager:GetSecretValue", "logs:FilterLogEvents", "ec2:GetConsoleOutput"}
 
-    assert not reading & {action for action, _ in granted}
+    assert all(each.partition(":")[2].startswith(("Describe", "Detect", "Get", "List")) for each in actions)
+    assert not reading & actions
     assert {each for each in granted if each[0] in ("dynamodb:GetItem", "ssm:GetParameter", "ssm:GetParameters")} == {
         ("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
         ("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/cdk-bootstrap/*/version"),
@@ -129,11 +120,13 @@ def test_pull_requests_read_no_data(template: Template) -> None:
     }
 
 
-def test_a_stage_with_a_bootstrap_of_its_own_assumes_the_roles_of_that(tmp_path: Path) -> None:
+def test_the_settings_say_which_branch_deploys_and_which_bootstrap_a_stage_uses(tmp_path: Path) -> None:
     stages = deployments(pipeline())
     stages["dev"] = stages["dev"].model_copy(update={"bootstrap": BootstrapSettings(qualifier="ml-team")})
-    made = read_template(synthesize(pipeline(), tmp_path, stages), ACCESS_STACK)
+    made = read_template(synthesize(pipeline(branch="release/1"), tmp_path, stages), ACCESS_STACK)
 
+    assert entered(made, {**DEV_JOB, "ref": "refs/heads/release/1"}) == {DEV}
+    assert entered(made, DEV_JOB) == set()
     for name, qualifier in ((DEV, "ml-team"), (PROD, "hnb659fds")):
         [assumed] = [each["Resource"] for each in statements(made, name) if "sts:AssumeRole" in each["Action"]]
         assert all(f":role/cdk-{qualifier}-" in each for each in assumed)
@@ -145,11 +138,9 @@ def test_a_stage_with_a_bootstrap_of_its_own_assumes_the_roles_of_that(tmp_path:
     [
         *((f"dev-{part}", True) for part in PARTS),
         ("dev", True),
-        ("dev-2", True),
         ("dev-12", True),
         ("dev-cluster-2", True),
         ("dev-cluster-ClusterProvider1A2B-3C4D", True),
-        ("dev-website", False),
         ("dev-other-network", False),
         ("devices-network", False),
         ("trn1-16-network", False),
@@ -162,13 +153,6 @@ def test_deletes_stacks_of_its_own_deployment_alone(template: Template, stack: s
     arn = f"arn:aws:cloudformation:us-west-2:{ACCOUNT}:stack/{stack}/01234567-89ab"
 
     assert any(fnmatchcase(arn, each) for each in resources) == expected
-
-
-def test_another_branch_deploys_if_the_settings_say_so(tmp_path: Path) -> None:
-    template = read_template(synthesize(pipeline(branch="release/1"), tmp_path), ACCESS_STACK)
-
-    assert entered(template, {**DEV_JOB, "ref": "refs/heads/release/1"}) == {DEV}
-    assert entered(template, DEV_JOB) == set()
 
 
 def test_policies_fit_into_their_roles(template: Template) -> None:

@@ -18,10 +18,10 @@ FOLDERS = ("config", "constructs", "emulator", "nodes", "scripts", "stacks", "to
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the app makes of a copy of this repository with pipeline.yaml filled in."""
-    copy = tmp_path_factory.mktemp("repository")
+def test_the_file_at_the_top_needs_two_values_to_let_github_in(tmp_path: Path) -> None:
+    """The app in a copy of this repository with pipeline.yaml filled in."""
+    copy = tmp_path / "repository"
+    copy.mkdir()
     for name in ("pipeline_app.py", "package.json"):
         shutil.copy(ROOT / name, copy)
     for folder in FOLDERS:
@@ -32,23 +32,15 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         line = next(line for line in text.splitlines() if line.startswith(f"{key}:"))
         text = text.replace(line, f"{key}: {value}")
     (copy / "pipeline.yaml").write_text(text, encoding="utf-8")
+
     home = {"HOME": str(Path.home()), "PYTHONHASHSEED": "1"}
-    return synthesize(copy, tmp_path_factory.mktemp("here"), home, "pipeline_app.py")
+    assembly = synthesize(copy, tmp_path / "out", home, "pipeline_app.py")
 
-
-def test_the_file_at_the_top_needs_two_values_to_let_github_in(assembly: dict[str, bytes]) -> None:
-    stages = load(ROOT / "pipeline.yaml").stages
     resources = json.loads(assembly[f"{ACCESS_STACK}.template.json"])["Resources"].values()
-
-    assert {each["Properties"]["RoleName"] for each in resources if each["Type"] == "AWS::IAM::Role"} == {
-        READ_ROLE,
-        *(deploy_role(stage.name) for stage in stages),
-    }
-
-
-def test_it_updates_itself_with_the_command_line_of_package_json(assembly: dict[str, bytes]) -> None:
+    roles = {each["Properties"]["RoleName"] for each in resources if each["Type"] == "AWS::IAM::Role"}
+    stages = load(ROOT / "pipeline.yaml").stages
+    assert roles == {READ_ROLE, *(deploy_role(stage.name) for stage in stages)}
     version = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["dependencies"]["aws-cdk"]
-
     assert f"npm install -g aws-cdk@{version}" in assembly[f"{PIPELINE_STACK}.template.json"].decode()
 
 

@@ -28,8 +28,8 @@ def template(directory: Path) -> Template:
 
 def stages(template: Template) -> dict[str, list[dict[str, Any]]]:
     """Return the actions of each stage, in their order."""
-    found = template.properties("AWS::CodePipeline::Pipeline")["Stages"]
-    return {each["Name"]: sorted(each["Actions"], key=lambda action: int(action["RunOrder"])) for each in found}
+    listed = template.properties("AWS::CodePipeline::Pipeline")["Stages"]
+    return {each["Name"]: sorted(each["Actions"], key=lambda action: int(action["RunOrder"])) for each in listed}
 
 
 def test_the_plan_comes_first_and_then_the_approval(template: Template) -> None:
@@ -63,7 +63,7 @@ def test_what_is_deployed_differs_in_names_for_people_alone(
 
 
 def test_without_a_connection_there_is_no_pipeline(tmp_path: Path) -> None:
-    found = synthesize(pipeline(connection_arn=None), tmp_path)
+    assembly = synthesize(pipeline(connection_arn=None), tmp_path)
 
-    assert [path.name for path in found.glob("*.template.json")] == ["ultracluster-ci-access.template.json"]
-    assert list(found.glob("assembly-*")) == []
+    assert [path.name for path in assembly.glob("*.template.json")] == ["ultracluster-ci-access.template.json"]
+    assert list(assembly.glob("assembly-*")) == []

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from tests.stacks import pipelines
-from tests.stacks.deployments import CONFIGURATIONS, Deployment
+from tests.stacks.choices import CHOICES, chosen
+from tests.stacks.deployments import CONFIGURATIONS, Deployment, deploy
 from tests.stacks.golden import SNAPSHOTS, golden_templates, write_golden
 from toolchain.golden import read_golden
 
-BASES = dict.fromkeys(("dev", "two-queues", "ultracluster"), "trn1-16")
+BASES = dict.fromkeys(("dev", "two-queues", "ultracluster", *CHOICES), "trn1-16")
 """Configurations whose golden templates are kept as differences from another's."""
 PIPELINE = "pipeline"
 REWRITE = "If that is meant, run `make snapshots` and review the difference."
@@ -37,11 +38,11 @@ def compare(directory: Path, expected: Mapping[str, Any], config: pytest.Config)
         assert golden[stack] == template, "\n".join([f"{directory}: {stack} is out of date. {REWRITE}", *changes])
 
 
-@pytest.mark.parametrize("environment", CONFIGURATIONS)
+@pytest.mark.parametrize("environment", [*CONFIGURATIONS, *CHOICES])
 def test_templates_are_as_their_golden_files(
-    environment: str, synth: Callable[[str], Deployment], pytestconfig: pytest.Config
+    environment: str, synth: Callable[[str], Deployment], tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    deployment = synth(environment)
+    deployment = deploy(chosen(environment), tmp_path) if environment in CHOICES else synth(environment)
     templates = golden_templates(deployment.directory, deployment.templates)
     assert re.search(r"[0-9a-f]{64}", json.dumps(templates)) is None, "the hash of an asset changes with its content"
     compare(SNAPSHOTS / environment, templates, pytestconfig)
@@ -54,7 +55,7 @@ def test_templates_of_the_pipeline_are_as_their_golden_files(tmp_path: Path, pyt
 
 
 def test_there_are_golden_files_of_the_deployments_alone(pytestconfig: pytest.Config) -> None:
-    superfluous = [path for path in SNAPSHOTS.iterdir() if path.name not in (*CONFIGURATIONS, PIPELINE)]
+    superfluous = [path for path in SNAPSHOTS.iterdir() if path.name not in (*CONFIGURATIONS, *CHOICES, PIPELINE)]
     if pytestconfig.getoption("update_snapshots"):
         while superfluous:
             shutil.rmtree(superfluous.pop())

@@ -10,36 +10,21 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from cdk_nag import AwsSolutionsChecks
 
+from config.settings import load
 from stacks.composition import compose
-from tests.configurations import SHIPPED
+from tests.configurations import CONFIG
 from tests.stacks import pipelines
-from tests.stacks.deployments import PARTS, Deployment, Raw, deploy, edited
+from tests.stacks.choices import CHOICES, chosen
+from tests.stacks.deployments import PARTS, Deployment, deploy
 from tests.stacks.small_app import new_app
-from tests.stacks.test_cluster_stack import with_login_nodes
-from tests.stacks.test_composition import use_existing_vpc
 
 Build = Callable[[cdk.App], object]
 
 pytestmark = pytest.mark.slow
 
 
-def use_much(raw: Raw) -> None:
-    """Choose what no file of ours does and what goes together."""
-    with_login_nodes(raw)
-    raw["account"] = "123456789012"
-    raw["network"].update(interface_endpoints=["parallelcluster", "ssm"], flow_log_retention_days=None)
-    raw["storage"].update(data_repositories=[{"path": "/data"}], retain=False)
-    raw["storage"]["file_system"]["backup_retention_days"] = 0
-    raw["monitoring"]["emails"] = ["me@example.com"]
-
-
-def use_little(raw: Raw) -> None:
-    """Choose the VPC of somebody else, and neither metrics nor a dashboard."""
-    use_existing_vpc(raw)
-    raw["monitoring"].update(node_metrics=False, dashboard=False)
-
-
-CHOICES = {"much": use_much, "little": use_little}
+DISTINCT = ("reserved", "trn1-16", "ultracluster")
+"""The others that the project ships have nothing that these do not have."""
 
 
 def findings(build: Build, outdir: Path, capfd: pytest.CaptureFixture[str]) -> str:
@@ -83,39 +68,29 @@ def lint(*templates: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_validators_find_nothing(deployment: Deployment, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert findings(lambda app: compose(app, deployment.settings), tmp_path, capfd) == ""
+BUILDS: dict[str, Build] = {
+    **{name: lambda app, name=name: compose(app, load(CONFIG / f"{name}.yaml")) for name in DISTINCT},
+    **{name: lambda app, name=name: compose(app, chosen(name)) for name in CHOICES},
+    "pipeline": lambda app: pipelines.compose(app, pipelines.pipeline()),
+}
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-def test_validators_find_nothing_in_what_no_file_of_ours_chooses(
-    choice: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    settings = edited("trn1-16", CHOICES[choice])
-
-    assert findings(lambda app: compose(app, settings), tmp_path, capfd) == ""
+@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
+def test_validators_find_nothing(build: Build, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert findings(build, tmp_path, capfd) == ""
 
 
 def test_cfn_lint_finds_nothing(synth: Callable[[str], Deployment], tmp_path: Path) -> None:
-    """The smallest configuration and the one with two queues have nothing that the others do not have.
-
-    I1022, a matter of taste, is left out: cfn-lint reports it as E3703 where a role's ARN is in a pipeline's action.
-    """
-    shipped = [synth(name) for name in SHIPPED if name not in ("dev", "two-queues")]
-    chosen = [deploy(edited("trn1-16", edit), tmp_path / choice) for choice, edit in CHOICES.items()]
+    """I1022, a matter of taste, is left out; cfn-lint reports it as E3703 for a role's ARN in a pipeline's action."""
+    shipped = [synth(name) for name in DISTINCT]
+    choices = [deploy(chosen(name), tmp_path / name) for name in CHOICES]
     pipeline = pipelines.synthesize(pipelines.pipeline(), tmp_path / "pipeline")
 
-    templates = [path for each in (*shipped, *chosen) for path in each.directory.glob("*.template.json")]
+    templates = [path for each in (*shipped, *choices) for path in each.directory.glob("*.template.json")]
     templates += pipeline.glob("*.template.json")
 
     assert len(templates) == 5 * len(PARTS) + 2
     assert [each for each in lint(*templates) if "E3703:Prefer using Fn::Sub over Fn::Join" not in each] == []
-
-
-def test_validators_find_nothing_in_the_stacks_of_the_pipeline(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert findings(lambda app: pipelines.compose(app, pipelines.pipeline()), tmp_path, capfd) == ""
 
 
 def test_validators_would_find_a_port_open_to_the_world_and_a_wrong_property(
@@ -129,9 +104,9 @@ def test_validators_would_find_a_port_open_to_the_world_and_a_wrong_property(
         )
         ec2.SecurityGroup(stack, "World", vpc=vpc).add_ingress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(22))
 
-    found = findings(build, tmp_path, capfd)
+    report = findings(build, tmp_path, capfd)
     [linted] = lint(tmp_path / "Planted.template.json")
 
-    assert "AwsSolutions-EC23" in found
-    assert "Strategie" in found
+    assert "AwsSolutions-EC23" in report
+    assert "Strategie" in report
     assert "E3002" in linted

@@ -10,16 +10,7 @@ from typing import Any
 import moto
 import pytest
 
-from ultracluster.domain.instance_types import (
-    TRAINIUM_TYPES,
-    TrainiumType,
-    is_arm,
-    memory_gib,
-    zone_id_prefix,
-)
-
-each_trainium_type = pytest.mark.parametrize("kind", TRAINIUM_TYPES.values(), ids=TRAINIUM_TYPES)
-
+from ultracluster.domain.instance_types import TRAINIUM_TYPES, is_arm, memory_gib, zone_id_prefix
 
 PACKED = Path(moto.__file__).parent / "ec2" / "resources"
 
@@ -50,20 +41,16 @@ def test_the_trainium_types_are_all_that_aws_has() -> None:
     assert names == TRAINIUM_TYPES.keys()
 
 
-@each_trainium_type
-def test_a_trainium_type_is_what_aws_says(kind: TrainiumType) -> None:
-    aws = aws_types()[kind.name]
+@pytest.mark.parametrize("name", TRAINIUM_TYPES)
+def test_a_trainium_type_is_what_aws_says(name: str) -> None:
+    kind, aws = TRAINIUM_TYPES[name], aws_types()[name]
     network = aws["NetworkInfo"]
     assert kind.vcpus == aws["VCpuInfo"]["DefaultVCpus"]
     assert kind.network_cards == network["MaximumNetworkCards"]
     assert kind.efa == network["EfaSupported"]
     assert network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0) == (kind.network_cards if kind.efa else 0)
     assert kind.capacity_blocks == ("capacity-block" in aws["SupportedUsageClasses"])
-
-
-@each_trainium_type
-def test_a_trainium_type_has_the_zones_that_aws_says(kind: TrainiumType) -> None:
-    assert list(kind.zones) == sorted(zone for region in aws_zones().values() for zone in region.get(kind.name, ()))
+    assert list(kind.zones) == sorted(zone for region in aws_zones().values() for zone in region.get(name, ()))
 
 
 def test_memory_is_what_aws_says_of_every_type_that_has_an_answer() -> None:

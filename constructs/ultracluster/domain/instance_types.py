@@ -16,7 +16,6 @@ class TrainiumType:
     """An instance type of the Trn family.
 
     Attributes:
-        name: EC2's name of the type.
         vcpus: Default number of vCPUs, the unit of EC2's Trn quotas.
         network_cards: Number of network cards; each has one EFA device where the type has EFA.
         efa: Whether the type has EFA.
@@ -24,7 +23,6 @@ class TrainiumType:
         zones: Availability zone ids that offered the type when the data was packed.
     """
 
-    name: str
     vcpus: int
     network_cards: int
     efa: bool
@@ -33,68 +31,59 @@ class TrainiumType:
 
 
 TRAINIUM_TYPES = {
-    kind.name: kind
-    for kind in (
-        TrainiumType(
-            "trn1.2xlarge",
-            vcpus=8,
-            network_cards=1,
-            efa=False,
-            capacity_blocks=False,
-            zones=("use1-az5", "use1-az6", "use2-az3", "usw2-az1", "usw2-az4"),
+    "trn1.2xlarge": TrainiumType(
+        vcpus=8,
+        network_cards=1,
+        efa=False,
+        capacity_blocks=False,
+        zones=("use1-az5", "use1-az6", "use2-az3", "usw2-az1", "usw2-az4"),
+    ),
+    "trn1.32xlarge": TrainiumType(
+        vcpus=128,
+        network_cards=8,
+        efa=True,
+        capacity_blocks=True,
+        zones=(
+            "aps1-az2",
+            "apse2-az1",
+            "apse2-az2",
+            "apse4-az1",
+            "use1-az4",
+            "use1-az5",
+            "use1-az6",
+            "use2-az3",
+            "usw2-az1",
+            "usw2-az4",
         ),
-        TrainiumType(
-            "trn1.32xlarge",
-            vcpus=128,
-            network_cards=8,
-            efa=True,
-            capacity_blocks=True,
-            zones=(
-                "aps1-az2",
-                "apse2-az1",
-                "apse2-az2",
-                "apse4-az1",
-                "use1-az4",
-                "use1-az5",
-                "use1-az6",
-                "use2-az3",
-                "usw2-az1",
-                "usw2-az4",
-            ),
-        ),
-        TrainiumType(
-            "trn1n.32xlarge",
-            vcpus=128,
-            network_cards=16,
-            efa=True,
-            capacity_blocks=False,
-            zones=("use1-az6", "use2-az3", "usw2-az4"),
-        ),
-        TrainiumType(
-            "trn2.3xlarge",
-            vcpus=12,
-            network_cards=1,
-            efa=True,
-            capacity_blocks=True,
-            zones=("aps2-az1", "aps2-az2", "aps2-az3", "apse4-az3", "sae1-az1", "sae1-az2", "sae1-az3"),
-        ),
-        TrainiumType(
-            "trn2.48xlarge",
-            vcpus=192,
-            network_cards=16,
-            efa=True,
-            capacity_blocks=True,
-            zones=("aps2-az1", "aps2-az2", "aps2-az3", "use2-az1", "use2-az2", "use2-az3"),
-        ),
-        TrainiumType(
-            "trn2u.48xlarge",
-            vcpus=192,
-            network_cards=16,
-            efa=True,
-            capacity_blocks=True,
-            zones=("aps2-az1", "aps2-az2", "aps2-az3"),
-        ),
-    )
+    ),
+    "trn1n.32xlarge": TrainiumType(
+        vcpus=128,
+        network_cards=16,
+        efa=True,
+        capacity_blocks=False,
+        zones=("use1-az6", "use2-az3", "usw2-az4"),
+    ),
+    "trn2.3xlarge": TrainiumType(
+        vcpus=12,
+        network_cards=1,
+        efa=True,
+        capacity_blocks=True,
+        zones=("aps2-az1", "aps2-az2", "aps2-az3", "apse4-az3", "sae1-az1", "sae1-az2", "sae1-az3"),
+    ),
+    "trn2.48xlarge": TrainiumType(
+        vcpus=192,
+        network_cards=16,
+        efa=True,
+        capacity_blocks=True,
+        zones=("aps2-az1", "aps2-az2", "aps2-az3", "use2-az1", "use2-az2", "use2-az3"),
+    ),
+    "trn2u.48xlarge": TrainiumType(
+        vcpus=192,
+        network_cards=16,
+        efa=True,
+        capacity_blocks=True,
+        zones=("aps2-az1", "aps2-az2", "aps2-az3"),
+    ),
 }
 
 _GIB_PER_VCPU = {"c": 2, "m": 4, "r": 8}

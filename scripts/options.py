@@ -148,8 +148,8 @@ class DeploymentName(click.ParamType[str]):
         if value not in known:
             similar = get_close_matches(Path(value).name.removesuffix(".yaml"), known)
             meant = f" (did you mean {' or '.join(similar)}?)" if similar else ""
-            source = f" from {VARIABLE}" if value == os.environ.get(VARIABLE) else ""
-            self.fail(f"got {value}{source}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
+            origin = f" from {VARIABLE}" if value == os.environ.get(VARIABLE) else ""
+            self.fail(f"got {value}{origin}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

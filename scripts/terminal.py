@@ -6,15 +6,19 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scripts.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
 PLAIN_WIDTH = 124
 """Columns without a terminal: those of the widest table, so that none is cut off in a log."""
+_NARROW = 80
+"""Columns for which tables are made."""
 Say = Callable[[str], None]
 """Takes a message for people."""
 
@@ -27,14 +31,25 @@ def console(output: str = "text", width: int | None = None) -> Console:
         width: Columns if standard output is no terminal and COLUMNS is not set; None: `PLAIN_WIDTH`.
     """
     from rich.console import Console
+    from rich.table import Table
 
-    class PipeConsole(Console):
-        """A console that leaves a closed pipe to `scripts.main`: the reader has seen enough."""
+    class CommandConsole(Console):
+        """A console that leaves a closed pipe to `scripts.main`, and shows tables as lists where they do not fit."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    screen = PipeConsole(
+        def print(self, *objects: RenderableType, **how: Any) -> None:  # type: ignore[override]
+            for each in objects or ("",):
+                if isinstance(each, Table) and self.width < _NARROW and self._longest(each) > self.width:
+                    super().print(_as_list(each, self), soft_wrap=True)
+                else:
+                    super().print(each, **how)
+
+        def _longest(self, table: Table) -> int:
+            return self.measure(table, options=self.options.update(max_width=_NARROW)).minimum
+
+    screen = CommandConsole(
         highlight=False,
         emoji=False,
         quiet=output != "text",
@@ -43,6 +58,23 @@ def console(output: str = "text", width: int | None = None) -> Console:
     if not screen.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         screen.width = width or PLAIN_WIDTH
     return screen
+
+
+def _as_list(table: Table, screen: Console) -> Text:
+    """Return a table as a line per cell, which splits no word."""
+    from rich.text import Text
+
+    def text(cell: RenderableType) -> Text:
+        return cell if isinstance(cell, Text) else screen.render_str(str(cell))
+
+    lines = Text()
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        for column, cell in zip(table.columns, row, strict=True):
+            title = text(column.header).plain
+            lines.append(f"{title}: " if title else "", "bold").append_text(text(cell)).append("\n")
+        lines.append("\n")
+    lines.rstrip()
+    return lines
 
 
 def speaker(screen: Console) -> Say:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 collect_ignore = ["training/pretraining"] if find_spec("torch") is None else []
 """The tests of the training program run in .venv-training: `make test-training`, and a step of `make test-all`."""
+
+
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers, and commands follow it
 
 
 def pytest_report_header() -> str:

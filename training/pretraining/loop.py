@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from math import isfinite
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -82,10 +81,8 @@ def train(options: Options) -> int:
     batch = batch_of(options, worker.nodes, worker.workers_per_node)
     backend = create(options.backend, worker)
     exchange = Exchange(worker)
-    findings = _agree(options, batch, backend, exchange)
-    if worker.rank == 0:
-        print("\n".join(describe(options, batch, worker.nodes, findings)), flush=True)
-    return TrainingLoop(options, batch, backend, exchange, findings).go()
+    findings, recorder = _agree(options, batch, backend, exchange)
+    return TrainingLoop(options, batch, backend, exchange, findings, recorder=recorder).go()
 
 
 def create(name: str, worker: Worker) -> Backend:
@@ -97,56 +94,56 @@ def create(name: str, worker: Worker) -> Backend:
     return Backend(worker)
 
 
-def _agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) -> Findings:
-    """Return what the run starts with, the same on all ranks, which must all call it.
+def _agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) -> tuple[Findings, Recorder | None]:
+    """Return what the run starts with, the same on all ranks, which must all call it; and the records on rank 0.
 
+    Rank 0 also prints the plan, which compares the options with those in the records before they are written again.
     Thousands of ranks that each open all shards and read a checkpoint twice would be a load on the file system.
 
     Raises:
         BadInputError: Something is wrong with the directories, or another run has the one for the output.
     """
+    hosts = exchange.gather("hosts", socket.gethostname())
     findings: Findings | None = None
+    recorder: Recorder | None = None
     problems: Sequence[str] = ()
     if backend.worker.rank == 0:
         try:
             if not backend.extracting:  # which writes nothing
-                _lock(options.output)
+                options.output.mkdir(parents=True, exist_ok=True)
+                files.lock(options.output)
             findings = examine(options, batch)
+            print("\n".join(describe(options, batch, backend.worker.nodes, findings)), flush=True)
+            if not backend.extracting:
+                facts = _facts(options, batch, backend, hosts)
+                recorder = Recorder(options.output, facts, findings.resumed.step if findings.resumed else 0)
         except BadInputError as error:
             problems = error.problems
+        except files.HeldError as error:
+            problems = [f"--output: got {options.output}, where a run is at work ({error}); allowed: another"]
+        except OSError as error:
+            allowed = f"a directory that can be written to and locked ({error})"
+            problems = [f"--output: got {options.output}; allowed: {allowed}"]
     findings, problems = exchange.share("start", (findings, problems))
-    if findings is None:
+    if findings is None or problems:
         raise BadInputError(problems)
-    return findings
-
-
-def _unusable(output: Path, error: OSError) -> str:
-    """Return the line for a run directory whose files cannot be written."""
-    return f"--output: got {output}; allowed: a directory that can be written to and locked ({error})"
-
-
-def _lock(output: Path) -> None:
-    """Make the run directory, and let no other run into it."""
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        files.lock(output)
-    except files.HeldError as error:
-        raise BadInputError([f"--output: got {output}, where a run is at work ({error}); allowed: another"]) from None
-    except OSError as error:
-        raise BadInputError([_unusable(output, error)]) from None
+    return findings, recorder
 
 
 class TrainingLoop:
     """One start of a run, on one rank."""
 
     def __init__(
-        self, options: Options, batch: Batch, backend: Backend, exchange: Exchange, findings: Findings
+        self,
+        options: Options,
+        batch: Batch,
+        backend: Backend,
+        exchange: Exchange,
+        findings: Findings,
+        *,
+        recorder: Recorder | None,
     ) -> None:
-        """Build the model, and take over the checkpoint if there is one.
-
-        Raises:
-            BadInputError: The records cannot be written.
-        """
+        """Build the model, and take over the checkpoint if there is one. Who has a recorder keeps the checkpoints."""
         self._options, self._batch, self._backend, self._exchange = options, batch, backend, exchange
         self._heartbeat = Heartbeat(options.stall_seconds, backend.worker.local_rank)
         self._identity = identity(options, batch, findings.shards)
@@ -173,27 +170,12 @@ class TrainingLoop:
         )
         self._under_way: deque[_StepUnderWay] = deque()
         self._stopping = False
-        hosts = exchange.gather("hosts", socket.gethostname())
-        self._keeps = backend.worker.rank == 0 and not backend.extracting
-        if self._keeps:
-            self._checkpoints = Checkpoints(options.output / CHECKPOINTS, options.keep)
-        self._open_records(hosts)
+        self._recorder = recorder
+        self._checkpoints = Checkpoints(options.output / CHECKPOINTS, options.keep)
         self._settled = perf_counter()
         self._told = 0.0
         self._told_failure: str | None = None
         self._checkpoint_seconds = 0.0
-
-    def _open_records(self, hosts: Sequence[str]) -> None:
-        """Open the records on rank 0; all ranks end alike if that fails."""
-        problem = ""
-        if self._keeps:
-            facts = _facts(self._options, self._batch, self._backend, hosts)
-            try:
-                self._recorder = Recorder(self._options.output, facts, self._done)
-            except OSError as error:
-                problem = _unusable(self._options.output, error)
-        if problem := self._exchange.share("records", problem):
-            raise BadInputError([problem])
 
     def go(self) -> int:
         """Make all steps, and return the exit code."""
@@ -243,7 +225,7 @@ class TrainingLoop:
         if self._backend.extracting:
             return
         self._heartbeat.step(step.number)
-        norm, mlm, nsp, participants, stop, *of_ranks = numbers
+        norm, mlm, nsp, participants, stop, *_ = numbers
         if participants != self._backend.worker.ranks:
             raise TrainingError(f"{participants:g} ranks took part in a reduction, of {self._backend.worker.ranks}")
         if not isfinite(mlm + nsp + norm):
@@ -253,12 +235,13 @@ class TrainingLoop:
                 f"a lower --learning-rate or more --warmup-steps."
             )
         self._stopping = self._stopping or stop > 0
-        if self._keeps:
-            self._record(step, norm, mlm, nsp, of_ranks)
+        if self._recorder:
+            self._record(self._recorder, step, numbers)
 
-    def _record(self, step: _StepUnderWay, norm: float, mlm: float, nsp: float, of_ranks: Sequence[float]) -> None:
+    def _record(self, recorder: Recorder, step: _StepUnderWay, numbers: Sequence[float]) -> None:
+        norm, mlm, nsp, _, _, *of_ranks = numbers
         ranks, now = self._backend.worker.ranks, perf_counter()
-        record = self._recorder.step(
+        record = recorder.step(
             step=step.number,
             loss=mlm + nsp,
             mlm_loss=mlm,
@@ -291,7 +274,7 @@ class TrainingLoop:
     def _save(self) -> None:
         """Begin to write a checkpoint. All its steps are settled, so that it has no loss that is not finite."""
         self._heartbeat.beat(Stage.CHECKPOINT)
-        if not self._keeps:
+        if not self._recorder:
             return
         start = perf_counter()
         self._recorder.synchronize()
@@ -302,7 +285,7 @@ class TrainingLoop:
         """Wait for the last checkpoint, and return the exit code."""
         failure = None
         self._heartbeat.beat(Stage.CHECKPOINT)
-        if self._keeps:
+        if self._recorder:
             failure = self._checkpoints.wait()
             if summary := self._recorder.finish(self._options.reference):
                 print("\n".join(tell(summary)), flush=True)

@@ -65,8 +65,8 @@ def in_ranks(
             "MASTER_PORT": port,
             "OMP_NUM_THREADS": 1,
         }
-        told = {name: str(value) for name, value in variables.items()}
-        processes.append(context.Process(target=_call, args=(told, errors, function, given)))
+        environment = {name: str(value) for name, value in variables.items()}
+        processes.append(context.Process(target=_call, args=(environment, errors, function, given)))
     for process in processes:
         process.start()
     for process in processes:
@@ -86,7 +86,7 @@ def arguments(output: Path, *options: str) -> list[str]:
     return ["train", *TINY, "--output", str(output), *options]
 
 
-def told(errors: Path) -> list[str]:
+def error_lines(errors: Path) -> list[str]:
     """Return the lines on standard error, without those of libraries."""
     return [line for line in errors.read_text().splitlines() if line[:2] not in ("[W", "[G")]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, losses, steps, told, train
+from tests.training.pretraining.runs import arguments, checkpoints, error_lines, in_ranks, losses, steps, train
 from training.pretraining import check, checkpoint, learner, loop
 from training.pretraining.__main__ import main
 from training.pretraining.backend import Backend
@@ -107,7 +107,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_is_in_no_checkpoint(
 ) -> None:
     # Step 10 has a checkpoint, and a host that is ahead must not save it before it knows the loss.
     assert in_ranks(1, function, 10, value, arguments(tmp_path), errors=tmp_path / "errors") == [3]
-    (line,) = told(tmp_path / "errors")
+    (line,) = error_lines(tmp_path / "errors")
     assert line.startswith(f"Step 10: the loss is {value}, ")
     assert checkpoints(tmp_path) == ["step-00000005"]
     assert [step["step"] for step in steps(tmp_path)] == list(range(1, 10))
@@ -133,7 +133,7 @@ def test_a_slow_device_is_seen_where_the_host_waits_for_it(tmp_path: Path) -> No
 
 def test_a_checkpoint_that_cannot_be_saved_is_reported_and_training_continues(tmp_path: Path) -> None:
     assert in_ranks(1, without_space_for_checkpoints, [5], arguments(tmp_path), errors=tmp_path / "errors") == [0]
-    assert told(tmp_path / "errors") == [
+    assert error_lines(tmp_path / "errors") == [
         "The checkpoint of step 5 was not saved: [Errno 28] No space left on device",
         "Checkpoints are saved again.",
     ]
@@ -143,7 +143,9 @@ def test_a_checkpoint_that_cannot_be_saved_is_reported_and_training_continues(tm
 def test_a_run_whose_last_checkpoint_cannot_be_saved_is_not_finished(tmp_path: Path) -> None:
     command = arguments(tmp_path)
     assert in_ranks(2, without_space_for_checkpoints, [12], command, errors=tmp_path / "errors") == [1, 1]
-    assert told(tmp_path / "errors") == ["The checkpoint of step 12 was not saved: [Errno 28] No space left on device"]
+    assert error_lines(tmp_path / "errors") == [
+        "The checkpoint of step 12 was not saved: [Errno 28] No space left on device"
+    ]
     assert train(tmp_path) == [0]
     assert checkpoints(tmp_path)[-1] == "step-00000012"
     assert [step["step"] for step in steps(tmp_path)] == list(range(1, 13))
@@ -151,7 +153,7 @@ def test_a_run_whose_last_checkpoint_cannot_be_saved_is_not_finished(tmp_path: P
 
 def test_a_reduction_that_does_nothing_is_found_out(tmp_path: Path) -> None:
     assert in_ranks(2, with_a_reduction_that_does_nothing, arguments(tmp_path), errors=tmp_path / "errors") == [1, 1]
-    assert told(tmp_path / "errors") == ["1 ranks took part in a reduction, of 2"]
+    assert error_lines(tmp_path / "errors") == ["1 ranks took part in a reduction, of 2"]
 
 
 def test_extraction_of_graphs_leaves_no_records_and_no_checkpoints(tmp_path: Path) -> None:

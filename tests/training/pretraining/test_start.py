@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.training.pretraining.runs import arguments, in_ranks, told
+from tests.training.pretraining.runs import arguments, error_lines, in_ranks
 from training.pretraining import files
 from training.pretraining.__main__ import main
 
@@ -46,7 +46,7 @@ def test_a_directory_is_for_one_run_and_the_other_ends_with_one_line(
     errors = tmp_path_factory.mktemp("errors") / "errors"
     assert in_ranks(2, without_patience, arguments(tmp_path), errors=errors) == [2, 2]
     who = f"job 12, process {holder.pid} on {os.uname().nodename}"
-    assert told(errors) == [f"--output: got {tmp_path}, where a run is at work ({who}); allowed: another"]
+    assert error_lines(errors) == [f"--output: got {tmp_path}, where a run is at work ({who}); allowed: another"]
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
@@ -68,4 +68,4 @@ def test_a_full_file_system_is_reported_in_one_line(tmp_path: Path, full: str) -
     (output / full).symlink_to("/dev/full")
     assert in_ranks(2, main, arguments(output), errors=errors) == [2, 2]
     allowed = "a directory that can be written to and locked ([Errno 28] No space left on device)"
-    assert told(errors) == [f"--output: got {output}; allowed: {allowed}"]
+    assert error_lines(errors) == [f"--output: got {output}; allowed: {allowed}"]

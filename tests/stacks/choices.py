@@ -28,7 +28,8 @@ def use_much(raw: Raw) -> None:
         kms_key_arn=f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab",
         metadata_iops=12_000,
     )
-    raw["monitoring"].update(emails=["a@example.com", "b@example.com"], file_system_full_percent=60)
+    emails = ["a@example.com", "b@example.com"]
+    raw["monitoring"].update(emails=emails, file_system_full_percent=60, dashboard=False)
     cluster = raw["cluster"]
     cluster.update(os="alinux2023", neuron_sdk="2.27.1", pytorch="2.8", efa_interface_type="efa")
     cluster["custom_ami"] = "ami-01234567"
@@ -69,12 +70,12 @@ def use_much(raw: Raw) -> None:
 
 
 def use_little(raw: Raw) -> None:
-    """Choose the VPC of somebody else, a file system that goes with its stack, neither metrics nor a dashboard."""
+    """Choose the VPC of somebody else, a file system that goes with its stack, and no metrics of nodes."""
     raw["name"] = "little"
     raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
     raw["storage"].update(data_repositories=[DATA], retain=False)
     raw["storage"]["file_system"]["backup_retention_days"] = 0
-    raw["monitoring"].update(node_metrics=False, dashboard=False)
+    raw["monitoring"].update(node_metrics=False)
     database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": f"{SECRET}db-a"}
     settings = {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf", "Database": database}
     raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}

@@ -1,4 +1,4 @@
-"""The settings of the pipeline that deploys: pipeline.yaml. `load` reports every violation at once."""
+"""The settings of the pipeline that deploys: pipeline.yaml. `load` reports violations together."""
 
 from __future__ import annotations
 

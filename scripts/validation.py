@@ -59,7 +59,7 @@ def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> Cluster
     """Create in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
     emulated.create_prerequisites(aws, settings)
     publish_files(assembly, aws)
-    return cluster_request(assembly, Resolver(assembly, aws))
+    return cluster_request(assembly, Resolver(assembly, aws).resolve)
 
 
 def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting: Mapping[str, str]) -> Validation:

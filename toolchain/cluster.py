@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from toolchain.assembly import Assembly, Stack
 
 CLUSTER_TYPE = "Custom::PclusterCluster"
-
-
-class Resolver(Protocol):
-    """Computes values of templates."""
-
-    def resolve(self, stack: Stack, value: Any) -> Any:
-        """Return a value of the stack's template without intrinsic functions."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +37,12 @@ class ClusterRequest:
         return configuration
 
 
-def cluster_request(assembly: Assembly, resolver: Resolver) -> ClusterRequest:
-    """Find the one cluster of an assembly, and make what its configuration refers to.
+def cluster_request(assembly: Assembly, resolve: Callable[[Stack, Any], Any]) -> ClusterRequest:
+    """Find the one cluster of an assembly.
+
+    Args:
+        assembly: Its stacks.
+        resolve: Returns a value of a stack's template without intrinsic functions.
 
     Raises:
         LookupError: The assembly has no cluster, or several.
@@ -60,7 +58,7 @@ def cluster_request(assembly: Assembly, resolver: Resolver) -> ClusterRequest:
         raise LookupError(f"{len(clusters)} resources of type {CLUSTER_TYPE}; expected one")
     [(stack, resource)] = clusters
     properties = {key: value for key, value in resource["Properties"].items() if key != "ServiceToken"}
-    return ClusterRequest(stack.region, resolver.resolve(stack, properties), stack.tags)
+    return ClusterRequest(stack.region, resolve(stack, properties), stack.tags)
 
 
 def as_strings(value: Any) -> Any:

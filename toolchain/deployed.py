@@ -30,21 +30,14 @@ class Live(Protocol):
         """Return the physical ids of a stack's resources by logical id; none: it does not exist."""
 
 
-class DeployedResolver:
-    """Computes template values from what is deployed. What does not exist yet is `NOT_YET`."""
+def resolve_deployed(assembly: Assembly, live: Live, stack: Stack, value: Any) -> Any:
+    """Return a value of a stack's template without intrinsic functions; what does not exist yet is `NOT_YET`.
 
-    def __init__(self, assembly: Assembly, live: Live) -> None:
-        self._assembly = assembly
-        self._live = live
-
-    def resolve(self, stack: Stack, value: Any) -> Any:
-        """Return a value of the stack's template without intrinsic functions.
-
-        Raises:
-            TemplateError: A function has wrong arguments.
-            UnsupportedError: The value depends on something unknown; the message names it.
-        """
-        return Evaluator(_StackScope(stack, self._assembly, self._live)).evaluate(value)
+    Raises:
+        TemplateError: A function has wrong arguments.
+        UnsupportedError: The value depends on something unknown; the message names it.
+    """
+    return Evaluator(_StackScope(stack, assembly, live)).evaluate(value)
 
 
 class _StackScope(Scope):

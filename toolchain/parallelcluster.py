@@ -31,10 +31,7 @@ class Message:
 class DryRun:
     """What a request to create a cluster, or to build an image, would have led to.
 
-    Attributes:
-        accepted: Whether it would have been made.
-        messages: What the validators found.
-        reason: ParallelCluster's own summary; all there is of a request that fails before the validators run.
+    The reason is ParallelCluster's own summary: all there is of a request that fails before the validators run.
     """
 
     accepted: bool
@@ -52,15 +49,9 @@ class Templates:
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two configurations.
+    """One difference between two configurations, whether the update policy lets it pass, why not and what would help.
 
-    Attributes:
-        path: Its place, such as ``Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount``.
-        old: The value before.
-        new: The value after.
-        allowed: Whether the update policy lets it pass.
-        reason: Why not.
-        action_needed: What would have to be done first.
+    A path is such as ``Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount``.
     """
 
     path: str
@@ -83,11 +74,8 @@ class Update:
 class RunningCluster:
     """A cluster that exists.
 
-    Attributes:
-        configuration: What it was last given, as ParallelCluster keeps it: the scalars that CloudFormation sent are
-            strings.
-        fleet_status: Status of its compute fleet, such as RUNNING or STOPPED; UNKNOWN: it could not be read.
-        login_nodes_running: Whether there are login nodes.
+    In its configuration, which is as ParallelCluster keeps it, the scalars that CloudFormation sent are strings. The
+    status of its compute fleet is such as RUNNING or STOPPED; UNKNOWN: it could not be read.
     """
 
     configuration: Configuration
@@ -108,9 +96,7 @@ class RunnerError(RuntimeError):
 
 
 class ParallelCluster:
-    """The pinned aws-parallelcluster package in its own environment.
-
-    It works against the AWS that the given environment variables lead to.
+    """The pinned aws-parallelcluster package in its own environment, with the AWS of the given environment variables.
 
     The package is loaded once; a first validation takes about two seconds, each further one a fraction.
 
@@ -143,25 +129,18 @@ class ParallelCluster:
     def create(self, request: ClusterRequest, *, strings: bool = False) -> DryRun:
         """Dry-run the creation of a cluster as the provider of the custom resource does.
 
-        Args:
-            request: What the provider gets.
-            strings: Whether scalars travel as strings, as CloudFormation sends them, or as the types that they are.
+        Scalars travel as strings, as CloudFormation sends them, or as the types that they are.
         """
         properties = as_strings(request.properties) if strings else request.properties
-        answer = self._ask(
-            "create_cluster", region=request.region, properties=properties, stack_tags=request.stack_tags
+        return _dry_run(
+            self._ask("create_cluster", request.region, properties=properties, stack_tags=request.stack_tags)
         )
-        return _dry_run(answer)
 
     def build_image(self, image_id: str, configuration: Configuration) -> DryRun:
-        """Dry-run the build of an image. It leaves ParallelCluster's cleanup role of such builds in the account.
-
-        Args:
-            image_id: ParallelCluster's name of it.
-            configuration: What `pcluster build-image` gets.
-        """
-        region = configuration["Region"]
-        return _dry_run(self._ask("build_image", region=region, image_id=image_id, configuration=configuration))
+        """Dry-run the build of an image. It leaves ParallelCluster's cleanup role of such builds in the account."""
+        return _dry_run(
+            self._ask("build_image", configuration["Region"], image_id=image_id, configuration=configuration)
+        )
 
     def validate(self, configuration: Configuration) -> list[Message]:
         """Return everything that the schema and all validators have to say, nothing suppressed."""
@@ -173,19 +152,14 @@ class ParallelCluster:
 
     def build_templates(self, configuration: Configuration, cluster_name: str = "validated") -> Templates:
         """Build the templates that ParallelCluster would create for a valid configuration."""
-        answer = self._ask(
-            "build_templates",
-            region=configuration["Region"],
-            cluster_name=cluster_name,
-            configuration=configuration,
-        )
-        return Templates(answer["root"], answer["nested"])
+        region = configuration["Region"]
+        return Templates(**self._ask("build_templates", region, cluster_name=cluster_name, configuration=configuration))
 
     def build_image_template(self, image_id: str, configuration: Configuration) -> dict[str, Any]:
         """Build the template that ParallelCluster would create for a valid configuration of an image."""
         region = configuration["Region"]
         template: dict[str, Any] = self._ask(
-            "build_image_template", region=region, image_id=image_id, configuration=configuration
+            "build_image_template", region, image_id=image_id, configuration=configuration
         )
         return template
 
@@ -199,52 +173,38 @@ class ParallelCluster:
     ) -> Update:
         """Ask whether a cluster of the old configuration may take the new one.
 
-        Args:
-            old: The configuration that the cluster has.
-            new: The one that it would get.
-            fleet_running: Whether the compute fleet is on, even without an instance; False once it was stopped.
-            login_nodes_running: Whether there are login nodes.
+        A compute fleet runs, even without an instance, until it is stopped.
         """
-        answer = self._ask(
-            "check_update",
-            region=old["Region"],
-            old=old,
-            new=new,
-            fleet_running=fleet_running,
-            login_nodes_running=login_nodes_running,
-        )
+        running = {"fleet_running": fleet_running, "login_nodes_running": login_nodes_running}
+        answer = self._ask("check_update", old["Region"], old=old, new=new, **running)
         return Update(answer["allowed"], tuple(Change(**change) for change in answer["changes"]))
 
     def requested_configuration(self, request: ClusterRequest) -> Configuration:
         """Return the configuration that ParallelCluster gets: from CloudFormation, by way of the provider."""
+        properties = as_strings(request.properties)
         configuration: Configuration = self._ask(
-            "requested_configuration", properties=as_strings(request.properties), stack_tags=request.stack_tags
+            "requested_configuration", request.region, properties=properties, stack_tags=request.stack_tags
         )
         return configuration
 
     def describe_cluster(self, region: str, cluster_name: str) -> RunningCluster:
-        """Look at a cluster that exists.
+        """Describe a cluster that exists.
 
         Raises:
             UnreadableClusterError: There is none, or the credentials may not read it.
         """
-        answer = self._ask("describe_cluster", region=region, cluster_name=cluster_name)
+        answer = self._ask("describe_cluster", region, cluster_name=cluster_name)
         if "unreadable" in answer:
             raise UnreadableClusterError(answer["unreadable"])
         return RunningCluster(**answer)
 
     def update_compute_fleet(self, region: str, cluster_name: str, status: str) -> None:
-        """Request that the compute nodes of a cluster are started or stopped, as `pcluster update-compute-fleet` does.
-
-        Args:
-            region: Region of the cluster.
-            cluster_name: ParallelCluster's name of it.
-            status: START_REQUESTED or STOP_REQUESTED.
+        """Request the status START_REQUESTED or STOP_REQUESTED for the compute nodes of a cluster.
 
         Raises:
             FleetRequestError: There is no such cluster, it is being changed, or the credentials may not do it.
         """
-        answer = self._ask("update_compute_fleet", region=region, cluster_name=cluster_name, status=status)
+        answer = self._ask("update_compute_fleet", region, cluster_name=cluster_name, status=status)
         if answer is not None:
             raise FleetRequestError(answer["rejected"])
 
@@ -255,10 +215,11 @@ class ParallelCluster:
         self._process.wait()
         self._errors.close()
 
-    def _ask(self, operation: str, **arguments: Any) -> Any:
+    def _ask(self, operation: str, region: str, **arguments: Any) -> Any:
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
-        self._process.stdin.write(json.dumps({"operation": operation, "arguments": arguments}) + "\n")
+        job = {"operation": operation, "region": region, "arguments": arguments}
+        self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:

@@ -1,8 +1,8 @@
 """ParallelCluster's own code, asked by another process. Runs in .venv-pcluster, whose packages clash with the CDK's.
 
 Reads one JSON job per line on standard input and writes one JSON answer per line on standard output:
-{"operation": NAME, "arguments": {...}} -> {"result": ...} or {"error": text}. The operations are the functions in
-`OPERATIONS`. Where AWS is, is said by the environment (AWS_ENDPOINT_URL and dummy credentials).
+{"operation": NAME, "region": REGION, "arguments": {...}} -> {"result": ...} or {"error": text}. The operations are
+the functions in `OPERATIONS`. Where AWS is, is said by the environment (AWS_ENDPOINT_URL and dummy credentials).
 """
 
 from __future__ import annotations
@@ -31,15 +31,13 @@ from pcluster.templates.cdk_builder import CDKTemplateBuilder
 from toolchain.provider_request import arguments
 
 
-def create_cluster(region: str, properties: dict[str, Any], stack_tags: dict[str, str]) -> dict[str, Any]:
+def create_cluster(properties: dict[str, Any], stack_tags: dict[str, str]) -> dict[str, Any]:
     """Dry-run the creation of a cluster as the provider's Lambda function asks for it."""
-    os.environ["AWS_DEFAULT_REGION"] = region
     return _dry_run(pcluster.lib.create_cluster, arguments(properties, stack_tags))
 
 
-def build_image(region: str, image_id: str, configuration: dict[str, Any]) -> dict[str, Any]:
+def build_image(image_id: str, configuration: dict[str, Any]) -> dict[str, Any]:
     """Dry-run the build of an image as `pcluster build-image` asks for it."""
-    os.environ["AWS_DEFAULT_REGION"] = region
     return _dry_run(pcluster.lib.build_image, {"image_id": image_id, "image_configuration": configuration})
 
 
@@ -60,9 +58,8 @@ def _dry_run(operation: Callable[..., Any], parameters: dict[str, Any]) -> dict[
     raise AssertionError("a dry run returned")
 
 
-def build_templates(region: str, cluster_name: str, configuration: dict[str, Any]) -> dict[str, Any]:
+def build_templates(cluster_name: str, configuration: dict[str, Any]) -> dict[str, Any]:
     """Build the root template and its nested ones, as `pcluster create-cluster` would upload them (as JSON values)."""
-    os.environ["AWS_DEFAULT_REGION"] = region
     cluster = Cluster(cluster_name, yaml.dump(configuration))
     cluster._add_tags()
     bucket = _Bucket(cluster_name)
@@ -70,18 +67,16 @@ def build_templates(region: str, cluster_name: str, configuration: dict[str, Any
     return {"root": root, "nested": bucket.assets}
 
 
-def build_image_template(region: str, image_id: str, configuration: dict[str, Any]) -> Any:
+def build_image_template(image_id: str, configuration: dict[str, Any]) -> Any:
     """Build the template that `pcluster build-image` would create (as JSON values)."""
-    os.environ["AWS_DEFAULT_REGION"] = region
     config = ImageBuilderSchema().load(configuration)
     return CDKTemplateBuilder().build_imagebuilder_template(config, image_id, _Bucket(image_id))
 
 
 def check_update(
-    region: str, old: dict[str, Any], new: dict[str, Any], fleet_running: bool, login_nodes_running: bool
+    old: dict[str, Any], new: dict[str, Any], fleet_running: bool, login_nodes_running: bool
 ) -> dict[str, Any]:
     """Ask ParallelCluster's update policies whether a cluster of the old configuration may take the new one."""
-    os.environ["AWS_DEFAULT_REGION"] = region
     allowed, (header, *rows) = ConfigPatch(_RunningCluster(fleet_running, login_nodes_running), old, new).check()
     changes = [dict(zip(header, row, strict=True)) for row in rows]
     return {
@@ -105,9 +100,8 @@ def requested_configuration(properties: dict[str, Any], stack_tags: dict[str, st
     return arguments(properties, stack_tags)["cluster_configuration"]
 
 
-def describe_cluster(region: str, cluster_name: str) -> dict[str, Any]:
+def describe_cluster(cluster_name: str) -> dict[str, Any]:
     """Return the configuration of a cluster, as its update check reads it, and whether its nodes are on."""
-    os.environ["AWS_DEFAULT_REGION"] = region
     cluster = Cluster(cluster_name)
     try:
         return {
@@ -119,10 +113,12 @@ def describe_cluster(region: str, cluster_name: str) -> dict[str, Any]:
         return {"unreadable": str(error)}
 
 
-def update_compute_fleet(region: str, cluster_name: str, status: str) -> dict[str, str] | None:
+def update_compute_fleet(cluster_name: str, status: str) -> dict[str, str] | None:
     """Request a status of a cluster's compute nodes; None: the request is left."""
     try:
-        pcluster.lib.update_compute_fleet(cluster_name=cluster_name, region=region, status=status)
+        pcluster.lib.update_compute_fleet(
+            cluster_name=cluster_name, region=os.environ["AWS_DEFAULT_REGION"], status=status
+        )
     except ParallelClusterApiException as rejection:
         return {"rejected": str(rejection.content.message)}
     return None
@@ -177,6 +173,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write among the answers
     for line in sys.stdin:
         job = json.loads(line)
+        os.environ["AWS_DEFAULT_REGION"] = job["region"]
         answer: dict[str, Any]
         try:
             answer = {"result": OPERATIONS[job["operation"]](**job["arguments"])}

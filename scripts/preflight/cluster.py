@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from scripts.deployment import Deployment
 from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, Finding, check
 from toolchain.cluster import ClusterRequest, cluster_request
-from toolchain.deployed import NOT_YET, DeployedResolver
+from toolchain.deployed import NOT_YET, resolve_deployed
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster
 from toolchain.synthesis import synthesize
 from ultracluster.domain.validator_warnings import accepted, judge
@@ -93,7 +94,7 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
     account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
     with TemporaryDirectory() as directory:
         assembly = synthesize(deployment.environment, Path(directory), account)
-        request = cluster_request(assembly, DeployedResolver(assembly, deployment))
+        request = cluster_request(assembly, partial(resolve_deployed, assembly, deployment))
     left_out: set[str] = set()
     configuration = _existing(request.configuration, left_out)
     # Without SuppressValidators, to hear all warnings, and errors of those whose warnings are accepted.

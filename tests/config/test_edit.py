@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from config.edit import EditError, set_values
 from config.yaml_source import LOADER
-from tests.configurations import CONFIG, SHIPPED
+from tests.configurations import CONFIG
 
-FILES = [CONFIG / f"{name}.yaml" for name in SHIPPED]
+FILES = [CONFIG / f"{name}.yaml" for name in ("reserved", "two-queues")]
 Place = tuple[str | int, ...]
 
 
@@ -54,31 +53,20 @@ def edited(path: Path, text: str, place: Place, value: Any) -> str:
     return path.read_bytes().decode("utf-8")
 
 
-PLACES = [(file, place) for file in FILES for place in scalars(parsed(file.read_text(encoding="utf-8")))]
-VALUES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=8)
-    | st.sampled_from(["null", "1", "a: b", "a #b", "#", "- a", "'", '"', "[", "a,b", " a ", "a\nb", "\U0001f600"])
-)
+VALUES = (None, True, 7, "x", "null", "1", "a: b", "a #b", "- a", "'", '"', "[", "a,b", " a ", "a\nb", "\U0001f600")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
-@given(where=st.sampled_from(PLACES), value=VALUES)
-def test_every_scalar_of_every_file_can_be_set(
-    where: tuple[Path, Place], value: Any, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    file, place = where
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_scalar_of_every_file_can_be_set(file: Path, path: Path) -> None:
     text = file.read_text(encoding="utf-8")
-    changed = edited(tmp_path_factory.mktemp("edit") / "settings.yaml", text, place, value)
-    assert repr(parsed(changed)) == repr(with_value(parsed(text), place, value))
-    before, after = text.splitlines(), changed.splitlines()
-    different = [number for number, lines in enumerate(zip(before, after, strict=True)) if lines[0] != lines[1]]
-    assert len(different) <= 1
-    for number in different:
-        comment = before[number].rpartition("  #")
-        assert not comment[1] or after[number].endswith("".join(comment[1:]))
+    for place, value in zip(scalars(parsed(text)), cycle(VALUES)):
+        changed = edited(path, text, place, value)
+        assert repr(parsed(changed)) == repr(with_value(parsed(text), place, value))
+        changes = [lines for lines in zip(text.splitlines(), changed.splitlines(), strict=True) if lines[0] != lines[1]]
+        assert len(changes) <= 1
+        for old, new in changes:
+            _, mark, comment = old.rpartition("  #")
+            assert new.endswith(mark + comment) or not mark
 
 
 @pytest.mark.parametrize(

@@ -142,5 +142,5 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
     ids=range(8),
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
-    found = load(write(with_values(values))).warnings
-    assert [each.partition(": got ")[0] for each in found] == warnings
+    settings = load(write(with_values(values)))
+    assert [each.partition(": got ")[0] for each in settings.warnings] == warnings

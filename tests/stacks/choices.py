@@ -20,7 +20,7 @@ NAMED = {"path": "/old", "bucket": "my-runs", "import_events": [], "export_event
 
 def use_much(raw: Raw) -> None:
     """Choose what goes together; labels of placement groups may differ by a hyphen."""
-    raw.update(name="much", account=ACCOUNT)
+    raw.update(name="much", account=ACCOUNT, tags={"b": "x", "a": "y"})
     raw["network"].update(interface_endpoints=["parallelcluster", "ecr.api"], flow_log_retention_days=None)
     raw["storage"]["data_repositories"] = [DATA, NAMED]
     raw["storage"]["file_system"].update(
@@ -28,25 +28,57 @@ def use_much(raw: Raw) -> None:
         kms_key_arn=f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab",
         metadata_iops=12_000,
     )
-    raw["monitoring"].update(emails=["a@example.com", "b@example.com"], file_system_full_percent=60)
-    database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": f"{SECRET}db-a"}
-    settings = {"Database": database, "MungeKeySecretArn": f"{SECRET}mk-b"}
-    raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
-    raw["cluster"]["login_nodes"] = [{"name": "login", "count": 2}]
-    [queue] = raw["cluster"]["queues"]
-    labels = ("left-wing", "right-wing", "left-wing", "leftwing")
-    raw["cluster"]["queues"] = [
-        {**queue, "name": f"q{index}", "placement_group": label} for index, label in enumerate(labels)
+    emails = ["a@example.com", "b@example.com"]
+    raw["monitoring"].update(emails=emails, file_system_full_percent=60, dashboard=False)
+    cluster = raw["cluster"]
+    cluster.update(os="alinux2023", neuron_sdk="2.27.1", pytorch="2.8", efa_interface_type="efa")
+    cluster["custom_ami"] = "ami-01234567"
+    cluster["head_node"].update(
+        public=False, root_volume_gib=500, shared_storage="efs", ssh_key_name="mine", ssh_cidr="10.0.0.0/8"
+    )
+    cluster["login_nodes"] = [
+        {"name": "public", "count": 2, "public": True, "grace_minutes": 5},
+        {"name": "private", "ssh_cidr": "10.0.0.0/8"},
+    ]
+    cluster["slurm"] = {
+        "idle_minutes": -1,
+        "queue_update_strategy": "TERMINATE",
+        "scaling_strategy": "best-effort",
+        "custom_settings": {"MessageTimeout": "60", "TCPTimeout": "30"},
+    }
+    cluster["monitoring"] = {
+        "log_retention_days": 7,
+        "retain_logs": False,
+        "dashboard": False,
+        "alarms": False,
+        "detailed_monitoring": True,
+    }
+    cluster["overrides"] = {"Scheduling": {"SlurmSettings": {"MungeKeySecretArn": f"{SECRET}mk-b"}}}
+    [queue] = cluster["queues"]
+    [nodes] = queue["compute_resources"]
+    other = {"exclusive_jobs": False, "root_volume_gib": None, "scratch_dir": "/local"}
+    without_efa = {**nodes, "name": "off", "min_count": 2, "efa": False, "simultaneous_multithreading": False}
+    small = {**nodes, "name": "small", "instance_type": "trn1.2xlarge", "efa": False}
+    group = {"capacity_reservation_group_arn": f"arn:aws:resource-groups:us-west-2:{ACCOUNT}:group/trn1"}
+    cluster["queues"] = [
+        {**queue, "name": "q0", "placement_group": "left-wing"},
+        {**queue, "name": "q1", "placement_group": "right-wing", **other},
+        {**queue, "name": "q2", "placement_group": "left-wing", "compute_resources": [nodes, without_efa, small]},
+        {**queue, "name": "q3", "placement_group": "leftwing", "custom_slurm_settings": {"MaxNodes": "4"}},
+        {**queue, "name": "q4", "placement_group": None, "compute_resources": [{**nodes, **group}]},
     ]
 
 
 def use_little(raw: Raw) -> None:
-    """Choose the VPC of somebody else, a file system that goes with its stack, neither metrics nor a dashboard."""
+    """Choose the VPC of somebody else, a file system that goes with its stack, and no metrics of nodes."""
     raw["name"] = "little"
     raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
     raw["storage"].update(data_repositories=[DATA], retain=False)
     raw["storage"]["file_system"]["backup_retention_days"] = 0
-    raw["monitoring"].update(node_metrics=False, dashboard=False)
+    raw["monitoring"].update(node_metrics=False)
+    database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": f"{SECRET}db-a"}
+    settings = {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf", "Database": database}
+    raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
 
 
 CHOICES: dict[str, Callable[[Raw], None]] = {"much": use_much, "little": use_little}

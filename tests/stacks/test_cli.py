@@ -20,7 +20,7 @@ def test_violations_of_a_file_reach_the_user_each_with_its_line(tmp_path: Path) 
     zone, count = (next(n for n, line in enumerate(lines, 1) if key in line) for key in ("use1-az4", "max_count: -1"))
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "CDK_"))}
     path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-    cdk = [ROOT / "node_modules" / ".bin" / "cdk", "--no-notices", "--output", tmp_path / "out"]
+    cdk: list[str | Path] = [ROOT / "node_modules" / ".bin" / "cdk", "--no-notices", "--output", tmp_path / "out"]
 
     done = subprocess.run(
         [*cdk, "synth", "--quiet", "-c", f"env={bad.with_suffix('')}"],

@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from cdk_nag import AwsSolutionsChecks
 
-from config.settings import load
+from config.settings import Settings, load
 from stacks.composition import compose
 from tests.configurations import CONFIG
 from tests.stacks import pipelines
@@ -68,9 +68,13 @@ def lint(*templates: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+def deployment_of(settings: Settings) -> Build:
+    return lambda app: compose(app, settings)
+
+
 BUILDS: dict[str, Build] = {
-    **{name: lambda app, name=name: compose(app, load(CONFIG / f"{name}.yaml")) for name in DISTINCT},
-    **{name: lambda app, name=name: compose(app, chosen(name)) for name in CHOICES},
+    **{name: deployment_of(load(CONFIG / f"{name}.yaml")) for name in DISTINCT},
+    **{name: deployment_of(chosen(name)) for name in CHOICES},
     "pipeline": lambda app: pipelines.compose(app, pipelines.pipeline()),
 }
 

@@ -1,8 +1,7 @@
 """Our limits, compared with ParallelCluster's own."""
 
 import ast
-from collections.abc import Callable
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,28 +17,20 @@ pytestmark = pytest.mark.validation
 PROJECT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session")
-def pcluster_constants() -> Callable[[str], dict[str, Any]]:
+def constants(module: str) -> dict[str, Any]:
     """Read the plain constants of a module of ParallelCluster, which cannot be imported beside our CDK."""
-
-    @cache
-    def constants(module: str) -> dict[str, Any]:
-        (path,) = PROJECT.glob(f".venv-pcluster/lib/python*/site-packages/pcluster/{module}")
-        found = {}
-        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(statement, ast.Assign):
-                try:
-                    value = ast.literal_eval(statement.value)
-                except ValueError:
-                    continue
-                found.update({target.id: value for target in statement.targets if isinstance(target, ast.Name)})
-        return found
-
-    return constants
+    (path,) = PROJECT.glob(f".venv-pcluster/lib/python*/site-packages/pcluster/{module}")
+    values: dict[str, Any] = {}
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign):
+            with suppress(ValueError):
+                value = ast.literal_eval(statement.value)
+                values.update({target.id: value for target in statement.targets if isinstance(target, ast.Name)})
+    return values
 
 
-def test_limits_are_parallelclusters(pcluster_constants: Callable[[str], dict[str, Any]]) -> None:
-    limits = pcluster_constants("constants.py")
+def test_limits_are_parallelclusters() -> None:
+    limits = constants("constants.py")
     assert limits["MAX_NUMBER_OF_QUEUES"] == cluster_rules.MAX_QUEUES
     assert limits["MAX_NUMBER_OF_COMPUTE_RESOURCES_PER_CLUSTER"] == cluster_rules.MAX_COMPUTE_RESOURCES
     assert limits["MAX_NUMBER_OF_LOGIN_NODE_POOLS"] == cluster_rules.MAX_LOGIN_POOLS
@@ -48,32 +39,23 @@ def test_limits_are_parallelclusters(pcluster_constants: Callable[[str], dict[st
     assert limits["PCLUSTER_NAME_MAX_LENGTH_SLURM_ACCOUNTING"] == names.CLUSTER_NAME_MAX_WITH_ACCOUNTING
     assert limits["PCLUSTER_NAME_REGEX"] == "^([a-zA-Z][a-zA-Z0-9-]{0,%d})$"
     assert f"[a-zA-Z][a-zA-Z0-9-]{{1,{names.CLUSTER_NAME_MAX - 1}}}" == names.CLUSTER_NAME_PATTERN
-    of_groups = pcluster_constants("validators/cluster_validators.py")
+    of_groups = constants("validators/cluster_validators.py")
     assert of_groups["NAME_MAX_LENGTH"] == 25
     assert of_groups["NAME_REGEX"] == r"^[a-z][a-z0-9\-]*$"
 
 
-def test_reserved_settings_are_those_that_parallelcluster_denies(
-    pcluster_constants: Callable[[str], dict[str, Any]],
-) -> None:
-    denied = pcluster_constants("validators/slurm_settings_validator.py")["SLURM_SETTINGS_DENY_LIST"]
+def test_reserved_settings_are_those_that_parallelcluster_denies() -> None:
+    denied = constants("validators/slurm_settings_validator.py")["SLURM_SETTINGS_DENY_LIST"]
     assert sorted(slurm.RESERVED_CLUSTER_SETTINGS) == sorted(denied["SlurmConf"]["Global"])
     assert sorted(slurm.RESERVED_ACCOUNTING_SETTINGS) == sorted(denied["SlurmConf"]["Accounting"])
     assert sorted(slurm.RESERVED_QUEUE_SETTINGS) == sorted(denied["Queue"]["Global"])
 
 
-def test_people_log_in_as_the_user_that_parallelcluster_makes(
-    pcluster_constants: Callable[[str], dict[str, Any]],
-) -> None:
-    systems = pcluster_constants("constants.py")["OS_MAPPING"]
-    users = {os: system.user for os, system in neuron.SYSTEMS.items()}
-    assert users == {os: systems[os]["user"] for os in neuron.SYSTEMS}
-
-
-def test_official_images_are_named_as_parallelcluster_looks_for_them(
-    pcluster_constants: Callable[[str], dict[str, Any]],
-) -> None:
-    parts = pcluster_constants("constants.py")["OS_TO_IMAGE_NAME_PART_MAP"]
+def test_users_and_official_images_have_parallelclusters_names() -> None:
+    systems, parts = (constants("constants.py")[name] for name in ("OS_MAPPING", "OS_TO_IMAGE_NAME_PART_MAP"))
+    assert {os: system.user for os, system in neuron.SYSTEMS.items()} == {
+        os: systems[os]["user"] for os in neuron.SYSTEMS
+    }
     assert set(images.NAME_PARTS) == set(get_args(OperatingSystem))
     for ours in (images.NAME_PARTS, prerequisites.OFFICIAL_IMAGES):
         assert ours == {system: parts[system] for system in ours}

@@ -41,7 +41,7 @@ def test_the_unknown_fails_by_name(aws: EmulatedAws, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="one: a stack without a region"):
         assembly(tmp_path, {}, region="unknown-region")
     with pytest.raises(LookupError, match="0 resources of type Custom::PclusterCluster"):
-        cluster_request(written, Resolver(written, aws))
+        cluster_request(written, Resolver(written, aws).resolve)
 
 
 def test_scalars_become_cloudformations_strings() -> None:

@@ -1,4 +1,4 @@
-"""`./ultracluster validate` prints what was found, and returns it as an exit code."""
+"""`./ultracluster validate` prints the problems of deployments, and has an exit code for the worst."""
 
 import json
 from contextlib import nullcontext

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from scripts.estimate.prices import Price
     from scripts.estimate.training import TrainingRun
 
-_DIGIT_BELOW = 1000
 _EXAMPLE_GB = 100
 _TABLE_MARK = "(t)"
 _LARGE_BATCH_MARK = "!"
@@ -173,7 +172,7 @@ def _run(run: TrainingRun) -> Table:
         (
             number(each.nodes) + ("" if each.fits else " *"),
             each.basis.value,
-            f"{each.sequences_per_second:,.{0 if each.sequences_per_second >= _DIGIT_BELOW else 1}f}",
+            number(round(each.sequences_per_second, 1)),
             number(each.batch) + (f" {_LARGE_BATCH_MARK}" if each.batch > measured_batch else ""),
             number(each.steps),
             hours(each.hours),

@@ -123,7 +123,7 @@ def _costs(estimate: Estimate) -> Table:
         for cost in estimate.costs.parts
     ]
     rows.append(("sum", "", *_amounts(estimate.costs.at_min_count), *_amounts(estimate.costs.at_max_count)))
-    titles = [f"{period}\nat {count}" for count in ("Min", "Max") for period in ("hour", "day", "month")]
+    titles = [f"{period}\nat {count}" for count in ("Min", "Max") for period in ("hour", "month")]
     notes = [
         _price_sentence(estimate),
         f"US dollars, on demand, before tax, discounts and Savings Plans; a month is {HOURS_PER_MONTH} hours. Sums "
@@ -206,7 +206,7 @@ def _run(run: TrainingRun) -> Table:
 
 
 def _amounts(amounts: Amounts) -> tuple[str, ...]:
-    return tuple(NONE if each is None else dollars(each) for each in (amounts.hour, amounts.day, amounts.month))
+    return tuple(NONE if each is None else dollars(each) for each in (amounts.hour, amounts.month))
 
 
 def _unit_price(estimate: Estimate, price: Price | None) -> str:

@@ -81,6 +81,13 @@ def test_a_new_statement_of_a_policy_is_listed_in_words(statement: dict[str, Any
     )
 
 
+def test_a_value_that_is_no_statement_has_its_name() -> None:
+    rotation = PropertyChange("EnableKeyRotation", None, True)
+    key = ResourceChange("Key", "AWS::KMS::Key", Effect.CHANGED, properties=(rotation,))
+    [permission] = planned(key).permissions
+    assert (permission.lost, permission.gained) == ([], ["EnableKeyRotation: true"])
+
+
 def test_permissions_of_the_cluster() -> None:
     changes = [
         ClusterChange(path, [{"Policy": "a"}], [{"Policy": "b"}], Kind.LIVE, True)

@@ -47,7 +47,7 @@ class _StackScope(Scope):
     physical_ids: PhysicalIds
     unknown: frozenset[_Resource] = frozenset()
     unsteady: frozenset[_Resource] = frozenset()
-    keeps_dynamic_references: bool = True
+    keeps_dynamic_references = True
 
     def ref(self, name: str) -> Any:
         if name in self.stack.pseudo_parameters:

@@ -43,7 +43,7 @@ def show(table: Table, console: Console) -> None:
     console.print(Text(table.title, style="bold"))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for column in table.columns:
-        shown.add_column(Text(column.title), justify="right" if column.right else "left")
+        shown.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")
     for index, row in enumerate(table.rows):
         if index == len(table.rows) - table.sums:
             shown.add_section()

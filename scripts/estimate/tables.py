@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from scripts.estimate.prices import Price
     from scripts.estimate.training import TrainingRun
 
-_DIGIT_BELOW = 1000
 _EXAMPLE_GB = 100
 _TABLE_MARK = "(t)"
 _LARGE_BATCH_MARK = "!"
@@ -124,7 +123,7 @@ def _costs(estimate: Estimate) -> Table:
         for cost in estimate.costs.parts
     ]
     rows.append(("sum", "", *_amounts(estimate.costs.at_min_count), *_amounts(estimate.costs.at_max_count)))
-    titles = [f"{period}\nat {count}" for count in ("Min", "Max") for period in ("hour", "day", "month")]
+    titles = [f"{period}\nat {count}" for count in ("Min", "Max") for period in ("hour", "month")]
     notes = [
         _price_sentence(estimate),
         f"US dollars, on demand, before tax, discounts and Savings Plans; a month is {HOURS_PER_MONTH} hours. Sums "
@@ -173,7 +172,7 @@ def _run(run: TrainingRun) -> Table:
         (
             number(each.nodes) + ("" if each.fits else " *"),
             each.basis.value,
-            f"{each.sequences_per_second:,.{0 if each.sequences_per_second >= _DIGIT_BELOW else 1}f}",
+            number(round(each.sequences_per_second, 1)),
             number(each.batch) + (f" {_LARGE_BATCH_MARK}" if each.batch > measured_batch else ""),
             number(each.steps),
             hours(each.hours),
@@ -207,7 +206,7 @@ def _run(run: TrainingRun) -> Table:
 
 
 def _amounts(amounts: Amounts) -> tuple[str, ...]:
-    return tuple(NONE if each is None else dollars(each) for each in (amounts.hour, amounts.day, amounts.month))
+    return tuple(NONE if each is None else dollars(each) for each in (amounts.hour, amounts.month))
 
 
 def _unit_price(estimate: Estimate, price: Price | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -36,7 +36,7 @@ Description = list[Mapping[str, Any]]
 """The changes of resources in a change set, as CloudFormation describes them (ResourceChange)."""
 
 
-def describe(cloudformation: Any, stacks: Iterable[Stack]) -> dict[str, Description | ChangeSetError]:
+def describe(cloudformation: Any, stacks: Collection[Stack]) -> dict[str, Description | ChangeSetError]:
     """Return the change set of each stack; none is left when this returns, or is interrupted.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from scripts.plan.model import REPLACING, Effect, PropertyChange, ResourceChange
@@ -35,63 +35,54 @@ _Resource = tuple[str, str]
 """Stack and logical id."""
 
 
+@dataclass(frozen=True)
 class _StackScope(Scope):
     """What the values of a stack's template may refer to; a resource without a physical id is represented by a name.
 
     Unknown resources are created or replaced, of unsteady ones attributes may change.
     """
 
+    stack: Stack
+    stacks: Mapping[str, Stack]
+    physical_ids: PhysicalIds
+    unknown: frozenset[_Resource] = frozenset()
+    unsteady: frozenset[_Resource] = frozenset()
     keeps_dynamic_references = True
 
-    def __init__(
-        self,
-        stack: Stack,
-        stacks: Mapping[str, Stack],
-        physical_ids: PhysicalIds,
-        unknown: frozenset[_Resource] = frozenset(),
-        unsteady: frozenset[_Resource] = frozenset(),
-    ) -> None:
-        self._stack = stack
-        self._stacks = stacks
-        self._physical_ids = physical_ids
-        self._unknown = unknown
-        self._unsteady = unsteady
-
     def ref(self, name: str) -> Any:
-        if name in self._stack.pseudo_parameters:
-            return self._stack.pseudo_parameters[name]
-        if (self._stack.name, name) in self._unknown:
+        if name in self.stack.pseudo_parameters:
+            return self.stack.pseudo_parameters[name]
+        if (self.stack.name, name) in self.unknown:
             return NOT_YET
-        return self._physical_ids.get(self._stack.name, {}).get(name, f"{self._stack.name}/{name}")
+        return self.physical_ids.get(self.stack.name, {}).get(name, f"{self.stack.name}/{name}")
 
     def attribute(self, logical_id: str, attribute: str) -> Any:
-        if (self._stack.name, logical_id) in self._unsteady:
+        if (self.stack.name, logical_id) in self.unsteady:
             return NOT_YET
         resource = self.ref(logical_id)
-        resource_type = self._stack.resources[logical_id]["Type"]
+        resource_type = self.stack.resources[logical_id]["Type"]
         if resource == NOT_YET or ATTRIBUTES_THAT_ARE_IDS.get(resource_type) == attribute:
             return resource
         return f"{resource}.{attribute}"
 
     def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
-        producer = self._stacks.get(stack_name)
+        producer = self.stacks.get(stack_name)
         definition = producer.template.get("Outputs", {}).get(output) if producer else None
         if producer is None or definition is None:
-            return f"{region or self._stack.region}/{stack_name}.{output}"
+            return f"{region or self.stack.region}/{stack_name}.{output}"
         return self._output_of(producer, output)
 
     def import_value(self, name: str) -> Any:
-        export = find_export(self._stacks, name)
+        export = find_export(self.stacks, name)
         return self._output_of(*export) if export else name
 
     def _output_of(self, producer: Stack, output: str) -> Any:
-        scope = _StackScope(producer, self._stacks, self._physical_ids, self._unknown, self._unsteady)
-        value = _evaluated(scope, producer.template["Outputs"][output]["Value"])
+        value = _evaluated(replace(self, stack=producer), producer.template["Outputs"][output]["Value"])
         return NOT_YET_IN.format(producer.name) if NOT_YET in json.dumps(value) else value
 
     def is_unknown(self, logical_id: str) -> bool:
         """Whether a reference to a resource has no known value."""
-        return (self._stack.name, logical_id) in self._unknown | self._unsteady
+        return (self.stack.name, logical_id) in self.unknown | self.unsteady
 
 
 class Comparison:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -40,7 +39,6 @@ _BACKUPS: Final = "AutomaticBackupRetentionDays"
 https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
 """
 _REASONS: Final = {**GUARDED, **NOTED}
-_IN_A_QUEUE: Final = re.compile(r"SlurmQueues\[([^]]+)\]")
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
@@ -117,26 +115,14 @@ def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
             change.command if known else fleet_command(environment, "status"),
             subject,
         )
-    if cluster.fleet_status != STOPPED:
-        ending = [change for change in cluster.changes if change.kind is Kind.TERMINATES]
-        for queue in dict.fromkeys(queue for change in ending for queue in _queues(change)):
-            sentence = f"{queue}: nodes are terminated, and the jobs on these nodes end at once"
-            yield Finding(CheckStatus.WARN, sentence, "deploy when no job runs on them", subject=subject)
-    elif any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
+    ending = ", ".join(dict.fromkeys(each.path for each in cluster.changes if each.kind is Kind.TERMINATES))
+    if ending and cluster.fleet_status != STOPPED:
+        sentence = f"nodes are terminated, and the jobs on them end at once, because of {ending}"
+        yield Finding(CheckStatus.WARN, sentence, "deploy when no job runs on them", subject=subject)
+    if cluster.fleet_status == STOPPED and any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
         sentence = "the fleet is STOPPED, as this deployment requires, and stays STOPPED"
         hint = "start it again after the deployment"
         yield Finding(CheckStatus.WARN, sentence, hint, fleet_command(environment, "start"), subject)
-
-
-def _queues(change: ClusterChange) -> list[str]:
-    """Return the queues whose nodes a change concerns: one that it is in, those that it removes, or all of them."""
-    within = _IN_A_QUEUE.search(change.path)
-    if within:
-        return [f"queue {within[1]}"]
-    if change.path.endswith("SlurmQueues"):
-        removed = change.before if isinstance(change.before, list) else [change.before]
-        return [f"queue {queue['Name']}" for queue in removed]
-    return ["all queues"]
 
 
 def shown_difference(before: object, after: object, longest: int = _LONGEST_VALUE) -> tuple[str, str]:

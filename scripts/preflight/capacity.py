@@ -134,8 +134,9 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
     if not fit:
         hint = f"put a reservation for {instance_type} in {zone_id} into it"
         return _joined([Finding(FAIL, summary, hint), *named], summary)
-    fitting = [each for each in map(known.get, problems) if each and each["InstanceType"] == instance_type]
-    if unplaced := [problem for each in fitting for problem in _without_placement_group(each, using)]:
+    of_type = [known[key] for key in problems if known[key]["InstanceType"] == instance_type]
+    of_zone = [each for each in of_type if each["AvailabilityZoneId"] == zone_id]
+    if unplaced := [problem for each in of_zone for problem in _without_placement_group(each, using)]:
         return _joined(unplaced, summary)
     warnings = [each for each in named if each.status is WARN]
     if free < more:

@@ -45,9 +45,8 @@ def cdk_cli(_: Deployment) -> Finding:
     """A CDK that does not know what the app writes would deploy it."""
     pinned = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["dependencies"]["aws-cdk"]
     path, package = _beside_python("cdk"), ROOT / "node_modules/aws-cdk/package.json"
-    if not (path.exists() and package.exists()):
-        missing = path if package.exists() else package.parent
-        return Finding(FAIL, f"there is no {missing}; needed: the CDK command line {pinned}", "`make setup`")
+    if not path.exists() or not package.exists():
+        return Finding(FAIL, f"there is no {path}; needed: the CDK command line {pinned}", "`make setup`")
     installed = json.loads(package.read_text(encoding="utf-8"))["version"]
     sentence = f"CDK command line {installed}; pinned in package.json: {pinned}"
     return Finding(PASS, sentence) if installed == pinned else Finding(FAIL, sentence, "`make setup`")

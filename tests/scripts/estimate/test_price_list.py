@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from scripts.estimate import prices, products
 from scripts.estimate.prices import PriceListError, Prices, fetch, find_prices
@@ -91,12 +90,6 @@ def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units()
 )
 def test_what_is_not_one_price_is_no_price(offers: list[dict[str, Any]]) -> None:
     assert fetch(FakeApi(*offers), "us-west-2", [GP3]) == {}
-
-
-def test_an_error_of_the_api_is_a_price_list_error() -> None:
-    denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetProducts")
-    with pytest.raises(PriceListError, match="GetProducts"):
-        fetch(FakeApi(error=denied), "us-west-2", [GP3])
 
 
 # --- which prices are taken ---

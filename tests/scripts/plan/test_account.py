@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scripts.plan import change_sets
 from scripts.plan.command import PlanError
 from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
 from scripts.plan.plan import plan_of_account
@@ -199,17 +196,14 @@ def test_without_permission_to_read_the_cluster_its_template_is_compared(
     assert warning.command == "./ultracluster fleet status trn1-16"
 
 
-def test_an_interrupted_plan_leaves_no_change_set(cluster: DeployedCluster) -> None:
+def test_an_interrupted_plan_leaves_no_change_set(cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     before = cluster.traces()
-    _, assembly = cluster.assembly("everything", everything)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scripts", "plan", "trn1-16", "--assembly", str(assembly)],
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    while cluster.traces() == before:
-        assert process.poll() is None, "it was over before it could be interrupted"
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(600) == 128 + signal.SIGTERM
+
+    def interrupt(*_: object) -> None:
+        assert cluster.traces() != before
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(change_sets, "_description", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.plan("everything", everything)
     assert cluster.traces() == before

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.plan.comparison import NOT_YET_IN, Comparison, awaited
-from scripts.plan.model import Effect, PropertyChange, ResourceChange
+from scripts.plan.model import Effect, ResourceChange
 from tests.scripts.plan.conftest import find, golden
 from toolchain.assembly import Stack
 from toolchain.deployed import NOT_YET
@@ -95,26 +95,6 @@ def touch(stacks: Stacks, *parts: str) -> None:
 )
 def test_what_happens_to_resources(edit: Edit, expected: dict[str, dict[str, str]]) -> None:
     assert effects(compared(edit)) == expected
-
-
-def test_a_replacement_names_what_causes_it() -> None:
-    def edit(stacks: Stacks) -> None:
-        file_system(stacks)["LustreConfiguration"].update(PerUnitStorageThroughput=500, DataCompressionType="NONE")
-
-    logical_id, _ = find(golden(), "storage", "AWS::FSx::FileSystem")
-    [change] = compared(edit, storage={logical_id: "fs-1"}).changes[STORAGE]
-    assert change == ResourceChange(
-        logical_id,
-        "AWS::FSx::FileSystem",
-        Effect.REPLACED,
-        "fs-1",
-        causes=("LustreConfiguration.PerUnitStorageThroughput",),
-        properties=(
-            PropertyChange("LustreConfiguration.DataCompressionType", "LZ4", "NONE"),
-            PropertyChange("LustreConfiguration.PerUnitStorageThroughput", 250, 500),
-        ),
-        old_stays=True,
-    )
 
 
 def test_what_holds_a_policy_says_who_may_do_what() -> None:

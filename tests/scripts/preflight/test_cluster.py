@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -24,28 +25,6 @@ from toolchain.parallelcluster import DryRun, Message
 LAUNCH = "HeadNodeLaunchTemplateValidator"
 
 
-class FakeParallelCluster:
-    """Answers a dry run with a dry_run, and keeps what it was asked."""
-
-    def __init__(self, dry_run: DryRun) -> None:
-        self.dry_run = dry_run
-        self.asked: list[ClusterRequest] = []
-
-    def __call__(self, _: object) -> FakeParallelCluster:
-        return self
-
-    def __enter__(self) -> FakeParallelCluster:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def create(self, request: ClusterRequest, *, strings: bool) -> DryRun:
-        assert strings, "as CloudFormation sends it"
-        self.asked.append(request)
-        return self.dry_run
-
-
 @pytest.fixture
 def configuration() -> dict[str, Any]:
     """What the provider would get for the cluster, shortened."""
@@ -64,10 +43,14 @@ def ask(account: Account, configuration: dict[str, Any], monkeypatch: pytest.Mon
         deployment = Deployment("mine", Settings.model_validate(raw))
         deployment.account = AlteredAccount(account, answers)
         request = ClusterRequest(REGION, {"ClusterName": "trn1-16", "ClusterConfiguration": configuration}, {})
-        fake = FakeParallelCluster(DryRun(accepted, tuple(messages), reason))
+        process = MagicMock()
+        process.create.return_value = DryRun(accepted, tuple(messages), reason)
+        process.__enter__.return_value = process
         monkeypatch.setattr(cluster, "_request", lambda _: (request, ["node scripts"]))
-        monkeypatch.setattr(cluster, "ParallelCluster", fake)
-        return list(findings(parallelcluster, deployment)), fake.asked
+        monkeypatch.setattr(cluster, "ParallelCluster", lambda _: process)
+        results = list(findings(parallelcluster, deployment))
+        assert all(call.kwargs == {"strings": True} for call in process.create.call_args_list)
+        return results, [call.args[0] for call in process.create.call_args_list]
 
     return called
 

@@ -59,7 +59,6 @@ CASES = [
     _key(PASS, get_key_policy=via(FSX)),
     _key(WARN, f"nor names {FSX}", "kms:CreateGrant", get_key_policy=policy(statement(OWNER))),
     _key(WARN, get_key_policy=policy(statement(OWNER), statement(ROOT, "Deny", Action="kms:CreateGrant"))),
-    _key(WARN, f"nor names {FSX}", get_key_policy=via("s3.us-west-2.amazonaws.com")),
     _key(FAIL, f"no key {KEY}", "kms_key_arn", describe_key=rejection("NotFoundException")),
     _key(FAIL, "Disabled", "enable-key", describe_key=key(KeyState="Disabled")),
     _key(FAIL, "RSA_2048 for SIGN", "kms_key", describe_key=key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")),

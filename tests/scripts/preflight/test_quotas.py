@@ -208,9 +208,7 @@ NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capaci
     ("name", "answers", "edit", "expected"),
     [
         ("trn-on-demand", NO_RESERVATIONS, bool, ("136", "1,920")),
-        ("standard-on-demand", NO_RESERVATIONS, bool, ("2", "16")),
         ("trn-spot", {"describe_instances": MIXED}, SPOT, ("128", "2,048")),
-        ("standard-spot", {"describe_instances": MIXED}, STANDARD_SPOT, ("4", "128")),
         ("interfaces", {**MADE, **SUBNETS, **OWN_NODE, "describe_network_interfaces": INTERFACES}, bool, ("3", "148")),
         ("elastic-ips", {**MADE, "describe_addresses": ADDRESSES}, bool, ("3", "0")),
         ("addresses-per-nat", {**MADE, "describe_nat_gateways": NAT_GATEWAYS}, bool, ("2", "0")),
@@ -218,7 +216,6 @@ NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capaci
         ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, bool, ("2", "0")),
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("6,000", "0")),
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, SCRATCH, ("600", "4,800")),
-        ("lustre-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("2", "0")),
         ("gp3", {**OWN_NODE, "describe_volumes": VOLUMES}, bool, ("2", "2.32")),
     ],
 )

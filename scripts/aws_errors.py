@@ -101,11 +101,12 @@ def is_unreachable(error: Exception) -> bool:
 
 def hint(error: Exception) -> str:
     """Return what helps against an error of AWS; empty: nothing is known to."""
+    from botocore.exceptions import ConnectionError as NoConnectionError
     from botocore.exceptions import HTTPClientError
 
     if is_throttled(error):
         return "there are too many calls in this account and Region at the moment: try again in a minute"
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, NoConnectionError | HTTPClientError):
         return credentials_hint(error) or "check this machine's network, and HTTPS_PROXY if it needs a proxy"
     return credentials_hint(error)
 

@@ -43,7 +43,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words after ``--`` apart, so that none is taken for the deployment."""
-        if self.passes_options and args and args[0].startswith("--") and args[0] not in self._own_options(ctx):
+        first = args[0].partition("=")[0] if args else ""
+        if self.passes_options and first.startswith("--") and first not in self._own_options(ctx):
             args = [_given_or_only(os.environ.get(VARIABLE)), *args]
         if self.further is None:
             return super().parse_args(ctx, self._with_deployment(ctx, args))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scripts.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.table import Table
     from rich.text import Text
 
@@ -39,15 +40,12 @@ def console(output: str = "text", width: int | None = None) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-        def print(self, *objects: RenderableType, **how: Any) -> None:  # type: ignore[override]
-            for each in objects or ("",):
-                if isinstance(each, Table) and self.width < _NARROW and self._longest(each) > self.width:
-                    super().print(_as_list(each, self), soft_wrap=True)
-                else:
-                    super().print(each, **how)
-
-        def _longest(self, table: Table) -> int:
-            return self.measure(table, options=self.options.update(max_width=_NARROW)).minimum
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            within = options or self.options
+            if isinstance(renderable, Table) and within.max_width < _NARROW:
+                longest = self.measure(renderable, options=within.update(max_width=_NARROW)).minimum
+                renderable = renderable if longest <= within.max_width else _as_list(renderable, self)
+            return super().render(renderable, within)
 
     screen = CommandConsole(
         highlight=False,

@@ -24,8 +24,11 @@ from scripts.errors import ExitCode, OperationError
 
 Place = tuple[str | int, ...]
 NAME = re.compile(r"[a-z][a-z0-9-]{1,39}")
-_NAME, _REGION, _ZONE, _CLUSTER = ("name",), ("region",), ("zone_id",), ("cluster", "name")
-_NODES = ("cluster", "queues", 0, "compute_resources", 0, "max_count")
+_NAME: Place = ("name",)
+_REGION: Place = ("region",)
+_ZONE: Place = ("zone_id",)
+_CLUSTER: Place = ("cluster", "name")
+_NODES: Place = ("cluster", "queues", 0, "compute_resources", 0, "max_count")
 _COUNT = click.IntRange(min=1)
 
 
@@ -63,7 +66,7 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
     if (options.CONFIG / f"{name}.yaml").exists():
         raise OperationError(f"config/{name}.yaml exists already", f"./ultracluster estimate {name}")
     draft, is_asking = Draft(name, template), sys.stdin.isatty()
-    answers = {_REGION: aws_region, _ZONE: zone, _NODES: nodes}
+    answers: dict[Place, Any] = {_REGION: aws_region, _ZONE: zone, _NODES: nodes}
     draft.set({place: answer for place, answer in answers.items() if answer is not None}, guesses_zone=is_asking)
     if is_asking:
         for place in [place for place, answer in answers.items() if answer is None]:

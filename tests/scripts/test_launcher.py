@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -101,6 +102,22 @@ def test_completion_never_builds(checkout: Path, tmp_path: Path) -> None:
     (checkout / ".venv" / ".complete").unlink()
     done = launch(checkout / "ultracluster", directory=tmp_path, variables={"_ULTRACLUSTER_COMPLETE": "bash_complete"})
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_a_checkout_that_cannot_be_written_to(checkout: Path) -> None:
+    (checkout / ".venv" / ".complete").unlink()
+    checkout.chmod(0o555)
+    drop_bounding, dac_override = 24, 1  # linux/prctl.h, linux/capability.h: without it root cannot write either
+    done = subprocess.run(
+        [checkout / "ultracluster"],
+        preexec_fn=lambda: ctypes.CDLL(None).prctl(drop_bounding, dac_override),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    checkout.chmod(0o755)
+    message = f"error: the environments cannot be written to {checkout}: Permission denied\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 def test_without_a_network_it_says_what_failed(

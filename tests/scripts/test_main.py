@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,10 +18,12 @@ import click
 import pytest
 
 from config.messages import SettingsError
+from config.settings import load
 from scripts import main, options
 from scripts.commands import emulate, estimate, rehearse
 from scripts.errors import OperationError, UnusableError
 from tests.command_line import leaves, ultracluster
+from tests.scripts.destroy.accounts import Terminal
 
 COMMANDS = Path(main.__file__).parent / "commands"
 LEAVES = dict(leaves())
@@ -130,6 +134,10 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
         (["estimate", "dev", "--nodes", "2"], "--nodes and --tokens go with --workload"),
         (["estimate", "dev", "--workload", "llama-2-7b", "--tokens", "many"], "got many; allowed: a number of tokens"),
         (["init", "Bad Name"], "got Bad Name; allowed: 2 to 40 of a-z"),
+        (["init", "mine", "--region", "us-west-9"], "--region: got us-west-9; allowed: a Region of AWS, us-west-2"),
+        (["init", "mine", "--zone", "usw2-az9"], "got usw2-az9; allowed: usw2-az1, usw2-az4, which have trn1.32xlarge"),
+        (["init", "mine", "--region", "eu-west-1"], "zone_id: got 'usw2-az4'; allowed: euw1-az1"),
+        (["init", "mine", "--nodes", "99999"], "config/mine.yaml:20: network.private_subnet_cidr: got"),
     ],
 )
 def test_what_cannot_be_used(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
@@ -151,6 +159,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
         (SettingsError("config/dev.yaml:3: name: got 1"), 2, "error: config/dev.yaml:3"),
         (botocore.exceptions.NoCredentialsError(), 2, "hint: `export AWS_PROFILE=...`"),
         (botocore.exceptions.EndpointConnectionError(endpoint_url="https://x"), 2, "Could not connect"),
+        (PermissionError(13, "Permission denied", "config/x"), 2, "error: [Errno 13] Permission denied: 'config/x'"),
         (KeyboardInterrupt(), 130, ""),
         (main.Terminated(15), 143, ""),
         (click.Abort(), 130, ""),
@@ -182,6 +191,37 @@ def test_the_deployment_may_come_from_the_environment(
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "two-queues")
     assert ultracluster("open", "--print") == 0
     assert "two-queues" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["status"], ["submit", "--nodes", "1"], ["validate"]])
+def test_a_variable_that_names_no_deployment_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "nope")
+    assert ultracluster(*words) == 2
+    assert "got nope from ULTRACLUSTER_DEPLOYMENT; allowed: files in config/" in capsys.readouterr().err
+
+
+def test_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster("version") == 0
+    versions = capsys.readouterr().out
+    assert ultracluster("--version") == 0
+    assert capsys.readouterr().out == versions
+
+
+def test_init_checks_each_answer_when_it_is_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shutil.copy(options.CONFIG / "trn1-16.yaml", tmp_path)
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    answers = ("us-east-9", "us-east-1", "usw2-az4", "use1-az5", "0", "many", "99999", "4")
+    monkeypatch.setattr(sys, "stdin", Terminal("".join(f"{answer}\n" for answer in answers)))
+    assert ultracluster("init", "mine") == 0
+    rejected = re.findall(r"Error: .*?(us-east-9|usw2-az4|0 is|many|99999)", capsys.readouterr().err)
+    assert rejected == ["us-east-9", "usw2-az4", "0 is", "many", "99999"]
+    settings = load(tmp_path / "mine.yaml")
+    assert (settings.name, settings.region, settings.zone_id) == ("mine", "us-east-1", "use1-az5")
+    assert settings.cluster_spec.max_nodes == 4
 
 
 def test_the_only_deployment_needs_no_name(

@@ -1,0 +1,422 @@
+"""All commands on an account in what can go wrong around them: what they return, and print where.
+
+The commands are those of Click's tree: a new one takes part by itself, in `ROWS` only if it needs more words.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from emulator.aws import EmulatedAws
+from scripts import options
+from scripts.clock import Clock
+from scripts.errors import ExitCode
+from scripts.remote import head_node
+from tests.command_line import leaves, ultracluster
+from tests.scripts.account import Operated
+
+COMMANDS = {name: command for name, command in leaves() if "profile" in {each.name for each in command.params}}
+ROWS: Mapping[str, tuple[str, ...]] = {
+    "deploy": ("--yes",),
+    "destroy": ("--dry-run",),
+    "exec": ("--", "sinfo"),
+    "fleet scale": ("--max", "4", "--dry-run", "--no-preflight"),
+    "image build": ("--yes",),
+    "jobs cancel": ("12", "--yes"),
+    "port-forward": ("6006",),
+    "restore": ("--list",),
+    "submit": ("--nodes", "1"),
+    "upgrade": ("--dry-run",),
+}
+"""Words after the deployment with which commands act without a question."""
+WITHOUT_ACCOUNT = {
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+STATE = Path(__file__).with_name("slurm_state.txt")
+Situation = Callable[[str], BaseException]
+"""Returns how a call of AWS fails, by the name of its operation."""
+
+
+def words_of(name: str, deployment: str = "trn1-16", *more: str) -> list[str]:
+    """Return the words of a command, with its result in JSON if it has that."""
+    output = next((each for each in COMMANDS[name].params if each.name == "output"), None)
+    has_json = output is not None and isinstance(output.type, click.Choice) and "json" in output.type.choices
+    return [*name.split(), deployment, *(["--output", "json"] if has_json else []), *more, *ROWS.get(name, ())]
+
+
+@pytest.fixture
+def without_account(monkeypatch: pytest.MonkeyPatch, boto3_data: None) -> pytest.MonkeyPatch:
+    """Have no credentials, and no endpoint of an emulated AWS."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in WITHOUT_ACCOUNT.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+def refusal(code: str, message: str) -> Situation:
+    return lambda operation: ClientError({"Error": {"Code": code, "Message": message}}, operation)
+
+
+def unreachable(_: str) -> BaseException:
+    return EndpointConnectionError(endpoint_url="http://127.0.0.1:9/")
+
+
+SITUATIONS: Mapping[str, tuple[Situation | None, Mapping[str, str], str, str]] = {
+    "no credentials": (None, {}, "Unable to locate credentials", "`export AWS_PROFILE=...`, or set one up"),
+    "expired": (refusal("ExpiredToken", "is expired"), KEYS, "(ExpiredToken)", "get new session credentials"),
+    "unknown key": (refusal("UnrecognizedClientException", "x"), KEYS, "(Unrecognized", "AWS does not know the access"),
+    "throttled": (refusal("Throttling", "Rate exceeded"), KEYS, "Rate exceeded", "try again in a minute"),
+    "denied": (refusal("AccessDenied", "not authorized"), KEYS, "(AccessDenied)", ""),
+    "no network": (unreachable, KEYS, "Could not connect", "check this machine's network"),
+    "emulator ended": (
+        unreachable, KEYS | {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "Could not connect",
+        "AWS_ENDPOINT_URL is http://127.0.0.1:9, where nothing listens",
+    ),
+}  # fmt: skip
+"""How each call fails, the variables of the environment, the cause and the hint."""
+SHOWN = {"throttled": {"status"}, "denied": {"status", "diagnose", "inventory"}, "no network": {"status"}}
+"""Commands whose result says what they could not read; that of `preflight` always does."""
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_wrong_is_said_once(
+    name: str, situation: str, without_account: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fails, variables, cause, hint = SITUATIONS[situation]
+    for variable, value in variables.items():
+        without_account.setenv(variable, value)
+    if fails:
+
+        def call(_: object, operation: str, __: object) -> None:
+            raise fails(operation)
+
+        without_account.setattr(BaseClient, "_make_api_call", call)
+    code = ultracluster(*words_of(name))
+    out, err = capfd.readouterr()
+    if name == "preflight" or name in SHOWN.get(situation, ()):
+        assert (code, err) == (ExitCode.FAILED, "")
+        assert cause in json.dumps(json.loads(out)) or "these credentials lack" in out or "not allowed" in out
+        return
+    assert (code, out) == (ExitCode.UNUSABLE, "")
+    assert err.startswith("error: ")
+    assert cause in err
+    assert hint in err
+    assert len(err.splitlines()) == (3 if hint else 1), err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_in_the_first_call(
+    name: str, without_account: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[str] = []
+
+    def call(_: object, operation: str, __: object) -> None:
+        calls.append(operation)
+        if len(calls) == 1:  # others come from other threads
+            os.kill(os.getpid(), signal.SIGINT)
+        raise unreachable(operation)
+
+    without_account.setattr(BaseClient, "_make_api_call", call)
+    for variable, value in KEYS.items():
+        without_account.setenv(variable, value)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert ultracluster(*words_of(name)) == ExitCode.INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capfd.readouterr() == ("", "\n")  # Click ends the line with ^C
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_values_that_name_another_deployment(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    for deployment in ("../config/trn1-16", "config/trn1-16.yaml", "trn1-16; id", "$(id)", "trn1-16\n", " "):
+        assert ultracluster(*words_of(name, deployment)) == ExitCode.UNUSABLE
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert f"got {deployment}; allowed: files in config/, dev" in err
+    assert ultracluster(*words_of(name, "--region=us-east-1", "trn1-16")) == ExitCode.UNUSABLE
+    assert "--region: got us-east-1; allowed: us-west-2, the region of config/trn1-16.yaml" in capfd.readouterr().err
+
+
+ASKING: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "deploy": ((), "--yes"),
+    "destroy": ((), "--confirm trn1-16, or --dry-run"),
+    "fleet scale": (("--max", "4"), "--yes or --dry-run"),
+    "fleet stop": (("--force",), "--yes"),
+    "image build": ((), "--yes"),
+    "jobs cancel": (("12",), "--yes"),
+    "upgrade": ((), "--confirm trn1-16, or --dry-run"),
+}
+"""Commands that ask, with what to add to them, and what replaces the answer."""
+
+
+def test_without_a_terminal_nobody_is_asked(capfd: pytest.CaptureFixture[str]) -> None:
+    asking = {name for name, each in COMMANDS.items() if {"yes", "confirm"} & {option.name for option in each.params}}
+    assert asking == set(ASKING)
+    for name, (words, instead) in ASKING.items():
+        assert ultracluster(*name.split(), "trn1-16", *words) == ExitCode.UNUSABLE
+        assert capfd.readouterr() == ("", f"error: standard input is not a terminal; pass {instead}\n")
+
+
+# --- what runs on a node ---
+
+HOSTILE = "; touch pwned; $(touch pwned) `touch pwned` | touch pwned & \" ' \\ * ~ \n touch pwned\n"
+RUNUSER = '#!/bin/sh\nprintf "%s\\0" "$2" >>called\nexec sh -c "$4"\n'
+PROGRAM = '#!/bin/sh\nprintf "%s\\0" "$@" >>called\n'
+
+
+class SentError(Exception):
+    """Carries the script that Systems Manager would run on the head node."""
+
+
+@pytest.fixture
+def sending(without_account: pytest.MonkeyPatch) -> None:
+    """Have a head node, and end a command with the first script that it sends there."""
+    tags = {"parallelcluster:cluster-name": "trn1-16", "parallelcluster:node-type": "HeadNode"}
+    instance = {
+        "InstanceId": "i-0123456789abcdef0",
+        "PrivateIpAddress": "10.0.0.1",
+        "State": {"Name": "running"},
+        "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+    }
+    answers: Mapping[str, Any] = {
+        "DescribeInstances": {"Reservations": [{"Instances": [instance]}]},
+        "DescribeLogGroups": {"logGroups": [{"logGroupName": "/aws/parallelcluster/trn1-16-202601010000"}]},
+        "DescribeLogStreams": {"logStreams": []},
+    }
+
+    def call(_: object, operation: str, parameters: Mapping[str, Any]) -> Any:
+        if operation == "SendCommand":
+            raise SentError(parameters["Parameters"]["commands"][0])
+        return answers.get(operation, {})
+
+    without_account.setattr(BaseClient, "_make_api_call", call)
+    without_account.setattr(shutil, "which", lambda _: None)  # no Slurm here
+    for variable, value in KEYS.items():
+        without_account.setenv(variable, value)
+
+
+@pytest.mark.usefixtures("sending")
+@pytest.mark.parametrize(
+    ("words", "called"),
+    [
+        (["exec", "trn1-16", "--", "sinfo", HOSTILE], ["ubuntu", HOSTILE]),
+        (["exec", "trn1-16", "--user", HOSTILE, "--", "sinfo", "a"], [HOSTILE, "a"]),
+        (["submit", "trn1-16", "--output", HOSTILE], ["ubuntu", ..., "--output", HOSTILE]),
+        (["runs", "list", "trn1-16", "--directory", HOSTILE], ["-c", ..., HOSTILE, "50"]),
+        (["jobs", "cancel", "trn1-16", "12", "13_4", "--yes"], ["12", "13_4"]),
+    ],
+)  # fmt: skip
+def test_words_reach_a_node_unchanged(words: list[str], called: list[Any], tmp_path: Path) -> None:
+    with pytest.raises(SentError) as sent:
+        ultracluster(*words)
+    for name in ("runuser", "sinfo", "python3", "scancel"):
+        (tmp_path / name).write_text(RUNUSER if name == "runuser" else PROGRAM, encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.defpath}"
+    subprocess.run(["sh", "-c", str(sent.value)], cwd=tmp_path, env={"PATH": path}, check=True, capture_output=True)
+    given = (tmp_path / "called").read_text(encoding="utf-8").split("\0")[:-1]
+    assert [each for each, wanted in zip(given, called, strict=True) if wanted is not ...] == [
+        each for each in called if each is not ...
+    ]
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.usefixtures("sending")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs", "cancel", "trn1-16", HOSTILE, "--yes"],
+        ["logs", "trn1-16", "--job", HOSTILE],
+        ["logs", "trn1-16", HOSTILE],
+        ["ssh", "trn1-16", "--node", HOSTILE],
+        ["port-forward", "trn1-16", HOSTILE],
+        ["port-forward", "trn1-16", "6006", "--node", HOSTILE],
+        ["exec", "trn1-16", "--timeout", HOSTILE, "--", "sinfo"],
+        ["exec", "trn1-16", "--", "{{ssm:parameter}}"],  # Systems Manager would replace it
+        ["fleet", "scale", "trn1-16", "--queue", HOSTILE, "--max", "4", "--yes"],
+    ],
+)
+def test_what_no_shell_may_see_is_rejected(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster(*words) in (ExitCode.UNUSABLE, ExitCode.FAILED)
+    assert re.search("got .*; allowed: |Invalid value", capfd.readouterr().err, re.DOTALL)
+
+
+# --- an account with nothing in it, and one with a deployment ---
+
+WITHOUT_STACKS = {
+    "destroy": ExitCode.DONE, "diagnose": ExitCode.DONE, "drift": ExitCode.DONE, "image render": ExitCode.UNUSABLE,
+    "inventory": ExitCode.DONE, "restore": ExitCode.DONE,
+}  # fmt: skip
+"""What commands return without a deployment, if that is not FAILED."""
+SLOW = {"bootstrap", "deploy", "image build", "plan", "preflight"}
+"""Commands that do not need a deployment; tests of their own have them."""
+
+
+def test_nothing_is_deployed(
+    aws: EmulatedAws, without_account: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for variable, value in aws.settings.items():
+        without_account.setenv(variable, value)
+    for name in COMMANDS.keys() - SLOW:
+        code = ultracluster(*words_of(name))
+        out, err = capfd.readouterr()
+        assert code == WITHOUT_STACKS.get(name, ExitCode.FAILED), name
+        assert (err == "") is (code == ExitCode.DONE or name == "status")
+        assert "Traceback" not in err
+        if out and name != "restore":
+            json.loads(out)
+
+
+READING: Mapping[str, tuple[str, ...]] = {
+    "destroy": ("--dry-run",), "diagnose": (), "fleet status": (), "inventory": (), "jobs list": (),
+    "logs": ("--list",), "status": (),
+}  # fmt: skip
+IDENTIFIER = re.compile(r"\b(?:(?:i|fs|vpc|subnet|sg|eni|nat|igw|rtb|vol)-[0-9a-f]{17}|[A-Z]+_COMPLETE)\b")
+
+
+def test_a_narrow_terminal_and_a_closed_pipe(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    operated.launch(2)
+    operated.log("ip-10-0-1-2.i-0123456789abcdef0.slurmctld", "text")
+    operated.shell(f"cat >/dev/null; cat {STATE}")
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
+    for name, more in READING.items():
+        words = [*name.split(), "trn1-16", *more]
+        assert ultracluster(*words) == ExitCode.DONE, name
+        wide = capfd.readouterr().out
+        monkeypatch.setenv("COLUMNS", "40")
+        assert ultracluster(*words) == ExitCode.DONE, name
+        narrow = capfd.readouterr().out
+        monkeypatch.delenv("COLUMNS")
+        assert set(IDENTIFIER.findall(wide)) <= set(IDENTIFIER.findall(narrow)), name
+        read, write = os.pipe()
+        os.close(read)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", os.fdopen(write, "w", buffering=1))
+            assert ultracluster(*words) == ExitCode.DONE, name
+        assert capfd.readouterr() == ("", ""), name
+
+
+def test_ctrl_c_while_a_command_waits(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    operated.shell("sleep 600")
+    monkeypatch.setattr(Clock, "sleep", lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for name, hint in {
+            "exec": "The command ",
+            "jobs list": "",
+            "jobs cancel": "",
+            "submit": "The command ",
+        }.items():
+            assert ultracluster(*words_of(name)) == ExitCode.INTERRUPTED, name
+            out, err = capfd.readouterr()
+            assert (out, hint in err, "Traceback" in err) == ("", True, False), (name, err)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# --- processes of their own ---
+
+
+def start(*words: str, **more: Any) -> subprocess.Popen[str]:
+    """Start a command as from a terminal, where Ctrl-C is not ignored."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "scripts", *words],
+        cwd=options.ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - the child has one thread
+        text=True,
+        **more,
+    )
+
+
+@pytest.fixture
+def silent_endpoint() -> Iterator[tuple[str, socket.socket]]:
+    """An address that takes connections, and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", server
+
+
+def test_ctrl_c_while_aws_does_not_answer(silent_endpoint: tuple[str, socket.socket]) -> None:
+    endpoint, server = silent_endpoint
+    environment = os.environ | WITHOUT_ACCOUNT | KEYS | {"AWS_ENDPOINT_URL": endpoint}
+    with start(
+        "status", "trn1-16", "-o", "json", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        connection, _ = server.accept()
+        process.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        assert process.communicate() == ("", "\n")
+        assert process.returncode == ExitCode.INTERRUPTED
+        assert time.monotonic() - started < 9, "it waited for AWS: a call ends after 10 seconds"
+        connection.close()
+
+
+def test_a_terminal_of_40_columns_without_colour(operated: Operated) -> None:
+    """`status --watch` shows itself again and again, until Ctrl-C at the keyboard."""
+    operated.shell(f"cat >/dev/null; cat {STATE}")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 40, 0, 0))
+    environment = os.environ | {"NO_COLOR": "1", "TERM": "xterm"}
+    words = ("status", "trn1-16", "--watch", "--every", "0.2")
+    with start(*words, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown, is_interrupted = b"", False
+        with suppress(OSError):  # the end of a terminal that no program has open
+            while piece := os.read(ours, 65536):
+                shown += piece
+                if shown.count(b"Connect") > 1 and not is_interrupted:
+                    process.send_signal(signal.SIGINT)
+                    is_interrupted = True
+    os.close(ours)
+    assert process.returncode == ExitCode.INTERRUPTED
+    text = shown.decode()
+    assert "Traceback" not in text
+    assert re.findall(r"\x1b\[[0-9;]*m", text) in ([], ["\x1b[0m"])
+    assert "CREATE_COMPLETE" in text
+
+
+@pytest.mark.parametrize("code", [ExitCode.INTERRUPTED, ExitCode.DONE])
+def test_ctrl_c_during_a_deployment_is_left_to_the_cdk(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts import deploy
+    from scripts.plan import cdk
+
+    program = f"import os; os.kill(os.getppid(), {int(signal.SIGINT)}); raise SystemExit({int(code)})"
+    monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", program])
+    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert deploy.deploy("trn1-16", tmp_path, ()) == code
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -124,16 +124,3 @@ def test_a_change_set_without_changes_fails(stacks: Stacks) -> None:
     with pytest.raises(ClientError) as refused:
         stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
     assert code_and_message(refused.value)[0] == "InvalidChangeSetStatus"
-
-
-@pytest.mark.parametrize(
-    ("stack", "change_set_type", "message"),
-    [
-        ("s", "CREATE", "already exists and cannot be created again"),
-        ("other", "UPDATE", r"Stack \[other\] does not exist"),
-    ],
-)
-def test_refused_change_sets(stacks: Stacks, stack: str, change_set_type: str, message: str) -> None:
-    stacks.create("s", {"A": parameter()})
-    with pytest.raises(ClientError, match=message):
-        stacks.change_set(stack, {"A": parameter("2")}, ChangeSetType=change_set_type)

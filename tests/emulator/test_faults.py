@@ -90,18 +90,3 @@ def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     assert refused.value.response["Error"]["Code"] == "Unsupported"
     aws.clear_faults()
     ec2.run_instances(**launch)
-
-
-def test_instances_are_still_stopping(aws: EmulatedAws, stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html
-    stack_id = stacks.create("s", {"Group": GROUP, "A": parameter()})
-    aws.inject("stopping")
-    stacks.delete("s")
-    assert stacks.status("s") == "DELETE_FAILED"
-    group, stack = stacks.reasons("s", "DELETE_FAILED")
-    assert "is in use and may not be deleted." in group
-    assert stack == "The following resource(s) failed to delete: [Group]. "
-    assert stacks.values() == {}, "the rest is gone"
-    aws.clear_faults()
-    stacks.delete("s")
-    assert stacks.status(stack_id) == "DELETE_COMPLETE"

@@ -287,58 +287,6 @@ def _bucket(account: Account) -> Case:
     )
 
 
-@case("Custom::S3AutoDeleteObjects")
-def _auto_delete_objects(account: Account) -> Case:
-    s3 = account.client("s3")
-    tag = tags(**{"aws-cdk:auto-delete-objects": "true"})
-    versioning = {"Status": "Enabled"}
-    bucket = account.create("AWS::S3::Bucket", Tags=tag, VersioningConfiguration=versioning).ref
-    s3.put_object(Bucket=bucket, Key="k", Body=b"1")
-    s3.delete_object(Bucket=bucket, Key="k")
-
-    def look(_: Resource) -> Any:
-        versions = s3.list_object_versions(Bucket=bucket)
-        return [each["Key"] for each in (*versions.get("Versions", []), *versions.get("DeleteMarkers", []))]
-
-    return Case(
-        properties={"ServiceToken": account.function()["Arn"], "BucketName": bucket},
-        look=look,
-        made=["k", "k"],
-        changes={},
-        changed=["k", "k"],
-    )
-
-
-@case("AWS::DLM::LifecyclePolicy")
-def _lifecycle_policy(account: Account) -> Case:
-    def details(hours: int) -> dict[str, Any]:
-        rule = {"Interval": hours, "IntervalUnit": "HOURS"}
-        schedule = {"Name": "a", "CopyTags": True, "CreateRule": rule, "RetainRule": {"Count": 7}}
-        return {"ResourceTypes": ["VOLUME"], "TargetTags": tags(of="a"), "Schedules": [schedule]}
-
-    def look(policy: Resource) -> Any:
-        described = account.client("dlm").get_lifecycle_policy(PolicyId=policy.ref)["Policy"]
-        return (
-            described["State"],
-            described["PolicyDetails"]["Schedules"][0]["CreateRule"]["Interval"],
-            described["Tags"],
-        )
-
-    return Case(
-        properties={
-            "Description": "a",
-            "ExecutionRoleArn": account.role()["Arn"],
-            "State": "ENABLED",
-            "PolicyDetails": details(24),
-            "Tags": tags(Name="a", old="x"),
-        },
-        look=look,
-        made=("ENABLED", 24, {"Name": "a", "old": "x"}),
-        changes={"PolicyDetails": details(12), "State": "DISABLED", "Tags": tags(Name="b")},
-        changed=("DISABLED", 12, {"Name": "b"}),
-    )
-
-
 @case("AWS::IAM::Role")
 def _role(account: Account) -> Case:
     iam = account.client("iam")
@@ -369,23 +317,6 @@ def _role(account: Account) -> Case:
             "Tags": None,
         },
         changed=(trust("ec2"), ["PowerUserAccess"], ["two"], []),
-    )
-
-
-@case("AWS::SSM::Parameter")
-def _parameter(account: Account) -> Case:
-    ssm = account.client("ssm")
-
-    def look(parameter: Resource) -> Any:
-        listed = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=parameter.ref)["TagList"]
-        return ssm.get_parameter(Name=parameter.ref)["Parameter"]["Value"], listed
-
-    return Case(
-        properties={"Name": "/a/b", "Type": "String", "Value": "v", "Tags": {"a": "1", "b": "2"}},
-        look=look,
-        made=("v", tags(a="1", b="2")),
-        changes={"Value": "w", "Tags": {"b": "3"}},
-        changed=("w", tags(b="3")),
     )
 
 

@@ -1,7 +1,6 @@
 """The API of CloudFormation: requests and answers as the API Reference has them, and the speeds of the server."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
 from tests.emulator.stacks import TRUST, Stacks, code_and_message, parameter
-from toolchain.durations import seconds
 
 BODY = json.dumps({"Resources": {"A": parameter()}})
 NAMED_ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST, "RoleName": "r"}}
@@ -119,21 +117,6 @@ def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None
     assert "NextToken" not in second
     times = [int(event["Timestamp"].timestamp() * 1000) for event in first["StackEvents"] + second["StackEvents"]]
     assert times == sorted(set(times), reverse=True)
-
-
-@pytest.mark.slow
-def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them(wait_for: Any) -> None:
-    slow = {"Type": "AWS::EC2::NatGateway", "Properties": {"SubnetId": "subnet-1", "AllocationId": "a"}}
-    with EmulatedAws(speed="real") as aws:
-        stacks = Stacks(aws)
-        stacks.create("s", {"A": parameter(), "Slow": {**slow, "DependsOn": "A"}, "B": parameter(DependsOn="Slow")})
-        assert stacks.status("s") == "CREATE_IN_PROGRESS"
-        with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
-            stacks.update("s", {"A": parameter("2")})
-        wait_for(lambda: len(stacks.values()) == 1)
-        aws.reset()
-        time.sleep(seconds("AWS::SSM::Parameter"))
-        assert stacks.values() == {}
 
 
 @pytest.mark.slow

@@ -258,13 +258,6 @@ def test_what_policies_keep_in_an_update(stacks: Stacks, policy: str, rolled_bac
     assert ("b" in stacks.values()) is removed
 
 
-def test_a_replaced_resource_stays_where_its_policy_says_so(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter(Name="old", UpdateReplacePolicy="Retain")})
-    stacks.update("s", {"A": parameter(Name="new", UpdateReplacePolicy="Retain")})
-    assert set(stacks.values()) == {"old", "new"}
-    assert ("A", "DELETE_SKIPPED", "") in stacks.events("s")
-
-
 def test_termination_protection_is_that_of_the_root_stack(stacks: Stacks, nested: Any) -> None:
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
     stacks.create("root", {"Child": nested({"A": parameter()})}, EnableTerminationProtection=True)

@@ -61,52 +61,6 @@ def test_refusals(stacks: Stacks, action: str, arguments: dict[str, Any], code: 
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
 
-def test_templates_come_from_every_kind_of_s3_address(aws: EmulatedAws) -> None:
-    s3 = aws.client("s3", "us-east-1")
-    s3.create_bucket(Bucket="templates")
-    s3.put_object(Bucket="templates", Key="k", Body=BODY.encode())
-    stacks = Stacks(aws)
-    addresses = (
-        f"{aws.endpoint}/templates/k",
-        "https://templates.s3.us-east-1.amazonaws.com/k",
-        "https://s3.amazonaws.com/templates/k",
-    )
-    for number, address in enumerate(addresses):
-        stacks.client.create_stack(StackName=f"s{number}", TemplateURL=address)
-        assert stacks.status(f"s{number}") == "CREATE_COMPLETE"
-
-
-def test_what_describes_stacks_agrees(stacks: Stacks) -> None:
-    template = {"Description": "d", "Outputs": {"O": {"Value": {"Ref": "A"}, "Export": {"Name": "e"}}}}
-    stack_id = stacks.create(
-        "s",
-        {"A": parameter(Metadata={"m": 1})},
-        template=template,
-        Tags=[{"Key": "k", "Value": "v"}],
-        ClientRequestToken="token",
-    )
-    physical_id = stacks.resources("s")["A"]
-    described = stacks.describe("s")
-    assert described["StackId"] == stack_id
-    assert described["Description"] == "d"
-    assert described["Tags"] == [{"Key": "k", "Value": "v"}]
-    assert described["Outputs"] == [{"OutputKey": "O", "OutputValue": physical_id, "ExportName": "e"}]
-    client = stacks.client
-    assert [
-        each["StackName"] for each in client.list_stacks(StackStatusFilter=["CREATE_COMPLETE"])["StackSummaries"]
-    ] == ["s"]
-    assert client.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"] == []
-    assert client.list_exports()["Exports"] == [{"ExportingStackId": stack_id, "Name": "e", "Value": physical_id}]
-    [summary] = client.list_stack_resources(StackName="s")["StackResourceSummaries"]
-    assert (summary["LogicalResourceId"], summary["PhysicalResourceId"]) == ("A", physical_id)
-    detail = client.describe_stack_resource(StackName="s", LogicalResourceId="A")["StackResourceDetail"]
-    assert json.loads(detail["Metadata"]) == {"m": 1}
-    assert {event["ClientRequestToken"] for event in client.describe_stack_events(StackName="s")["StackEvents"]} == {
-        "token"
-    }
-    assert client.get_template(StackName="s")["TemplateBody"]["Description"] == "d"
-
-
 def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None:
     stacks.create("s", {f"A{number}": parameter() for number in range(40)})
     first = stacks.client.describe_stack_events(StackName="s")

@@ -118,14 +118,6 @@ def test_what_is_wrong_with_a_resource_fails_the_stack_by_name(stacks: Stacks, r
     assert stacks.reasons("s", "CREATE_FAILED") == [reason]
 
 
-def test_stack_tags_go_to_resources_whose_own_tags_win(stacks: Stacks) -> None:
-    tagged = parameter(Name="tagged")
-    tagged["Properties"]["Tags"] = {"a": "own", "c": "own"}
-    stacks.create("s", {"P": tagged}, Tags=[{"Key": "a", "Value": "stack"}, {"Key": "b", "Value": "stack"}])
-    listed = stacks.ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="tagged")["TagList"]
-    assert {tag["Key"]: tag["Value"] for tag in listed} == {"a": "own", "b": "stack", "c": "own"}
-
-
 # Update
 
 

@@ -99,8 +99,8 @@ class Reservations(EC2Response):
         wanted = self._get_param("CapacityReservationIds", [])
         for reservation_id in wanted:
             self._reservation(reservation_id)
-        found = [self._described(each) for key, each in self._reservations.items() if not wanted or key in wanted]
-        return ActionResult({"CapacityReservations": found})
+        described = [self._described(each) for key, each in self._reservations.items() if not wanted or key in wanted]
+        return ActionResult({"CapacityReservations": described})
 
     # Helpers
 
@@ -126,8 +126,7 @@ class Reservations(EC2Response):
             for arn in members.get(group_arn.rpartition("/")[2], []):
                 reservation = self._described(self._reservation(arn.rpartition("/")[2]))
                 if reservation["InstanceType"] == instance_type and reservation["AvailableInstanceCount"] >= count:
-                    found: str = reservation["CapacityReservationId"]
-                    return found
+                    return str(reservation["CapacityReservationId"])
         return None
 
     def _described(self, reservation: dict[str, Any]) -> dict[str, Any]:

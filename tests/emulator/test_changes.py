@@ -15,8 +15,8 @@ VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
 
 def changes(change_set: Any) -> dict[str, tuple[str, str | None]]:
     """Return action and replacement by logical id."""
-    found = [each["ResourceChange"] for each in change_set["Changes"]]
-    return {each["LogicalResourceId"]: (each["Action"], each.get("Replacement")) for each in found}
+    described = [each["ResourceChange"] for each in change_set["Changes"]]
+    return {each["LogicalResourceId"]: (each["Action"], each.get("Replacement")) for each in described}
 
 
 def test_a_new_stack_waits_for_review_until_its_change_set_is_executed(stacks: Stacks) -> None:
@@ -59,13 +59,13 @@ def test_what_an_update_would_do(stacks: Stacks) -> None:
         "Described": ("Modify", "False"),
         "New": ("Add", None),
     }
-    found = {each["ResourceChange"]["LogicalResourceId"]: each["ResourceChange"] for each in change_set["Changes"]}
-    assert found["Replaced"]["PolicyAction"] == "ReplaceAndRetain"
-    assert found["Gone"]["PolicyAction"] == "Retain"
-    assert found["Described"]["Scope"] == ["Metadata"]
-    [detail] = found["Replaced"]["Details"]
+    by_id = {each["ResourceChange"]["LogicalResourceId"]: each["ResourceChange"] for each in change_set["Changes"]}
+    assert by_id["Replaced"]["PolicyAction"] == "ReplaceAndRetain"
+    assert by_id["Gone"]["PolicyAction"] == "Retain"
+    assert by_id["Described"]["Scope"] == ["Metadata"]
+    [detail] = by_id["Replaced"]["Details"]
     assert detail["Target"] == {"Attribute": "Properties", "Name": "Name", "RequiresRecreation": "Always"}
-    [detail] = found["Follower"]["Details"]
+    [detail] = by_id["Follower"]["Details"]
     assert (detail["Evaluation"], detail["Target"]["Name"]) == ("Dynamic", "Value")
     assert (stacks.resources("s"), stacks.values()) == before
 

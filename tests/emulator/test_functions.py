@@ -152,8 +152,8 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait
         functions.invoke("f", str(busy), InvocationType="Event")
         wait_for(lambda: busy.exists() and busy.read_text() != "")
         aws._process.kill()
-    for place in (busy, idle):
-        process, directory = json.loads(place.read_text())
+    for report in (busy, idle):
+        process, directory = json.loads(report.read_text())
         wait_for(partial(has_ended, process))
         assert not Path(directory).exists()
 

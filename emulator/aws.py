@@ -72,14 +72,7 @@ class EmulatedAws:
     @property
     def settings(self) -> dict[str, str]:
         """Return the environment variables that lead AWS's tools to this server."""
-        return {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": OWN_KEY,
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        }
+        return settings_for(self.endpoint)
 
     def clone(self) -> EmulatedAws:
         """Return a server of its own with all that this one holds; what changes in either is not seen in the other.
@@ -188,6 +181,18 @@ class _Clone(EmulatedAws):
     def stop(self) -> None:
         """End the clone and wait until it is gone."""
         _post(f"{self._origin}/emulator/end-clone", self._port)
+
+
+def settings_for(endpoint: str) -> dict[str, str]:
+    """Return the environment variables that lead AWS's tools to a server."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": OWN_KEY,
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
 
 
 def _post(url: str, body: bytes = b"") -> bytes:

@@ -32,6 +32,7 @@ from uuid import uuid4
 import boto3
 from moto.awslambda.models import LambdaFunction, lambda_backends
 
+from emulator.aws import settings_for
 from emulator.calls import OWN_KEY
 from emulator.clones import Background, Work
 from emulator.cloudformation.clients import Endpoint, write_log
@@ -286,12 +287,7 @@ class _Process:
         return {
             **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),  # the CDK looks for `node`
-            "AWS_ACCESS_KEY_ID": OWN_KEY,
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            **settings_for(endpoint),
             "AWS_REGION": function.region,
             "AWS_DEFAULT_REGION": function.region,
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.run_time}",

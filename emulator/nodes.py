@@ -95,8 +95,7 @@ class _HeadNode:
     """
 
     def __init__(self, clients: Clients, region: str, instance_id: str, cluster_name: str) -> None:
-        self._clients = clients
-        self._region = region
+        self._client = partial(clients, region=region)
         self._instance_id = instance_id
         self._cluster_name = cluster_name
         self._table = f"parallelcluster-{cluster_name}"
@@ -105,35 +104,23 @@ class _HeadNode:
     @cached_property
     def _metadata(self) -> dict[str, str]:
         """Stack and resource whose metadata say what to do, from the user data."""
-        attribute = self._ec2.describe_instance_attribute(InstanceId=self._instance_id, Attribute="userData")
+        attribute = self._client("ec2").describe_instance_attribute(InstanceId=self._instance_id, Attribute="userData")
         named = _CFN_INIT.search(base64.b64decode(attribute["UserData"]["Value"]).decode())
         if named is None:
             raise ValueError(f"{self._instance_id}: the user data does not say where the node's metadata is")
         return {"StackName": named["stack"], "LogicalResourceId": named["resource"]}
 
-    @property
-    def _cloudformation(self) -> Any:
-        return self._clients("cloudformation", self._region)
-
-    @property
-    def _dynamodb(self) -> Any:
-        return self._clients("dynamodb", self._region)
-
-    @property
-    def _ec2(self) -> Any:
-        return self._clients("ec2", self._region)
-
     def state(self) -> str:
         """Return the instance's state; "terminated", too, if there is none."""
         try:
-            described = self._ec2.describe_instances(InstanceIds=[self._instance_id])
+            described = self._client("ec2").describe_instances(InstanceIds=[self._instance_id])
         except ClientError:
             return "terminated"
         return str(described["Reservations"][0]["Instances"][0]["State"]["Name"])
 
     def newest_handle(self) -> str:
         """Return the URL that the node has to report to, from its launch template's metadata."""
-        resource = self._cloudformation.describe_stack_resource(**self._metadata)["StackResourceDetail"]
+        resource = self._client("cloudformation").describe_stack_resource(**self._metadata)["StackResourceDetail"]
         files = json.loads(resource["Metadata"])["AWS::CloudFormation::Init"]["deployConfigFiles"]["files"]
         return str(files[_HANDLE_FILE]["content"])
 
@@ -146,14 +133,14 @@ class _HeadNode:
     def set_fleet(self, status: str) -> None:
         """Record the status of the compute fleet, as ParallelCluster's daemons do."""
         data = {"status": {"S": status}, "lastStatusUpdatedTime": {"S": str(datetime.now(UTC))}}
-        self._dynamodb.put_item(TableName=self._table, Item={**_FLEET, "Data": {"M": data}})
+        self._client("dynamodb").put_item(TableName=self._table, Item={**_FLEET, "Data": {"M": data}})
 
     def follow_fleet_requests(self) -> None:
         """Start or stop the fleet when that was requested; what is stopped is terminated.
 
         https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.update-compute-fleet-v3.html
         """
-        item: dict[str, Any] = self._dynamodb.get_item(TableName=self._table, Key=_FLEET).get("Item", {})
+        item: dict[str, Any] = self._client("dynamodb").get_item(TableName=self._table, Key=_FLEET).get("Item", {})
         status = item.get("Data", {}).get("M", {}).get("status", {}).get("S", "")
         if status == "START_REQUESTED":
             self.set_fleet("RUNNING")
@@ -168,7 +155,7 @@ class _HeadNode:
             {"Name": f"tag:{_TYPE_TAG}", "Values": ["Compute"]},
             {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
         ]
-        for page in self._ec2.get_paginator("describe_instances").paginate(Filters=filters):
+        for page in self._client("ec2").get_paginator("describe_instances").paginate(Filters=filters):
             ids = [each["InstanceId"] for reservation in page["Reservations"] for each in reservation["Instances"]]
             if ids:
-                self._ec2.terminate_instances(InstanceIds=ids)
+                self._client("ec2").terminate_instances(InstanceIds=ids)

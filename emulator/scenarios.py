@@ -17,6 +17,7 @@ from emulator.resources import make_bucket
 _OTHER_REGION = "eu-west-1"
 _TRN_VCPUS = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}
 _ADDRESSES = ("ec2", "L-0263D0A3")
+_NO_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
 
 
 class NotApplicableError(ValueError):
@@ -41,15 +42,6 @@ Change = Callable[[ScenarioAccount, str], object]
 Target = Callable[[Prerequisites], str | None]
 
 
-def _nothing(_: ScenarioAccount, __: str) -> None:
-    """Leave an account as it is."""
-
-
-def _anything(_: Prerequisites) -> str:
-    """Fit all deployments."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Scenario:
     """One thing that is wrong with an account that is ready for a deployment otherwise.
@@ -66,10 +58,10 @@ class Scenario:
 
     what: str
     caught_by: str
-    after: Change = _nothing
-    before: Change = _nothing
+    after: Change = lambda account, target: None
+    before: Change = lambda account, target: None
     needs: str = ""
-    target: Target = _anything
+    target: Target = lambda wanted: ""
     bootstrapped: bool = True
 
 
@@ -101,10 +93,6 @@ def account(
         yield made.environment
 
 
-def _remove_credentials(account: ScenarioAccount, _: str) -> None:
-    account.environment.update({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""})
-
-
 def _remove_permissions(account: ScenarioAccount, _: str) -> None:
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     policy = {"Version": "2012-10-17", "Statement": [allowed]}
@@ -114,10 +102,6 @@ def _remove_permissions(account: ScenarioAccount, _: str) -> None:
 def _withhold_type(account: ScenarioAccount, _: str) -> None:
     wanted = account.prerequisites
     account.aws.inject("offering", f"{wanted.zone_id}/{wanted.instance_type}")
-
-
-def _lower_quota(account: ScenarioAccount, _: str) -> None:
-    account.client("service-quotas").request_service_quota_increase(**_TRN_VCPUS, DesiredValue=8)
 
 
 def _use_up_addresses(account: ScenarioAccount, __: str) -> None:
@@ -176,10 +160,6 @@ def _remove_provider(account: ScenarioAccount, _: str) -> None:
     )
 
 
-def _switch_dns_off(account: ScenarioAccount, vpc_id: str) -> None:
-    account.client("ec2").modify_vpc_attribute(VpcId=vpc_id, EnableDnsHostnames={"Value": False})
-
-
 def _shrink_subnet(account: ScenarioAccount, subnet_id: str) -> None:
     ec2 = account.client("ec2")
     [old] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
@@ -212,10 +192,6 @@ def _move_bucket(account: ScenarioAccount, name: str) -> None:
     make_bucket(account.aws.client("s3", _OTHER_REGION), name, _OTHER_REGION)
 
 
-def _schedule_deletion(account: ScenarioAccount, key_id: str) -> None:
-    account.client("kms").schedule_key_deletion(KeyId=key_id)
-
-
 def _tagged(resource_type: str, chosen_id: str, tags: list[dict[str, str]]) -> dict[str, Any]:
     """Return tags with the one that chooses an id here, which only some resources keep."""
     others = [tag for tag in tags if tag["Key"] != "_custom_id_"]
@@ -228,21 +204,25 @@ def _reservation(wanted: Prerequisites, *, is_block: bool = False) -> str | None
     return next((name for name in named if not name.startswith("arn:")), None)
 
 
-def _vpc(wanted: Prerequisites) -> str | None:
-    return wanted.network.vpc_id if wanted.network else None
-
-
 def _private_subnet(wanted: Prerequisites) -> str | None:
     return wanted.network.private_subnet_id if wanted.network else None
 
 
 GOOD = Scenario("nothing is wrong with it", "")
 SCENARIOS: Mapping[str, Scenario] = {
-    "no-credentials": Scenario("nobody is signed in", "credentials", _remove_credentials),
+    "no-credentials": Scenario(
+        "nobody is signed in", "credentials", lambda account, _: account.environment.update(_NO_CREDENTIALS)
+    ),
     "no-read-permissions": Scenario("the user may describe stacks, and nothing else", "zone", _remove_permissions),
     "missing-bootstrap": Scenario("the CDK's bootstrap stack is missing", "cdk-bootstrap", bootstrapped=False),
     "wrong-zone": Scenario("the zone does not offer the nodes' instance type", "instance-types", _withhold_type),
-    "no-quota": Scenario("no Trn instance may run: 8 vCPUs are granted", "quota-trn-on-demand", before=_lower_quota),
+    "no-quota": Scenario(
+        "no Trn instance may run: 8 vCPUs are granted",
+        "quota-trn-on-demand",
+        before=lambda account, _: account.client("service-quotas").request_service_quota_increase(
+            **_TRN_VCPUS, DesiredValue=8
+        ),
+    ),
     "no-addresses": Scenario(
         "all Elastic IP addresses are in use",
         "quota-elastic-ips",
@@ -275,7 +255,13 @@ SCENARIOS: Mapping[str, Scenario] = {
     "missing-image": Scenario("ParallelCluster's images are gone", "official-image", _remove_images),
     "missing-provider": Scenario("the provider's template is gone", "provider-template", _remove_provider),
     "dns-off": Scenario(
-        "the existing VPC gives no DNS names", "vpc", _switch_dns_off, needs="network.existing", target=_vpc
+        "the existing VPC gives no DNS names",
+        "vpc",
+        lambda account, vpc_id: account.client("ec2").modify_vpc_attribute(
+            VpcId=vpc_id, EnableDnsHostnames={"Value": False}
+        ),
+        needs="network.existing",
+        target=lambda wanted: wanted.network.vpc_id if wanted.network else None,
     ),
     "full-subnet": Scenario(
         "the existing private subnet has 11 addresses",
@@ -301,7 +287,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "key-pending-deletion": Scenario(
         "the file system's key is about to be deleted",
         "kms-key",
-        _schedule_deletion,
+        lambda account, key_id: account.client("kms").schedule_key_deletion(KeyId=key_id),
         needs="storage.file_system.kms_key_arn",
         target=lambda wanted: wanted.file_system_key_id,
     ),

@@ -1,4 +1,4 @@
-"""The process of the emulated AWS on a free loopback port: moto, and what stands in front of it or in its place.
+"""The process of the emulated AWS on a free loopback port: moto, and what stands in front of it or in its frame.
 
 `emulator.aws` starts it. CloudFormation is `emulator.cloudformation`; `moto_patches` is what else moto lacks.
 """
@@ -114,8 +114,8 @@ def _not_implemented(error: Exception) -> tuple[str, list[tuple[str, str]], byte
 
     Clients of services with a JSON protocol take the code from the header.
     """
-    code, place = "NotImplemented", traceback.extract_tb(error.__traceback__)[-1]
-    message = f"The emulator cannot answer this request: {error!r} ({place.filename}:{place.lineno})"
+    code, frame = "NotImplemented", traceback.extract_tb(error.__traceback__)[-1]
+    message = f"The emulator cannot answer this request: {error!r} ({frame.filename}:{frame.lineno})"
     body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
     headers = [("Content-Type", "text/xml"), ("Content-Length", str(len(body.encode()))), ("X-Amzn-ErrorType", code)]
     return "501 Not Implemented", headers, body.encode()

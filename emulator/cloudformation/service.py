@@ -16,6 +16,7 @@ from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
 from emulator.cloudformation.drift import detect
 from emulator.cloudformation.engine import Engine, RequestError, ValidationError
+from emulator.cloudformation.parameters import is_stored
 from emulator.cloudformation.stacks import ChangeSet, Request, Revision, Stack, StackResource
 from emulator.faults import FAULTS_IN_FORCE
 
@@ -370,7 +371,7 @@ def _described_parameters(revision: Revision) -> list[dict[str, Any]]:
         {
             "ParameterKey": key,
             "ParameterValue": parameter.value,
-            "ResolvedValue": parameter.resolved if revision.template.parameters[key].is_stored else None,
+            "ResolvedValue": parameter.resolved if is_stored(revision.template.parameters[key]) else None,
         }
         for key, parameter in revision.parameters.items()
     ]

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import yaml
 
-from emulator.cloudformation.parameters import parse_parameter
+from emulator.cloudformation.parameters import check_definition
 from toolchain import schemas
 from toolchain.values import (
     TemplateError,
@@ -83,7 +83,7 @@ class Template:
         self.outputs: Mapping[str, Mapping[str, Any]] = body.get("Outputs", {})
         self.mappings: Mapping[str, Any] = body.get("Mappings", {})
         self.rules: Mapping[str, Any] = body.get("Rules", {})
-        self.parameters = {key: parse_parameter(key, each) for key, each in body.get("Parameters", {}).items()}
+        self.parameters: Mapping[str, Mapping[str, Any]] = body.get("Parameters", {})
         self.resources = {logical_id: _resource(logical_id, each) for logical_id, each in body["Resources"].items()}
 
     @classmethod
@@ -165,6 +165,8 @@ class Template:
             raise TemplateError(f"Template error: Unable to get mapping for {path}") from None
 
     def _check(self) -> None:
+        for key, definition in self.parameters.items():
+            check_definition(key, definition)
         transform = self.body.get("Transform", _SERVERLESS_TRANSFORM)
         if transform != _SERVERLESS_TRANSFORM:
             raise UnsupportedError(f"transform {transform}")

@@ -86,14 +86,6 @@ class Networks(EC2Response):
 
     # Gateways and routes
 
-    def delete_internet_gateway(self) -> ActionResult:
-        gateway_id = self._get_param("InternetGatewayId")
-        if self.ec2_backend.get_internet_gateway(gateway_id).vpc:
-            raise DependencyViolationError(
-                f"The internetGateway '{gateway_id}' has dependencies and cannot be deleted."
-            )
-        return super().delete_internet_gateway()
-
     def detach_internet_gateway(self) -> ActionResult:
         vpc_id = self._get_param("VpcId")
         if any(interface.vpc_id == vpc_id and interface.public_ip for interface in self.ec2_backend.enis.values()):

@@ -1,4 +1,4 @@
-"""What moto finds out again with every request or reset, though it stays the same: here it is found out once."""
+"""What moto computes again with every request or reset, though it stays the same: here it is computed once."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _describe_tags(backend: TagBackend, filters: dict[str, list[str]] | None = N
 
 
 def _unattached_policies(backend: IAMBackend) -> list[ManagedPolicy]:
-    place = (backend.account_id, backend.region_name)
-    if place not in _managed_policies:
-        _managed_policies[place] = _read_managed_policies(backend)
-    for policy in _managed_policies[place]:
+    owner = (backend.account_id, backend.region_name)
+    if owner not in _managed_policies:
+        _managed_policies[owner] = _read_managed_policies(backend)
+    for policy in _managed_policies[owner]:
         policy.attachment_count = 0  # all else of it is AWS's, and nobody's to change
-    return _managed_policies[place]
+    return _managed_policies[owner]

@@ -24,13 +24,12 @@ class ResourceGroups(ResourceGroupsResponse):
 
     def group_resources(self) -> str:
         arns = self._get_param("ResourceArns")
-        self._members.setdefault(self._name, []).extend(arns)
+        _members(self.resourcegroups_backend).setdefault(self._name, []).extend(arns)
         return json.dumps({"Succeeded": arns})
 
     def list_group_resources(self) -> str:  # type: ignore[override]  # moto only has the name
-        identifiers = [
-            {"ResourceArn": arn, "ResourceType": "AWS::EC2::CapacityReservation"} for arn in self._members[self._name]
-        ]
+        members = _members(self.resourcegroups_backend)[self._name]
+        identifiers = [{"ResourceArn": arn, "ResourceType": "AWS::EC2::CapacityReservation"} for arn in members]
         return json.dumps({"Resources": [{"Identifier": each} for each in identifiers]})
 
     def get_group_configuration(self) -> str:
@@ -44,17 +43,9 @@ class ResourceGroups(ResourceGroupsResponse):
             raise NotFoundException
         return name
 
-    @property
-    def _members(self) -> dict[str, list[str]]:
-        return _members(self.resourcegroups_backend)
-
-
-def members(account: str, region: str, group_arn: str) -> list[str]:
-    """Return the ARNs of what is in a group."""
-    return _members(resourcegroups_backends[account][region]).get(group_arn.rpartition("/")[2], [])
-
 
 def _members(backend: ResourceGroupsBackend) -> dict[str, list[str]]:
+    """Return the ARNs of what is in each group, by the group's name."""
     groups: dict[str, list[str]] = vars(backend).setdefault("members", {})
     return groups
 
@@ -108,8 +99,8 @@ class Reservations(EC2Response):
         wanted = self._get_param("CapacityReservationIds", [])
         for reservation_id in wanted:
             self._reservation(reservation_id)
-        found = [self._described(each) for key, each in self._reservations.items() if not wanted or key in wanted]
-        return ActionResult({"CapacityReservations": found})
+        described = [self._described(each) for key, each in self._reservations.items() if not wanted or key in wanted]
+        return ActionResult({"CapacityReservations": described})
 
     # Helpers
 
@@ -131,11 +122,11 @@ class Reservations(EC2Response):
                 )
             return reservation_id
         if group_arn := target.get("CapacityReservationResourceGroupArn"):
-            for arn in members(self.current_account, self.region, group_arn):
+            members = _members(resourcegroups_backends[self.current_account][self.region])
+            for arn in members.get(group_arn.rpartition("/")[2], []):
                 reservation = self._described(self._reservation(arn.rpartition("/")[2]))
                 if reservation["InstanceType"] == instance_type and reservation["AvailableInstanceCount"] >= count:
-                    found: str = reservation["CapacityReservationId"]
-                    return found
+                    return str(reservation["CapacityReservationId"])
         return None
 
     def _described(self, reservation: dict[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ class Bucket(FakeBucket):
     """A bucket whose policy does not lock everybody out.
 
     moto takes a condition that it cannot judge for met and a principal that it does not know for anybody, so that the
-    usual "deny unless TLS" denies everything. Statements with a condition, and denials of particular principals, are
-    passed over here; the rehearsal judges no permissions.
+    usual "deny unless TLS" denies everything. Statements with a condition, and denials, are passed over here; the
+    rehearsal judges no permissions.
     """
 
     def get_permission(self, action: str, resource: str) -> Any:
@@ -24,12 +24,8 @@ class Bucket(FakeBucket):
             return PermissionResult.NEUTRAL
         policy = json.loads(self.policy)
         listed = policy["Statement"] if isinstance(policy["Statement"], list) else [policy["Statement"]]
-        judged = [each for each in listed if "Condition" not in each and self._is_for_all(each)]
+        judged = [each for each in listed if "Condition" not in each and each["Effect"] == "Allow"]
         return IAMPolicy(json.dumps({**policy, "Statement": judged})).is_action_permitted(action, resource)
-
-    @staticmethod
-    def _is_for_all(statement: dict[str, Any]) -> bool:
-        return statement["Effect"] == "Allow" or statement.get("Principal") in ("*", {"AWS": "*"})
 
 
 class _Decryption(S3IAMRequest):

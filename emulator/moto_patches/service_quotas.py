@@ -82,12 +82,12 @@ class ServiceQuotas(ServiceQuotasResponse):
     def _defaults(self) -> list[dict[str, Any]]:
         """Return all quotas of the service asked for."""
         service = self._get_param("ServiceCode")
-        found = [self._described(default) for default in _DEFAULTS if default.service == service]
+        quotas = [self._described(default) for default in _DEFAULTS if default.service == service]
         if service == "vpc":
-            found += VPC_DEFAULT_QUOTAS
-        if not found:
+            quotas += VPC_DEFAULT_QUOTAS
+        if not quotas:
             raise NoSuchResource
-        return found
+        return quotas
 
     def _default(self) -> dict[str, Any]:
         """Return the quota asked for, as a new account has it."""

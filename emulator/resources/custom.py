@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from emulator.functions import Functions
 
 LONGEST = 3600
-"""Seconds that CloudFormation waits for a response, unless ServiceTimeout says less; it cannot say more."""
+"""Seconds that CloudFormation waits for a response, unless ServiceTimeout says less."""
 
 LARGEST = 4096
 """Bytes that a response may have."""
@@ -50,7 +49,7 @@ class CustomResource(Model):
             ResourceError: The function reports a failure or does not answer. A roll-back has to delete the resource
                 all the same, as CloudFormation does, which then sends a Delete request.
         """
-        request = {"RequestType": "Create", "ResourceProperties": _as_sent(properties)}
+        request = {"RequestType": "Create", "ResourceProperties": as_strings(properties)}
         return self._request(context, request, properties)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
@@ -58,8 +57,8 @@ class CustomResource(Model):
         request = {
             "RequestType": "Update",
             "PhysicalResourceId": physical.ref,
-            "ResourceProperties": _as_sent(properties),
-            "OldResourceProperties": _as_sent(context.previous),
+            "ResourceProperties": as_strings(properties),
+            "OldResourceProperties": as_strings(context.previous),
         }
         return self._request(context, request, properties)
 
@@ -67,7 +66,7 @@ class CustomResource(Model):
         request = {
             "RequestType": "Delete",
             "PhysicalResourceId": physical.ref,
-            "ResourceProperties": _as_sent(properties),
+            "ResourceProperties": as_strings(properties),
         }
         self._request(context, request, properties)
 
@@ -76,7 +75,7 @@ class CustomResource(Model):
         token = service_token(context, properties)
         if ":lambda:" not in token:
             raise UnsupportedError(f"ServiceToken {token}; only Lambda functions provide custom resources here")
-        timeout = _timeout(str(properties.get("ServiceTimeout", LONGEST)))
+        timeout = int(properties.get("ServiceTimeout", LONGEST))
         request_id, key = str(uuid4()), self._callbacks.open()
         common = {
             "ResponseURL": callback_url(self._endpoint.url, key),
@@ -110,17 +109,6 @@ class CustomResource(Model):
             if response is not None or not is_running:
                 return response
         return None
-
-
-def _timeout(value: str) -> int:
-    if not value.isdecimal() or not 1 <= int(value) <= LONGEST:
-        raise ResourceError(f"ServiceTimeout must be an integer from 1 to {LONGEST}.")
-    return int(value)
-
-
-def _as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
-    sent: dict[str, Any] = as_strings(dict(properties))
-    return sent
 
 
 def _failure(response: dict[str, Any], request_id: str) -> str:

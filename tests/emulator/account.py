@@ -110,9 +110,9 @@ class Account:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as file:
             file.writestr("index.py", "def handler(event, context): return 1")
-        place = {"S3Bucket": self.create("AWS::S3::Bucket").ref, "S3Key": "code.zip"}
-        self.client("s3").put_object(Bucket=place["S3Bucket"], Key=place["S3Key"], Body=content.getvalue())
-        return place
+        location = {"S3Bucket": self.create("AWS::S3::Bucket").ref, "S3Key": "code.zip"}
+        self.client("s3").put_object(Bucket=location["S3Bucket"], Key=location["S3Key"], Body=content.getvalue())
+        return location
 
     def function(self) -> Resource:
         return self.create(

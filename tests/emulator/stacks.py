@@ -60,8 +60,8 @@ class Stacks:
         return outputs[key]
 
     def resources(self, name: str) -> dict[str, str]:
-        found = self.client.describe_stack_resources(StackName=name)["StackResources"]
-        return {each["LogicalResourceId"]: each.get("PhysicalResourceId", "") for each in found}
+        resources = self.client.describe_stack_resources(StackName=name)["StackResources"]
+        return {each["LogicalResourceId"]: each.get("PhysicalResourceId", "") for each in resources}
 
     def events(self, name: str) -> list[tuple[str, str, str]]:
         """Return logical id, status and reason of all events, oldest first."""

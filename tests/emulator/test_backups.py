@@ -79,12 +79,3 @@ def test_scratch_and_linked_file_systems_have_none(storage: Storage) -> None:
         request = {"FileSystemId": file_system_id, "LustreConfiguration": options}
         assert refusal(storage.fsx.delete_file_system, **request) == "UnsupportedOperation"
     assert len(storage.fsx.describe_file_systems()["FileSystems"]) == 2
-
-
-def test_a_final_backup_outlives_its_file_system(storage: Storage) -> None:
-    kept, lost = storage.create(PERSISTENT), storage.create(PERSISTENT)
-    deleted = storage.fsx.delete_file_system(FileSystemId=kept, LustreConfiguration={"SkipFinalBackup": False})
-    assert deleted["Lifecycle"] == "DELETING"
-    assert list(storage.lifecycles()) == [deleted["LustreResponse"]["FinalBackupId"]]
-    assert "FinalBackupId" not in storage.fsx.delete_file_system(FileSystemId=lost)["LustreResponse"]
-    assert len(storage.lifecycles()) == 1

@@ -1,15 +1,13 @@
 """Resource types that only the stacks of clusters have: made, changed in place, deleted; boto3 looks."""
 
-import base64
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from tests.emulator.account import REGION, Account, Resource, tags
+from tests.emulator.account import REGION, Account, Resource
 
 TRN1 = "trn1.32xlarge"
 
@@ -64,24 +62,6 @@ def network(rehearsed_aws: EmulatedAws) -> Iterator[Network]:
     network.delete(network.subnet_)
     network.delete(network.vpc_)
     assert inventory(rehearsed_aws, REGION) == before
-
-
-def test_a_launch_template_has_a_version_per_change(network: Network) -> None:
-    user_data = base64.b64encode(b"#!/bin/sh").decode()
-    twice = [{"ResourceType": "instance", "Tags": [*tags(a="1"), *tags(a="2")]}]
-    template = network.launch_template(UserData=user_data, TagSpecifications=twice)
-    assert template["LatestVersionNumber"] == "1"
-    data = {"ImageId": network.image, "InstanceType": TRN1, "UserData": user_data}
-    template = network.update(template, LaunchTemplateData=data)
-    assert template["LatestVersionNumber"] == "2"
-    versions = network.ec2.describe_launch_template_versions(LaunchTemplateId=template.ref)["LaunchTemplateVersions"]
-    first, second = (each["LaunchTemplateData"] for each in sorted(versions, key=lambda each: each["VersionNumber"]))
-    assert first["TagSpecifications"] == [{"ResourceType": "instance", "Tags": tags(a="2")}]
-    assert second == data
-    with pytest.raises(ClientError, match="AlreadyExists"):
-        network.launch_template()
-    network.delete(template)
-    network.delete(template)
 
 
 def test_a_node_has_an_interface_per_network_card_and_one_address(network: Network) -> None:

@@ -9,7 +9,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from tests.emulator.stacks import REGION, Stacks, code_and_message, parameter
+from tests.emulator.stacks import REGION, code_and_message
 
 GROUP = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}
 
@@ -24,25 +24,6 @@ def impatient(aws: EmulatedAws) -> Callable[[str], Any]:
         return session.client(service, REGION, endpoint_url=aws.endpoint, config=once)
 
     return client
-
-
-@pytest.mark.parametrize("target", ["A", "AWS::SSM::Parameter"])
-def test_the_creation_of_a_resource_fails(target: str, aws: EmulatedAws, stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stack-failure-options.html
-    template = {"Group": GROUP, "A": parameter(DependsOn="Group")}
-    aws.inject("resource", target)
-    stacks.create("s", template)
-    assert stacks.status("s") == "ROLLBACK_COMPLETE"
-    [reason] = stacks.reasons("s", "CREATE_FAILED")
-    assert "HandlerErrorCode: InternalFailure" in reason
-    assert "The following resource(s) failed to create: [A]. Rollback requested by user." in (
-        stacks.reasons("s", "ROLLBACK_IN_PROGRESS")
-    )
-    assert aws.client("ec2", REGION).describe_placement_groups()["PlacementGroups"] == []
-    aws.clear_faults()
-    stacks.delete("s")
-    stacks.create("s", template)
-    assert stacks.status("s") == "CREATE_COMPLETE"
 
 
 @pytest.mark.parametrize(
@@ -90,18 +71,3 @@ def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     assert refused.value.response["Error"]["Code"] == "Unsupported"
     aws.clear_faults()
     ec2.run_instances(**launch)
-
-
-def test_instances_are_still_stopping(aws: EmulatedAws, stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html
-    stack_id = stacks.create("s", {"Group": GROUP, "A": parameter()})
-    aws.inject("stopping")
-    stacks.delete("s")
-    assert stacks.status("s") == "DELETE_FAILED"
-    group, stack = stacks.reasons("s", "DELETE_FAILED")
-    assert "is in use and may not be deleted." in group
-    assert stack == "The following resource(s) failed to delete: [Group]. "
-    assert stacks.values() == {}, "the rest is gone"
-    aws.clear_faults()
-    stacks.delete("s")
-    assert stacks.status(stack_id) == "DELETE_COMPLETE"

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import textwrap
-import time
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from emulator.aws import EmulatedAws
-from tests.emulator.account import REGION, Account
+from tests.emulator.account import Account
 
 WaitFor = Callable[[Callable[[], bool]], None]
 
@@ -67,37 +66,6 @@ COUNTER = """
 @pytest.fixture
 def functions(rehearsed_aws: EmulatedAws) -> Lambda:
     return Lambda(rehearsed_aws)
-
-
-def test_a_function_knows_its_event_its_context_and_where_aws_is(functions: Lambda) -> None:
-    source = """
-        import os
-        import boto3
-
-        def handler(event, context):
-            return {
-                "event": event,
-                "name": context.function_name,
-                "arn": context.invoked_function_arn,
-                "left": context.get_remaining_time_in_millis() > 1000,
-                "region": os.environ["AWS_REGION"],
-                "own": os.environ["OWN"],
-                "functions": [each["FunctionName"] for each in boto3.client("lambda").list_functions()["Functions"]],
-            }
-        """
-    arn = functions.make("f", source, Environment={"Variables": {"OWN": "value"}})
-    assert functions.invoke("f", {"a": [1, None]}) == (
-        {
-            "event": {"a": [1, None]},
-            "name": "f",
-            "arn": arn,
-            "left": True,
-            "region": REGION,
-            "own": "value",
-            "functions": ["f"],
-        },
-        None,
-    )
 
 
 def test_a_function_stays_warm_until_it_changes(functions: Lambda) -> None:
@@ -162,19 +130,6 @@ def test_what_a_function_prints_is_in_its_log_group(functions: Lambda) -> None:
     assert "Memory Size: 128 MB" in report
 
 
-def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda, wait_for: WaitFor) -> None:
-    arn = functions.make("f", COUNTER)
-    events = functions.account.client("events")
-    events.put_rule(Name="r", ScheduleExpression="rate(2 minutes)")
-    events.put_targets(Rule="r", Targets=[{"Id": "1", "Arn": arn, "Input": "{}"}])
-    wait_for(lambda: functions.invoke("f")[0] > 3)
-    events.remove_targets(Rule="r", Ids=["1"])
-    time.sleep(0.6)
-    calls = functions.invoke("f")[0]
-    time.sleep(0.6)
-    assert functions.invoke("f")[0] == calls + 1
-
-
 @pytest.mark.slow
 def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait_for: WaitFor) -> None:
     source = """
@@ -197,8 +152,8 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait
         functions.invoke("f", str(busy), InvocationType="Event")
         wait_for(lambda: busy.exists() and busy.read_text() != "")
         aws._process.kill()
-    for place in (busy, idle):
-        process, directory = json.loads(place.read_text())
+    for report in (busy, idle):
+        process, directory = json.loads(report.read_text())
         wait_for(partial(has_ended, process))
         assert not Path(directory).exists()
 

@@ -4,7 +4,6 @@ What AWS's provider does is in aws/aws-parallelcluster, cloudformation/custom_re
 does in pcluster/resources/head_node/user_data.sh of the package.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,23 +21,6 @@ pytestmark = [pytest.mark.validation, pytest.mark.slow]
 STACK = "trn1-16-cluster"
 BROKEN, ACCEPTED, TRANSIENT = "DuplicateMountDirValidator", "CustomAmiTagValidator", "AsyncTimedUrlValidator"
 """Validators whose warnings mean a broken cluster, are accepted by the settings, or pass by themselves."""
-
-
-def test_the_provider_parks_requests_and_tidies_up(deployed: Callable[[str], DeployedAccount]) -> None:
-    aws = deployed("trn1-16").aws
-    stacks = Stacks(aws, REGION)
-    [nested] = [each for each in stacks.resources(STACK).values() if ":stack/" in each]
-    provider = stacks.resources(nested)
-    parked = aws.client("s3", REGION).get_object(
-        Bucket=provider["PclusterCustomResourceBucket"], Key="trn1-16/event.json"
-    )
-    properties = json.loads(parked["Body"].read())["ResourceProperties"]
-    resource = properties["ClusterConfiguration"]["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
-    assert resource["MaxCount"] == "16"
-    assert aws.client("events", REGION).list_rules()["Rules"] == []
-    function = aws.client("lambda", REGION).get_function(FunctionName=provider["PclusterCfnFunction"])
-    assert (function["Configuration"]["Timeout"], function["Configuration"]["MemorySize"]) == (60, 2048)
-    assert {"parallelcluster:version": "3.16.1"}.items() <= function["Tags"].items()
 
 
 @pytest.fixture(scope="module")

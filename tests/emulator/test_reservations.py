@@ -38,14 +38,12 @@ def launch(ec2: Any, rehearsed_aws: EmulatedAws) -> Callable[..., list[dict[str,
     return run
 
 
-def make(ec2: Any, count: int = 3, *, tags: dict[str, str] | None = None, **dates: datetime) -> dict[str, Any]:
-    listed = [{"Key": key, "Value": value} for key, value in (tags or {}).items()]
+def make(ec2: Any, count: int = 3, **dates: datetime) -> dict[str, Any]:
     made: dict[str, Any] = ec2.create_capacity_reservation(
         InstanceType="c6i.large",
         InstancePlatform="Linux/UNIX",
         AvailabilityZoneId="usw2-az4",
         InstanceCount=count,
-        TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": listed}] if listed else [],
         **dates,
     )["CapacityReservation"]
     return made
@@ -101,10 +99,3 @@ def test_a_reservation_starts_and_ends(ec2: Any, launch: Callable[..., list[dict
     assert (ended["State"], ended["EndDateType"]) == ("expired", "limited")
     with pytest.raises(ClientError, match="ReservationCapacityExceeded"):
         launch(1, CapacityReservationId=ended["CapacityReservationId"])
-
-
-def test_a_capacity_block_has_its_size_in_a_tag_before_it_starts(ec2: Any) -> None:
-    tag = {"aws:ec2capacityreservation:capacityReservationType": "capacity-block"}
-    block = make(ec2, tags=tag, StartDate=from_now(days=1), EndDate=from_now(days=2))
-    assert (block["ReservationType"], block["State"], block["TotalInstanceCount"]) == ("capacity-block", "scheduled", 0)
-    assert {"Key": "aws:ec2capacityreservation:incrementalRequestedQuantity", "Value": "3"} in block["Tags"]

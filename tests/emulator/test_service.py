@@ -1,7 +1,6 @@
 """The API of CloudFormation: requests and answers as the API Reference has them, and the speeds of the server."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
 from tests.emulator.stacks import TRUST, Stacks, code_and_message, parameter
-from toolchain.durations import seconds
 
 BODY = json.dumps({"Resources": {"A": parameter()}})
 NAMED_ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST, "RoleName": "r"}}
@@ -63,52 +61,6 @@ def test_refusals(stacks: Stacks, action: str, arguments: dict[str, Any], code: 
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
 
-def test_templates_come_from_every_kind_of_s3_address(aws: EmulatedAws) -> None:
-    s3 = aws.client("s3", "us-east-1")
-    s3.create_bucket(Bucket="templates")
-    s3.put_object(Bucket="templates", Key="k", Body=BODY.encode())
-    stacks = Stacks(aws)
-    addresses = (
-        f"{aws.endpoint}/templates/k",
-        "https://templates.s3.us-east-1.amazonaws.com/k",
-        "https://s3.amazonaws.com/templates/k",
-    )
-    for number, address in enumerate(addresses):
-        stacks.client.create_stack(StackName=f"s{number}", TemplateURL=address)
-        assert stacks.status(f"s{number}") == "CREATE_COMPLETE"
-
-
-def test_what_describes_stacks_agrees(stacks: Stacks) -> None:
-    template = {"Description": "d", "Outputs": {"O": {"Value": {"Ref": "A"}, "Export": {"Name": "e"}}}}
-    stack_id = stacks.create(
-        "s",
-        {"A": parameter(Metadata={"m": 1})},
-        template=template,
-        Tags=[{"Key": "k", "Value": "v"}],
-        ClientRequestToken="token",
-    )
-    physical_id = stacks.resources("s")["A"]
-    described = stacks.describe("s")
-    assert described["StackId"] == stack_id
-    assert described["Description"] == "d"
-    assert described["Tags"] == [{"Key": "k", "Value": "v"}]
-    assert described["Outputs"] == [{"OutputKey": "O", "OutputValue": physical_id, "ExportName": "e"}]
-    client = stacks.client
-    assert [
-        each["StackName"] for each in client.list_stacks(StackStatusFilter=["CREATE_COMPLETE"])["StackSummaries"]
-    ] == ["s"]
-    assert client.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"] == []
-    assert client.list_exports()["Exports"] == [{"ExportingStackId": stack_id, "Name": "e", "Value": physical_id}]
-    [summary] = client.list_stack_resources(StackName="s")["StackResourceSummaries"]
-    assert (summary["LogicalResourceId"], summary["PhysicalResourceId"]) == ("A", physical_id)
-    detail = client.describe_stack_resource(StackName="s", LogicalResourceId="A")["StackResourceDetail"]
-    assert json.loads(detail["Metadata"]) == {"m": 1}
-    assert {event["ClientRequestToken"] for event in client.describe_stack_events(StackName="s")["StackEvents"]} == {
-        "token"
-    }
-    assert client.get_template(StackName="s")["TemplateBody"]["Description"] == "d"
-
-
 def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None:
     stacks.create("s", {f"A{number}": parameter() for number in range(40)})
     first = stacks.client.describe_stack_events(StackName="s")
@@ -119,21 +71,6 @@ def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None
     assert "NextToken" not in second
     times = [int(event["Timestamp"].timestamp() * 1000) for event in first["StackEvents"] + second["StackEvents"]]
     assert times == sorted(set(times), reverse=True)
-
-
-@pytest.mark.slow
-def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them(wait_for: Any) -> None:
-    slow = {"Type": "AWS::EC2::NatGateway", "Properties": {"SubnetId": "subnet-1", "AllocationId": "a"}}
-    with EmulatedAws(speed="real") as aws:
-        stacks = Stacks(aws)
-        stacks.create("s", {"A": parameter(), "Slow": {**slow, "DependsOn": "A"}, "B": parameter(DependsOn="Slow")})
-        assert stacks.status("s") == "CREATE_IN_PROGRESS"
-        with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
-            stacks.update("s", {"A": parameter("2")})
-        wait_for(lambda: len(stacks.values()) == 1)
-        aws.reset()
-        time.sleep(seconds("AWS::SSM::Parameter"))
-        assert stacks.values() == {}
 
 
 @pytest.mark.slow

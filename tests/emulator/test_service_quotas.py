@@ -12,28 +12,10 @@ from scripts.estimate.quotas import quotas
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.account import REGION
 
-TRN = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}
-
 
 @pytest.fixture
 def client(rehearsed_aws: EmulatedAws) -> Any:
     return rehearsed_aws.client("service-quotas", REGION)
-
-
-def test_a_quota_has_an_applied_value_once_it_was_raised(client: Any, rehearsed_aws: EmulatedAws) -> None:
-    with pytest.raises(client.exceptions.NoSuchResourceException):
-        client.get_service_quota(**TRN)
-    answer = client.request_service_quota_increase(**TRN, DesiredValue=2048)["RequestedQuota"]
-    assert (answer["QuotaName"], answer["DesiredValue"], answer["Status"]) == (
-        "Running On-Demand Trn instances",
-        2048,
-        "APPROVED",
-    )
-    assert client.get_service_quota(**TRN)["Quota"]["Value"] == 2048
-    assert client.get_aws_default_service_quota(**TRN)["Quota"]["Value"] == 0
-    assert [each["QuotaCode"] for each in client.list_service_quotas(ServiceCode="ec2")["Quotas"]] == ["L-2C3B7624"]
-    rehearsed_aws.reset()
-    assert client.list_service_quotas(ServiceCode="ec2")["Quotas"] == []
 
 
 def test_defaults_are_those_of_the_estimate(client: Any) -> None:

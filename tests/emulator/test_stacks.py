@@ -119,14 +119,6 @@ def test_what_is_wrong_with_a_resource_fails_the_stack_by_name(stacks: Stacks, r
     assert stacks.reasons("s", "CREATE_FAILED") == [reason]
 
 
-def test_stack_tags_go_to_resources_whose_own_tags_win(stacks: Stacks) -> None:
-    tagged = parameter(Name="tagged")
-    tagged["Properties"]["Tags"] = {"a": "own", "c": "own"}
-    stacks.create("s", {"P": tagged}, Tags=[{"Key": "a", "Value": "stack"}, {"Key": "b", "Value": "stack"}])
-    listed = stacks.ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="tagged")["TagList"]
-    assert {tag["Key"]: tag["Value"] for tag in listed} == {"a": "own", "b": "stack", "c": "own"}
-
-
 # Update
 
 
@@ -257,13 +249,6 @@ def test_what_policies_keep_in_an_update(stacks: Stacks, policy: str, rolled_bac
     stacks.update("s", new)
     stacks.update("s", {"A": parameter(Name="a")})
     assert ("b" in stacks.values()) is removed
-
-
-def test_a_replaced_resource_stays_where_its_policy_says_so(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter(Name="old", UpdateReplacePolicy="Retain")})
-    stacks.update("s", {"A": parameter(Name="new", UpdateReplacePolicy="Retain")})
-    assert set(stacks.values()) == {"old", "new"}
-    assert ("A", "DELETE_SKIPPED", "") in stacks.events("s")
 
 
 def test_termination_protection_is_that_of_the_root_stack(stacks: Stacks, nested: Any) -> None:

@@ -21,38 +21,6 @@ def bucket(name: Any) -> dict[str, Any]:
     return {**BUCKET, "Properties": {"BucketName": name}}
 
 
-def test_short_forms_of_yaml_are_those_of_json() -> None:
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html."""
-    text = """
-        Conditions:
-          C: !Not [!Equals [!Ref AWS::Region, us-east-1]]
-          D: !And [!Condition C, !Condition C]
-        Resources:
-          B:
-            Type: AWS::S3::Bucket
-            Properties:
-              BucketName: !Sub
-                - "${X}-${AWS::Region}"
-                - X: !GetAtt B.Arn
-              BucketEncryption: !GetStackOutput {StackName: s, OutputName: o}
-    """
-    body = Template.parse(text).body
-    assert body["Conditions"] == {
-        "C": {"Fn::Not": [{"Fn::Equals": [{"Ref": "AWS::Region"}, "us-east-1"]}]},
-        "D": {"Fn::And": [{"Condition": "C"}, {"Condition": "C"}]},
-    }
-    assert body["Resources"]["B"]["Properties"] == {
-        "BucketName": {"Fn::Sub": ["${X}-${AWS::Region}", {"X": {"Fn::GetAtt": "B.Arn"}}]},
-        "BucketEncryption": {"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o"}},
-    }
-
-
-@pytest.mark.parametrize("text", ['{"Resources": }', "Resources: [", "- a", '{"Resources": {}}', '{"Resorces": {}}'])
-def test_text_that_is_no_template(text: str) -> None:
-    with pytest.raises(TemplateError):
-        Template.parse(text)
-
-
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
@@ -97,22 +65,6 @@ def test_a_circle_counts_under_its_condition() -> None:
         circle.check_circles({"C": True})
 
 
-@pytest.mark.parametrize(
-    ("resources", "expected"),
-    [
-        ({"B": BUCKET}, set()),
-        ({"P": {"Type": "AWS::IAM::Policy", "Properties": {"PolicyName": "p"}}}, {"CAPABILITY_IAM"}),
-        (
-            {"P": {"Type": "AWS::IAM::Policy"}, "R": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "r"}}},
-            {"CAPABILITY_NAMED_IAM"},
-        ),
-    ],
-)
-def test_capabilities(resources: dict[str, Any], expected: set[str]) -> None:
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html."""
-    assert template(Resources=resources).capabilities() == expected
-
-
 class FakeSystemsManager:
     exceptions = SimpleNamespace(ParameterNotFound=KeyError)
 
@@ -125,19 +77,6 @@ def resolve(definition: dict[str, Any], **given: str) -> Parameter:
     """Return the one parameter of a template."""
     parameters = template(Parameters={"P": definition}).parameters
     return resolve_parameters(parameters, given, FakeSystemsManager())["P"]
-
-
-@pytest.mark.parametrize(
-    ("definition", "given", "value", "resolved"),
-    [
-        ({"Type": "String", "Default": "d"}, {}, "d", "d"),
-        ({"Type": "CommaDelimitedList"}, {"P": "a, b,c"}, "a, b,c", ["a", "b", "c"]),
-        ({"Type": "AWS::SSM::Parameter::Value<String>"}, {"P": "/name"}, "/name", "a, b"),
-    ],
-)
-def test_values_of_parameters(definition: dict[str, Any], given: dict[str, str], value: str, resolved: Any) -> None:
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html."""
-    assert resolve(definition, **given) == Parameter("P", value, resolved)
 
 
 @pytest.mark.parametrize(

@@ -179,8 +179,8 @@ def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions
     names = {each["StackName"] for each in existing.stacks}
     if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
         efs = deployment.settings.cluster.head_node.shared_storage == "efs"
-        place = "the head node and on the cluster's EFS file system" if efs else "the head node"
-        yield f"Everything on {place} is lost, with /home: copy what you need first."
+        lost = "the head node and on the cluster's EFS file system" if efs else "the head node"
+        yield f"Everything on {lost} is lost, with /home: copy what you need first."
         yield "Jobs that wait for nodes are lost, unless --drain lets them end first."
     for file_system in storage.file_systems:
         start, why = f"File system {file_system['FileSystemId']} is deleted", storage.backup_blocker(file_system)

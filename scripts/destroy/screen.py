@@ -32,8 +32,8 @@ def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, con
     console.print()
     for each in inventory_screen.lines(present.resources):
         if each.holds_data:
-            kind, place = each.type.rpartition("::")[2], each.root or each.stack
-            console.print(f"Holds data: {kind} {each.id} of {place}{_cost(each)}", markup=False)
+            kind, stack = each.type.rpartition("::")[2], each.root or each.stack
+            console.print(f"Holds data: {kind} {each.id} of {stack}{_cost(each)}", markup=False)
     total = f"{len(present.resources):,} resources, {inventory_screen.cost(present.dollars_per_month)} a month"
     console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
     for refusal in present.not_listed:

@@ -72,7 +72,7 @@ def test_a_plan_sees_what_is_deployed_and_refuses_what_replaces_it(
     [
         (permissions.checking, ["diagnose", "trn1-16"]),
         (permissions.deploying, ["inventory", "trn1-16"]),
-        (permissions.deploying, ["destroy", "trn1-16", "--all", "--unprotect", "--dry-run"]),
+        (permissions.deploying, ["destroy", "trn1-16", "--all", "--unprotect", "--force", "--dry-run"]),
     ],
 )
 def test_a_command_prints_the_same_as_with_all_permissions(

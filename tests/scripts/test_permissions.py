@@ -23,7 +23,7 @@ from scripts.plan.plan import plan_of_account
 from tests.command_line import ultracluster
 from tests.configurations import SHIPPED
 from tests.scripts.account import Operated
-from tests.scripts.status.emulated import as_json
+from tests.scripts.status.test_status import as_json
 from tests.stacks.deployments import Raw, deploy, edited
 from tests.stacks.golden import SNAPSHOTS
 from toolchain.golden import read_golden

@@ -97,12 +97,6 @@ def test_runs_are_compared_with_one_of_the_same_work_on_one_node(tmp_path: Path)
     assert [row[7] for row in rows(*of_phases, four, three)["Speed"]] == ["100.0%", "100.0%", "25.0%", "-"]
 
 
-def test_every_attempt_is_listed(tmp_path: Path) -> None:
-    second = replace(FIRST, started=START + 5000, resumed_step=4, restarts=1)
-    printed = rows(write(tmp_path / "one", [step(number) for number in range(1, 9)], [FIRST, second]))
-    assert [row[3] for row in printed["Attempts"]] == ["0", "4"]
-
-
 def test_runs_of_the_same_name_go_by_their_paths(tmp_path: Path) -> None:
     same = [write(tmp_path / parent / "run", [step(1)]) for parent in ("a", "b")]
     assert [each.name for each in load(same)] == [str(path) for path in same]

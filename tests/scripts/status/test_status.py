@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from rich.console import Console
 
+from scripts.clock import Clock
 from scripts.deployment import Account, Deployment
 from scripts.errors import ExitCode
+from scripts.status import collect
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
-from tests.scripts.status.emulated import answered, as_json, as_text
 
-__all__ = ["answered"]
 pytestmark = pytest.mark.usefixtures("answered")
 
 HIDDEN_WITHOUT = {
@@ -28,6 +32,32 @@ HIDDEN_WITHOUT = {
     "ssm:GetCommandInvocation": {"slurm"},
 }
 """What is unavailable without a permission; these are all that `status` needs."""
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the head node without pauses until it has answered, however slow this machine is."""
+    monkeypatch.setattr(collect, "WAIT_SECONDS", 600)
+    monkeypatch.setattr(Clock, "sleep", lambda *_: None)
+
+
+def as_json(deployment: Deployment) -> tuple[int, dict[str, Any]]:
+    """Return the exit code and the JSON output."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", printed := io.StringIO())
+        patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
+        code = ultracluster("status", "trn1-16", "--output", "json")
+    return code, json.loads(printed.getvalue())
+
+
+def as_text(deployment: Deployment) -> str:
+    """Return the text output."""
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
+        patch.setattr("scripts.terminal.console", lambda *_: Console(width=80, file=output))
+        ultracluster("status", "trn1-16")
+    return output.getvalue()
 
 
 def test_the_screen(operated: Operated) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scripts.plan.model import Plan
     from scripts.preflight.check import Check
     from scripts.preflight.model import FailOn
-    from ultracluster.domain.violations import Path as Place
+    from ultracluster.domain.violations import Path as KeyPath
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Candidate:
     settings: Settings
 
     @classmethod
-    def create(cls, path: Path, directory: Path, values: Mapping[Place, Scalar]) -> Candidate:
-        """Copy a settings file into a directory of its own, and change values of the copy by their places.
+    def create(cls, path: Path, directory: Path, values: Mapping[KeyPath, Scalar]) -> Candidate:
+        """Copy a settings file into a directory of its own, and change values of the copy by their keys.
 
         Raises:
             UnusableError: The copy breaks rules; the message names all of them.

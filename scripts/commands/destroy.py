@@ -1,6 +1,6 @@
 """Delete the cluster of a deployment; on request also its storage, network and alarms.
 
-First it shows what would be deleted, everything that blocks that, what holds data and what there is costs. Then it asks
+First it shows what would be deleted, what holds data, what there is costs, and everything that blocks it. Then it asks
 for the deployment's name. It stops the fleet, deletes the cluster, then the rest, the file system after a last backup,
 and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest. Interrupted,
 the same command continues where it stopped, on any machine.

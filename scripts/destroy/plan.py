@@ -12,7 +12,6 @@ from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
 from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
-from scripts.errors import OperationError
 from scripts.fleet import control as fleet
 from scripts.fleet.jobs import slurm_state
 from scripts.inventory import leftovers
@@ -43,8 +42,8 @@ class Existing:
     """What could not be listed of what must be known."""
     skipped: Sequence[str] = ()
     """What could not be listed of the rest."""
-    jobs: str = ""
-    """Why the fleet is not stopped: jobs have nodes, or Slurm cannot be asked; empty: it is."""
+    jobs: Sequence[str] = ()
+    """Why the fleet is not stopped: jobs have nodes, or Slurm cannot be asked."""
 
 
 def plan(deployment: Deployment, options: DestroyOptions) -> DestroyPlan:
@@ -69,34 +68,30 @@ def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     else:
         clusters = dict(permitted(_other_clusters(deployment), skipped))
     users = dict(permitted(_users(deployment, options, storage, vpcs, left), denied))
-    jobs = "" if options.force or "cluster" not in options.parts else jobs_blocker(deployment, drain=options.drain)
+    jobs: list[str] = []
+    if "cluster" in options.parts and not options.force:
+        jobs = permitted(jobs_blockers(deployment, drain=options.drain), skipped)
     return Existing([*_stacks(deployment, options.parts)], storage, vpcs, clusters, left, users, denied, skipped, jobs)
 
 
-def jobs_blocker(deployment: Deployment, *, drain: bool) -> str:
-    """Return why the fleet is not stopped: jobs have nodes, or Slurm cannot be asked; empty: it is.
+def jobs_blockers(deployment: Deployment, *, drain: bool) -> Iterator[str]:
+    """Yield why the fleet is not stopped: jobs have nodes, or Slurm cannot be asked.
 
     A fleet that is being stopped already is not asked for jobs, nor is one that ParallelCluster cannot stop any more
     and that has no node.
     """
-    own = destroy_stacks.of_cluster(deployment)
-    if destroy_stacks.is_healthy(own):
+    if destroy_stacks.is_healthy(destroy_stacks.of_cluster(deployment)):
         asks = fleet.status(deployment) not in fleet.STOP_STATUSES
     else:
         asks = bool(fleet.instances(deployment))
-    if not asks:
-        return ""
-    try:
-        head_node = HeadNode(deployment)
-        if drain:
-            slurm_state(head_node)
-        else:
-            fleet.check_jobs(head_node, lambda _: None, force=False)
-    except HeadNodeError as error:
-        return f"{error}\n--force deletes it anyway."
-    except OperationError as error:
-        return str(error)
-    return ""
+    if asks:
+        try:
+            state = slurm_state(HeadNode(deployment))
+        except HeadNodeError as error:
+            yield f"Slurm cannot be asked whether jobs run: {error}\n--force deletes it anyway."
+            return
+        if not drain and (blocker := fleet.jobs_with_nodes(state)):
+            yield blocker
 
 
 def _other_clusters(deployment: Deployment) -> Iterator[tuple[int, str]]:
@@ -142,8 +137,7 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
         status = each["StackStatus"]
         if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
             yield f"{each['StackName']} is {status}: wait until that has ended."
-    if existing.jobs:
-        yield existing.jobs
+    yield from existing.jobs
     if {*BENEATH} & {*options.parts}:
         for generation, status in existing.clusters.items():
             yield f"{_other_cluster(deployment, generation, status)} It needs storage and network."
@@ -179,8 +173,8 @@ def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions
     names = {each["StackName"] for each in existing.stacks}
     if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
         efs = deployment.settings.cluster.head_node.shared_storage == "efs"
-        place = "the head node and on the cluster's EFS file system" if efs else "the head node"
-        yield f"Everything on {place} is lost, with /home: copy what you need first."
+        lost = "the head node and on the cluster's EFS file system" if efs else "the head node"
+        yield f"Everything on {lost} is lost, with /home: copy what you need first."
         yield "Jobs that wait for nodes are lost, unless --drain lets them end first."
     for file_system in storage.file_systems:
         start, why = f"File system {file_system['FileSystemId']} is deleted", storage.backup_blocker(file_system)

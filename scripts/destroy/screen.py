@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, console: Console) -> None:
-    """Print what would be deleted, what blocks that, what holds data, and what all resources cost."""
+    """Print what would be deleted, what holds data, what all resources cost, and what blocks the deletion."""
     if plan.empty:
         console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.", markup=False)
     for name in plan.stacks:
@@ -27,17 +27,18 @@ def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, con
         console.print(f"To remove: {each.id} ({each.reason}){_cost(each)}", markup=False)
     for text in plan.remarks:
         console.print(text, markup=False, style="bold")
-    for text in plan.blockers:
-        console.print(f"Blocked: {text}", markup=False, style="bold red")
-    console.print()
-    for each in inventory_screen.lines(present.resources):
-        if each.holds_data:
-            kind, place = each.type.rpartition("::")[2], each.root or each.stack
-            console.print(f"Holds data: {kind} {each.id} of {place}{_cost(each)}", markup=False)
+    for resource in inventory_screen.lines(present.resources):
+        if resource.holds_data:
+            kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
+            console.print(f"Holds data: {kind} {resource.id} of {stack}{_cost(resource)}", markup=False)
     total = f"{len(present.resources):,} resources, {inventory_screen.cost(present.dollars_per_month)} a month"
     console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
     for refusal in present.not_listed:
         console.print(f"Not listed: {refusal}", markup=False)
+    if plan.blockers:
+        console.print()
+    for text in plan.blockers:  # the last paragraph: .github/workflows/destroy.yaml copies that
+        console.print(f"Blocked: {text}", markup=False, style="bold red")
 
 
 def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Console) -> None:

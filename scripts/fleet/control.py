@@ -30,6 +30,7 @@ from scripts.fleet.jobs import (
     wait_for_end,
 )
 from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.slurm import SlurmState
 from scripts.terminal import Say
 from toolchain.parallelcluster import FleetRequestError, ParallelCluster
 
@@ -185,11 +186,18 @@ def check_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
             ) from None
         say(f"Slurm cannot be asked whether jobs run: {error}")
         return
-    if state.active_jobs and not force:
-        raise OperationError(
-            f"Jobs with nodes: {state.active_jobs}\n{listed(state, waiting=False)}\n"
-            "--drain waits until all jobs have ended, --force terminates their nodes."
-        )
+    if not force and (blocker := jobs_with_nodes(state)):
+        raise OperationError(blocker)
+
+
+def jobs_with_nodes(state: SlurmState) -> str:
+    """Return the jobs that have nodes, and what to do about them; empty: none has."""
+    if not state.active_jobs:
+        return ""
+    return (
+        f"Jobs with nodes: {state.active_jobs}\n{listed(state, waiting=False)}\n"
+        "--drain waits until all jobs have ended, --force terminates their nodes."
+    )
 
 
 def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, limit: float | None) -> None:

@@ -41,7 +41,7 @@ def names(clusters: Sequence[Deployment]) -> list[str]:
 
 def deleted_stacks(deployment: Deployment, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the stacks of these names deleted in the last 90 days, with those nested in them."""
-    listed = stacks.deleted(deployment)
+    listed = [*stacks.deleted(deployment)]
     roots = {each["StackId"] for each in listed if each["StackName"] in wanted and not each.get("ParentId")}
     yield from (each for each in listed if {each["StackId"], each.get("RootId")} & roots)
 

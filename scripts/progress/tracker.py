@@ -106,7 +106,7 @@ class Tracker:
             if not event.is_own:
                 by_id.setdefault(event.logical_id, []).append(event)
         resources = {logical_id: _resource(own, now) for logical_id, own in by_id.items()}
-        children = {}
+        children: dict[str, StackProgress] = {}
         for each in resources.values():
             inner = each.physical_id if each.type == NESTED else self._deployment.settings.cluster_spec.name
             if each.type in _CONTAINERS and inner:

@@ -20,6 +20,7 @@ from scripts.status import software
 from scripts.status.cost import cost_now
 from scripts.status.model import (
     READY,
+    Cost,
     FileSystem,
     HeadNodeStatus,
     Reservation,
@@ -90,6 +91,9 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         alarms = start(_alarms, "cloudwatch:DescribeAlarms")
     own_stacks, described, other, asked = stacks.result(), nodes.result(), others.result(), answer.result()
     slurm, of_jobs, is_reachable = (asked, None, None) if isinstance(asked, Unavailable) else asked
+    head_node: HeadNodeStatus | Unavailable | None
+    compute_nodes: dict[str, int] | Unavailable
+    cost: Cost | Unavailable
     if isinstance(described, Unavailable):
         head_node = compute_nodes = cost = described
     else:

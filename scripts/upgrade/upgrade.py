@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from config.edit import Scalar
     from config.settings import Settings
     from scripts.upgrade.backend import UpgradeBackend
-    from ultracluster.domain.violations import Path as Place
+    from ultracluster.domain.violations import Path as KeyPath
 
 _GENERATION = ("cluster", "generation")
 _VERSION = ("cluster", "parallelcluster_version")
@@ -70,7 +70,7 @@ class UpgradeResult(Document):
     )
 
 
-def edit(text: str) -> tuple[Place, Scalar]:
+def edit(text: str) -> tuple[KeyPath, Scalar]:
     """Return what ``KEY=VALUE`` asks for: the key as messages about settings write it, the value as YAML.
 
     Raises:
@@ -81,8 +81,8 @@ def edit(text: str) -> tuple[Place, Scalar]:
     key, equals, value = text.partition("=")
     if not (equals and _KEY.fullmatch(key)):
         raise UnusableError(f"--set: got {text}; allowed: cluster.KEY=VALUE, such as cluster.os=ubuntu2204")
-    place = tuple(int(part) if part.isdigit() else part for part in re.findall(r"\w+", key))
-    if place in _NOT_SET:
+    path = tuple(int(part) if part.isdigit() else part for part in re.findall(r"\w+", key))
+    if path in _NOT_SET:
         raise UnusableError(f"--set: got {text}; allowed: other keys: this one must stay, or is counted by the upgrade")
     try:
         parsed = yaml.safe_load(value)
@@ -90,7 +90,7 @@ def edit(text: str) -> tuple[Place, Scalar]:
         raise UnusableError(f"--set: got {text}; allowed: a value in YAML ({error})") from None
     if not isinstance(parsed, str | int | float | None):
         raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping; edit the file for those")
-    return place, parsed
+    return path, parsed
 
 
 class _StoppedError(Exception):
@@ -109,7 +109,7 @@ class Upgrade:
     agreed: Callable[[str], bool]
     """Asks before each step that changes something."""
     say: Say
-    edits: Mapping[Place, Scalar] = field(default_factory=dict)
+    edits: Mapping[KeyPath, Scalar] = field(default_factory=dict)
     """Other values for the settings file."""
     anyway: bool = False
     """Create a second cluster although the first could be changed in place."""
@@ -250,7 +250,7 @@ class Upgrade:
     def _here(self) -> int:
         return self.settings.cluster.generation
 
-    def _values(self, generation: int) -> dict[Place, Scalar]:
+    def _values(self, generation: int) -> dict[KeyPath, Scalar]:
         return {**self.edits, _GENERATION: generation}
 
     def _candidate(self, generation: int) -> Candidate:

@@ -23,7 +23,7 @@ from scripts.plan.plan import plan_of_account
 from tests.command_line import ultracluster
 from tests.configurations import SHIPPED
 from tests.scripts.account import Operated
-from tests.scripts.status.emulated import as_json
+from tests.scripts.status.test_status import as_json
 from tests.stacks.deployments import Raw, deploy, edited
 from tests.stacks.golden import SNAPSHOTS
 from toolchain.golden import read_golden
@@ -72,7 +72,7 @@ def test_a_plan_sees_what_is_deployed_and_refuses_what_replaces_it(
     [
         (permissions.checking, ["diagnose", "trn1-16"]),
         (permissions.deploying, ["inventory", "trn1-16"]),
-        (permissions.deploying, ["destroy", "trn1-16", "--all", "--unprotect", "--dry-run"]),
+        (permissions.deploying, ["destroy", "trn1-16", "--all", "--unprotect", "--force", "--dry-run"]),
     ],
 )
 def test_a_command_prints_the_same_as_with_all_permissions(

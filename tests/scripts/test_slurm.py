@@ -97,12 +97,6 @@ def test_a_job_that_waits_in_two_queues_is_one() -> None:
     assert (state.active_in("other"), state.waiting_in("other")) == (0, 0)
 
 
-def test_an_idle_cluster() -> None:
-    state = parse(IDLE)
-    assert state.nodes == {"trn1": {"power saving": 1873, "idle": 2}}
-    assert (state.problems, state.jobs, state.counts) == ((), (), {})
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -35,8 +35,8 @@ def leave_in_network(ec2: Any, cluster: str, vpc: str, subnet: str) -> set[str]:
 def launch(ec2: Any, subnet: str, group: str, **more: Any) -> str:
     """Launch an instance in a security group, and return its id."""
     image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
-    place = {"SubnetId": subnet, "SecurityGroupIds": [group]}
-    launched = ec2.run_instances(ImageId=image, InstanceType="c6i.large", MinCount=1, MaxCount=1, **place, **more)
+    network = {"SubnetId": subnet, "SecurityGroupIds": [group]}
+    launched = ec2.run_instances(ImageId=image, InstanceType="c6i.large", MinCount=1, MaxCount=1, **network, **more)
     return str(launched["Instances"][0]["InstanceId"])
 
 

@@ -48,10 +48,11 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DoomedCluster:
 def test_jobs_with_nodes_block_it(cluster: DoomedCluster, status: str) -> None:
     cluster.stack_status = status
     cluster.slurm.jobs("RUNNING")
-    assert plan.jobs_blocker(cluster.deployment, drain=False).startswith("Jobs with nodes: 1")
-    assert plan.jobs_blocker(cluster.deployment, drain=True) == ""
+    [blocker] = plan.jobs_blockers(cluster.deployment, drain=False)
+    assert blocker.startswith("Jobs with nodes: 1")
+    assert [*plan.jobs_blockers(cluster.deployment, drain=True)] == []
     cluster.slurm.jobs()
-    assert plan.jobs_blocker(cluster.deployment, drain=False) == ""
+    assert [*plan.jobs_blockers(cluster.deployment, drain=False)] == []
     cluster.stop_fleet()
     assert (cluster.requests, len(cluster.terminated)) == (
         (["STOP_REQUESTED"], 0) if status == "CREATE_COMPLETE" else ([], 16)
@@ -77,9 +78,9 @@ def test_a_cluster_without_a_head_node_needs_force(cluster: DoomedCluster, monke
     for module in ("scripts.fleet.control", "scripts.destroy.plan"):
         monkeypatch.setattr(f"{module}.HeadNode", missing)
     for drain in (True, False):
-        blocker = plan.jobs_blocker(cluster.deployment, drain=drain)
-        assert blocker == "The head node i-1 of trn1-16 is stopped.\n--force deletes it anyway."
+        [blocker] = plan.jobs_blockers(cluster.deployment, drain=drain)
+        assert blocker.endswith(": The head node i-1 of trn1-16 is stopped.\n--force deletes it anyway.")
     cluster.stop_fleet(force=True)
     assert len(cluster.terminated) == 16
     cluster.nodes, cluster.stack_status = 0, "ROLLBACK_COMPLETE"
-    assert plan.jobs_blocker(cluster.deployment, drain=False) == "", "without nodes there are no jobs with any"
+    assert [*plan.jobs_blockers(cluster.deployment, drain=False)] == [], "without nodes there are no jobs with any"

@@ -188,12 +188,6 @@ def test_an_unknown_failure_shows_itself_the_logs_and_where_to_read_on() -> None
     assert diagnosis.outcome == "unknown"
 
 
-def test_if_all_events_are_consequences_the_first_is_shown() -> None:
-    made, account, stack = failed()
-    account.event(stack, 3, "CREATE_FAILED AWS::SSM::Parameter A: Resource creation cancelled")
-    assert diagnose(made).unknown[0].text.endswith("Resource creation cancelled")
-
-
 def test_commands_to_read_on_have_the_id_of_a_nested_stack_and_the_logs_of_the_head_node() -> None:
     made, account, stack = failed()
     account.event("inner", 2, "CREATE_FAILED AWS::X::Y Odd: Strange")

@@ -164,10 +164,10 @@ def deployment(api: FakeCloudFormation) -> Deployment:
     return described
 
 
-def created(api: FakeCloudFormation, stack: str, begin: float, end: float, *, number: int = 0) -> None:
+def created(api: FakeCloudFormation, stack: str, start: float, end: float, *, number: int = 0) -> None:
     """Add a stack that was created, with one resource."""
     what = "Only=AWS::SNS::Topic"
-    api.add_events(stack, (begin, "", "CREATE_IN_PROGRESS"), (begin + 1, what, "CREATE_IN_PROGRESS"), number=number)
+    api.add_events(stack, (start, "", "CREATE_IN_PROGRESS"), (start + 1, what, "CREATE_IN_PROGRESS"), number=number)
     api.add_events(stack, (end - 1, what, "CREATE_COMPLETE"), (end, "", "CREATE_COMPLETE"), number=number)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from scripts.errors import UnusableError
 from scripts.progress import watch as module
 from scripts.progress.watch import watch
-from scripts.stacks import CLUSTER, in_progress
+from scripts.stacks import CLUSTER
 from tests.scripts.progress import fake_cloudformation as fake
 from tests.scripts.progress.fake_cloudformation import (
     DAY,
@@ -179,17 +179,6 @@ def test_it_gives_up_when_aws_does_not_answer_for_minutes(api: FakeCloudFormatio
     with pytest.raises(UnusableError, match=r"example\.com"):
         follow(api, clock)
     assert 300 < clock.elapsed < 400
-
-
-@pytest.mark.parametrize(
-    ("statuses", "expected"),
-    [
-        (["CREATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"], True),
-        (["CREATE_COMPLETE", "REVIEW_IN_PROGRESS"], False),
-    ],
-)
-def test_in_progress(statuses: list[str], expected: bool) -> None:
-    assert in_progress(statuses) is expected
 
 
 def test_json_lines(api: FakeCloudFormation, clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from rich.console import Console
 
+from scripts.clock import Clock
 from scripts.deployment import Account, Deployment
 from scripts.errors import ExitCode
+from scripts.status import collect
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
-from tests.scripts.status.emulated import answered, as_json, as_text
 
-__all__ = ["answered"]
 pytestmark = pytest.mark.usefixtures("answered")
 
 HIDDEN_WITHOUT = {
@@ -28,6 +32,32 @@ HIDDEN_WITHOUT = {
     "ssm:GetCommandInvocation": {"slurm"},
 }
 """What is unavailable without a permission; these are all that `status` needs."""
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the head node without pauses until it has answered, however slow this machine is."""
+    monkeypatch.setattr(collect, "WAIT_SECONDS", 600)
+    monkeypatch.setattr(Clock, "sleep", lambda *_: None)
+
+
+def as_json(deployment: Deployment) -> tuple[int, dict[str, Any]]:
+    """Return the exit code and the JSON output."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", printed := io.StringIO())
+        patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
+        code = ultracluster("status", "trn1-16", "--output", "json")
+    return code, json.loads(printed.getvalue())
+
+
+def as_text(deployment: Deployment) -> str:
+    """Return the text output."""
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
+        patch.setattr("scripts.terminal.console", lambda *_: Console(width=80, file=output))
+        ultracluster("status", "trn1-16")
+    return output.getvalue()
 
 
 def test_the_screen(operated: Operated) -> None:
@@ -146,16 +176,14 @@ def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.Monkey
     assert document["diagnosis"] is not None
 
 
-@pytest.mark.parametrize("missing", HIDDEN_WITHOUT)
-def test_a_missing_permission_hides_nothing_else(
-    operated: Operated, missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_permission_hides_nothing_else(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     operated.shell(shell(IDLE))
-    allowed = [each for each in HIDDEN_WITHOUT if each != missing]
-    permissions = {"Effect": "Allow", "Action": allowed, "Resource": "*"}
-    with operated.aws.restricted({"Version": "2012-10-17", "Statement": [permissions]}) as environment:
-        operated.act_as(environment, monkeypatch)
-        code, document = as_json(operated.deployment())
-    assert code == ExitCode.FAILED
-    reasons = {name: reason.removesuffix(" on all stacks") for name, reason in document["unavailable"].items()}
-    assert reasons == dict.fromkeys(HIDDEN_WITHOUT[missing], f"these credentials lack {missing}")
+    for missing, hidden in HIDDEN_WITHOUT.items():
+        allowed = [each for each in HIDDEN_WITHOUT if each != missing]
+        permissions = {"Effect": "Allow", "Action": allowed, "Resource": "*"}
+        with operated.aws.restricted({"Version": "2012-10-17", "Statement": [permissions]}) as environment:
+            operated.act_as(environment, monkeypatch)
+            code, document = as_json(operated.deployment())
+        assert code == ExitCode.FAILED
+        reasons = {name: reason.removesuffix(" on all stacks") for name, reason in document["unavailable"].items()}
+        assert reasons == dict.fromkeys(hidden, f"these credentials lack {missing}")

@@ -137,11 +137,11 @@ class Recorded(Account):
                 listed = [each for each in listed if each["logGroupName"].startswith(asked["logGroupNamePrefix"])]
             case "filter_log_events":
                 listed, size = list(self._matching(asked)), self.lines_in_page
-        for begin in range(0, max(len(listed), 1), size):
+        for start in range(0, max(len(listed), 1), size):
             self._count(operation)
             token = "NextToken" if operation == "list_stacks" else "nextToken"
-            more = {token: "more"} if begin + size < len(listed) else {}
-            yield {_RESULTS[operation]: listed[begin : begin + size], **more}
+            more = {token: "more"} if start + size < len(listed) else {}
+            yield {_RESULTS[operation]: listed[start : start + size], **more}
 
     def _matching(self, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield log events that have one of the pattern's terms.

@@ -42,7 +42,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "exec": ["scripts.remote.streamed_command.CommandResult"],
     "fleet": ["scripts.fleet.document.FleetState"],
     "inventory": ["scripts.inventory.model.Inventory"],
-    "jobs list": ["scripts.jobs.JobList"],
+    "jobs list": ["scripts.fleet.jobs.JobList"],
     "logs": [f"scripts.logs.show.{model}" for model in ("LogLines", "Line", "NodeList")],
     "plan": ["scripts.plan.model.Plan"],
     "preflight": ["scripts.preflight.model.PreflightReport"],

@@ -45,7 +45,7 @@ def command() -> None:
 @options.output("json")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
-    from scripts.jobs import list_jobs
+    from scripts.fleet.jobs import list_jobs
 
     jobs = list_jobs(deployment)
     if output == "json":
@@ -81,11 +81,11 @@ def list_(*, deployment: Deployment, output: str) -> int:
 @options.yes
 def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool) -> int:
     """Cancel, and return the exit code."""
-    from scripts import jobs as work
+    from scripts.fleet.jobs import cancel as cancel_jobs
 
     terminal.require_answers(given=yes)
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
-    work.cancel(deployment, jobs)
+    cancel_jobs(deployment, jobs)
     print(f"Cancelled: {', '.join(jobs)}")
     return ExitCode.DONE

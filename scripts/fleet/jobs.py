@@ -1,4 +1,4 @@
-"""The jobs of a cluster: which have nodes or wait for some, and how queues are drained."""
+"""The jobs of a cluster: which have nodes or wait for some, how they are cancelled, and how queues are drained."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import shlex
 from math import inf
 from typing import Final
 
+from pydantic import Field
+
 from scripts.clock import Changes, Clock, with_retries
+from scripts.deployment import Deployment
+from scripts.document import Document
 from scripts.errors import OperationError
 from scripts.remote.head_node import HeadNode, HeadNodeError, ask_slurm
-from scripts.slurm import ACTIVE, SCRIPT, SlurmState, parse
+from scripts.slurm import ACTIVE, SCRIPT, Job, SlurmState, parse
 from scripts.terminal import Say
 
 UP: Final = "up"
@@ -22,6 +26,14 @@ https://slurm.schedmd.com/sinfo.html
 SECONDS_BETWEEN_POLLS: Final = 60.0
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
+
+
+class JobList(Document):
+    """What ``jobs list --output json`` prints."""
+
+    running: int = Field(description="Number of jobs that have nodes.")
+    waiting: int = Field(description="Number of jobs that wait for nodes.")
+    jobs: tuple[Job, ...] = Field(description="The jobs, those that have nodes first; of many the first 40.")
 
 
 def slurm_state(head_node: HeadNode) -> SlurmState:
@@ -102,3 +114,25 @@ def _update(head_node: HeadNode, before: str, after: str) -> list[str]:
         if answer.code:
             raise HeadNodeError(f"Slurm did not set {', '.join(names)} to {after.upper()}: {answer.errors}")
     return names
+
+
+def list_jobs(deployment: Deployment) -> JobList:
+    """Return the jobs that wait or run.
+
+    Raises:
+        HeadNodeError: The head node cannot be asked, or Slurm does not answer.
+    """
+    state = slurm_state(HeadNode(deployment))
+    return JobList(running=state.active_jobs, waiting=state.waiting_jobs, jobs=state.jobs)
+
+
+def cancel(deployment: Deployment, jobs: tuple[str, ...]) -> None:
+    """Cancel jobs, given by number or as 12_3 of an array.
+
+    Raises:
+        OperationError: The head node cannot be asked, or Slurm refuses; the message has its reason.
+    """
+    command = shlex.join(["scancel", *jobs])
+    answer = HeadNode(deployment).run(f"export PATH=/opt/slurm/bin:$PATH LC_ALL=C\n{command}")
+    if answer.code or answer.errors.strip():
+        raise OperationError(f"{command}: {answer.errors.strip() or f'exit code {answer.code}'}")

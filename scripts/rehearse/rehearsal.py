@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,63 +58,63 @@ def remove_protection(settings: dict[str, Any]) -> None:
     settings["storage"]["retain"] = False
 
 
-class Assemblies:
-    """The assemblies of one deployment after changes of its settings, synthesized in the background."""
-
-    def __init__(self, environment: str, directory: Path) -> None:
-        self._directory = directory
-        self._raw = yaml.safe_load((options.CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._assemblies: dict[str, Future[Path]] = {}
-        self.settings: Settings = load(options.CONFIG / f"{environment}.yaml")
-
-    def add(self, name: str, *edits: Edit) -> Settings:
-        """Start to synthesize edited settings, under a name, and return the settings."""
-        raw = deepcopy(self._raw)
-        for edit in edits:
-            edit(raw)
-        path = self._directory / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(raw), encoding="utf-8")
-        settings = load(path)
-        self._assemblies[name] = self._pool.submit(self._synthesize, path)
-        return settings
-
-    def directory(self, name: str) -> str:
-        """Return the directory of an assembly, once it is complete."""
-        return str(self._assemblies[name].result())
-
-    def close(self) -> None:
-        """Cancel what has not been started."""
-        self._pool.shutdown(cancel_futures=True)
-
-    def _synthesize(self, path: Path) -> Path:
-        directory = path.with_suffix(".out")
-        synthesize(str(path.with_suffix("")), directory)
-        return directory
+EDITS: Mapping[str, Sequence[Edit]] = {
+    "created": (),
+    "raised": (raise_max_count,),
+    "refused": (raise_max_count, change_head_node),
+    "unprotected": (raise_max_count, remove_protection),
+}
+"""What is changed in the settings for each assembly."""
 
 
+def edit(environment: str, directory: Path) -> dict[str, Path]:
+    """Write the edited settings, and return the files by the names of their assemblies."""
+    raw = yaml.safe_load((options.CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
+    paths = {}
+    for name, edits in EDITS.items():
+        edited = deepcopy(raw)
+        for change in edits:
+            change(edited)
+        paths[name] = directory / f"{name}.yaml"
+        paths[name].write_text(yaml.safe_dump(edited), encoding="utf-8")
+    return paths
+
+
+def _synthesize(path: Path) -> Path:
+    directory = path.with_suffix(".out")
+    synthesize(str(path.with_suffix("")), directory)
+    return directory
+
+
+@dataclass
 class Rehearsal:
-    """One run, step by step, shown to a person."""
+    """One run, step by step, shown to a person.
 
-    def __init__(
-        self, assemblies: Assemblies, aws: EmulatedAws, cdk: CommandLine, console: Console, log: IO[str], *, step: bool
-    ) -> None:
-        self._assemblies = assemblies
-        self._settings = assemblies.settings
-        self._cluster_name = self._settings.cluster_spec.name
-        self._aws = aws
-        self._cdk = cdk
-        self._console = console
-        self._log = log
-        self._failing = False
-        self._waits = step
+    Attributes:
+        settings: Those of the deployment.
+        assemblies: What is deployed, by name, synthesized in the background.
+        aws: The emulated AWS.
+        cdk: The CDK's command line, which talks to it.
+        console: Shows the steps.
+        log: Gets all that the CDK says.
+        waits: Whether to wait for Enter before each step.
+    """
+
+    settings: Settings
+    assemblies: Mapping[str, Future[Path]]
+    aws: EmulatedAws
+    cdk: CommandLine
+    console: Console
+    log: IO[str]
+    waits: bool
+    _failing: bool = False
 
     def prepare(self, largest: Settings) -> None:
         """Prepare the account as README says; reservations have room for the largest settings."""
         with self._step("An account that has what the settings name, and the CDK's bootstrap stack"):
-            create_prerequisites(self._aws, largest)
-            arguments = bootstrap.arguments(self._settings.bootstrap)
-            self._succeed(self._cdk.bootstrap(self._settings.region, self._relay, arguments))
+            create_prerequisites(self.aws, largest)
+            arguments = bootstrap.arguments(self.settings.bootstrap)
+            self._succeed(self.cdk.bootstrap(self.settings.region, self._relay, arguments))
 
     def deploy(self) -> None:
         """Create all stacks."""
@@ -124,11 +125,11 @@ class Rehearsal:
         """Deploy with an injected fault, show what AWS says, clear the fault, and deploy again."""
         with self._step(f"cdk deploy --all, while {FAULTS[fault].what}"):
             started = datetime.now(UTC)
-            self._aws.inject(fault, target)
+            self.aws.inject(fault, target)
             code = self._kill_midway() if fault == "killed" else self._run_cdk("created", "deploy", "--all")
             self._say(f"The CDK's exit code is {code}. AWS describes this at {FAULTS[fault].source}")
             if fault == "warning":
-                verdict = judge(target, accepted(self._settings.cluster_spec))
+                verdict = judge(target, accepted(self.settings.cluster_spec))
                 self._say(f"A warning of {target}: {verdict.explanation}")
                 harmless = not verdict.stops
             else:
@@ -137,7 +138,7 @@ class Rehearsal:
                 named = f"{fault}:{target}" if target else fault
                 raise RehearsalError(f"nothing failed: the fault {named} concerns nothing in this deployment")
             self._explain(started)
-            self._aws.clear_faults()
+            self.aws.clear_faults()
         with self._step("The same once more, without the fault"):
             self._wait_for_stacks()
             self._unprotect_failed()
@@ -146,11 +147,11 @@ class Rehearsal:
     def show(self) -> None:
         """Show what was created, as the APIs describe it."""
         with self._step("What exists now, as AWS's APIs describe it"):
-            stacks = self._aws.client("cloudformation", self._settings.region).describe_stacks()["Stacks"]
-            ec2 = self._aws.client("ec2", self._settings.region)
-            self._console.print(_launch_templates(ec2, self._cluster_name))
-            self._console.print()
-            self._console.print(_outputs(sorted(stacks, key=lambda stack: stack["CreationTime"])))
+            stacks = self.aws.client("cloudformation", self.settings.region).describe_stacks()["Stacks"]
+            ec2 = self.aws.client("ec2", self.settings.region)
+            self.console.print(_launch_templates(ec2, self.settings.cluster_spec.name))
+            self.console.print()
+            self.console.print(_outputs(sorted(stacks, key=lambda stack: stack["CreationTime"])))
 
     def change(self) -> None:
         """Update the cluster in place."""
@@ -168,23 +169,23 @@ class Rehearsal:
     def destroy(self, *, stopping: bool = False) -> None:
         """Destroy everything as README says."""
         with self._step("Destroy everything: protection off, as README says, then cdk destroy --all"):
-            protected = [self._settings.stack_name(part) for part in ("network", "storage")]
+            protected = [self.settings.stack_name(part) for part in ("network", "storage")]
             self._succeed(self._run_cdk("unprotected", "deploy", *protected))
             if stopping:
-                self._aws.inject("stopping")
+                self.aws.inject("stopping")
                 if self._run_cdk("unprotected", "destroy", "--all", "--force") == 0:
                     raise RehearsalError("the cluster stack was deleted although its instances were not gone")
                 self._say("Instances have stopped by now. Once more:")
-                self._aws.clear_faults()
+                self.aws.clear_faults()
             self._succeed(self._run_cdk("unprotected", "destroy", "--all", "--force"))
 
     def check_leftovers(self, before: set[tuple[str, str]]) -> None:
         """Show what exists that did not exist before, and fail if AWS would not keep it."""
         with self._step("What is left, of all services"):
-            left = sorted(inventory(self._aws, self._settings.region) - before)
+            left = sorted(inventory(self.aws, self.settings.region) - before)
             unexpected = []
             for resource_type, name in left:
-                reason = reason_to_stay(self._settings, resource_type, name)
+                reason = reason_to_stay(self.settings, resource_type, name)
                 self._say(f"{resource_type} {name}: {reason or 'LEFT BEHIND'}")
                 if not reason:
                     unexpected.append(name)
@@ -194,21 +195,21 @@ class Rehearsal:
 
     def keep(self) -> None:
         """Show how to use the emulated AWS from another shell, and wait for Ctrl-C."""
-        self._console.print("\nThe emulated AWS keeps running. In another shell:\n")
-        for line in exports(self._aws.settings, self._settings.region):
+        self.console.print("\nThe emulated AWS keeps running. In another shell:\n")
+        for line in exports(self.aws.settings, self.settings.region):
             self._say(line)
-        self._console.print("\nCtrl-C here stops it and discards everything in it.")
+        self.console.print("\nCtrl-C here stops it and discards everything in it.")
         wait_for_ctrl_c()
 
     def _run_cdk(self, assembly: str, *arguments: str) -> int:
-        directory = self._assemblies.directory(assembly)
+        directory = str(self.assemblies[assembly].result())
         self._failing = False
         consent = ["--require-approval", "never"] if arguments[0] == "deploy" else []
-        return self._cdk.run(*arguments, "--app", directory, *consent, report=self._relay)
+        return self.cdk.run(*arguments, "--app", directory, *consent, report=self._relay)
 
     def _relay(self, line: str) -> None:
         """Log what the CDK says; show the results of stacks and resources, and all about a failure."""
-        self._log.write(f"{line}\n")
+        self.log.write(f"{line}\n")
         event = [part.strip() for part in line.split("|")]
         if line.startswith("❌"):
             self._failing = True
@@ -221,32 +222,35 @@ class Rehearsal:
 
     def _kill_midway(self) -> int:
         """Start to deploy, and kill the CDK once the cluster is being created."""
-        cloudformation = self._aws.client("cloudformation", self._settings.region)
+        cloudformation = self.aws.client("cloudformation", self.settings.region)
 
         def cluster_has_started() -> bool:
-            return any(each["StackName"] == self._cluster_name for each in cloudformation.describe_stacks()["Stacks"])
+            return any(
+                each["StackName"] == self.settings.cluster_spec.name
+                for each in cloudformation.describe_stacks()["Stacks"]
+            )
 
-        directory = self._assemblies.directory("created")
+        directory = str(self.assemblies["created"].result())
         arguments = ("deploy", "--all", "--app", directory, "--require-approval", "never")
-        code = self._cdk.run_until(cluster_has_started, *arguments)
-        self._say(f"killed while the stack {self._cluster_name} was being created")
+        code = self.cdk.run_until(cluster_has_started, *arguments)
+        self._say(f"killed while the stack {self.settings.cluster_spec.name} was being created")
         return code
 
     def _explain(self, since: datetime) -> None:
         """Show what failed, in all stacks: the CDK shows its own only, and cuts the provider's message."""
-        for event in failures(self._aws.client("cloudformation", self._settings.region), since):
+        for event in failures(self.aws.client("cloudformation", self.settings.region), since):
             status, logical_id, reason = (event.get(key, "") for key in ("ResourceStatus", "LogicalResourceId", REASON))
             self._say(f"{event['StackName']}: {status} {logical_id}: {reason}")
 
     def _wait_for_stacks(self) -> None:
         """Wait until nothing is in progress: CloudFormation refuses to change a stack until then."""
-        cloudformation = self._aws.client("cloudformation", self._settings.region)
+        cloudformation = self.aws.client("cloudformation", self.settings.region)
         while any(_is_busy(each["StackStatus"]) for each in cloudformation.describe_stacks()["Stacks"]):
             time.sleep(0.5)
 
     def _unprotect_failed(self) -> None:
         """Do what README says after a first deployment that failed: the CDK cannot delete a protected stack."""
-        cloudformation = self._aws.client("cloudformation", self._settings.region)
+        cloudformation = self.aws.client("cloudformation", self.settings.region)
         for stack in cloudformation.describe_stacks()["Stacks"]:
             if stack["StackStatus"] == "ROLLBACK_COMPLETE" and stack["EnableTerminationProtection"]:
                 name = stack["StackName"]
@@ -258,18 +262,18 @@ class Rehearsal:
             raise RehearsalError(f"the CDK failed, with exit code {code}")
 
     def _say(self, line: str) -> None:
-        self._console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
+        self.console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
     @contextmanager
     def _step(self, title: str) -> Iterator[None]:
         """Announce a step, and show how long it took."""
-        if self._waits:
-            self._console.input(f"\n[bold]{title}[/bold]  (Enter) ")
+        if self.waits:
+            self.console.input(f"\n[bold]{title}[/bold]  (Enter) ")
         else:
-            self._console.print(f"\n[bold]{title}[/bold]")
+            self.console.print(f"\n[bold]{title}[/bold]")
         started = time.monotonic()
         yield
-        self._console.print(f"[green]done[/green] in {time.monotonic() - started:.1f} s")
+        self.console.print(f"[green]done[/green] in {time.monotonic() - started:.1f} s")
 
 
 def failures(cloudformation: Any, since: datetime) -> list[dict[str, Any]]:
@@ -353,17 +357,17 @@ def rehearse(
     name, target = fault or ("", "")
     with (
         TemporaryDirectory() as directory,
-        closing(Assemblies(environment, Path(directory))) as assemblies,
+        ThreadPoolExecutor(max_workers=1) as pool,
         EmulatedAws(speed=speed) as aws,
         closing(CommandLine(aws)) as cdk,
     ):
-        assemblies.add("created")
-        largest = assemblies.add("raised", raise_max_count)
-        assemblies.add("refused", raise_max_count, change_head_node)
-        assemblies.add("unprotected", raise_max_count, remove_protection)
-        rehearsal = Rehearsal(assemblies, aws, cdk, console, log, step=step)
-        rehearsal.prepare(largest)
-        before = inventory(aws, assemblies.settings.region)
+        paths = edit(environment, Path(directory))
+        edited = {each: load(path) for each, path in paths.items()}  # now: all must keep the rules
+        settings = edited["created"]
+        assemblies = {each: pool.submit(_synthesize, path) for each, path in paths.items()}
+        rehearsal = Rehearsal(settings, assemblies, aws, cdk, console, log, waits=step)
+        rehearsal.prepare(edited["raised"])
+        before = inventory(aws, settings.region)
         if name and name != "stopping":
             rehearsal.deploy_despite(name, target)
         else:

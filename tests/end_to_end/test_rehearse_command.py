@@ -18,7 +18,7 @@ from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.faults import FAULTS
 from scripts import options
 from scripts.rehearse import rehearsal
-from scripts.rehearse.rehearsal import Assemblies, Rehearsal
+from scripts.rehearse.rehearsal import Rehearsal
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG, SHIPPED
 from tests.end_to_end.checks import Deployed, check_deployment
@@ -45,7 +45,7 @@ def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
     """Let the steps that take long do nothing."""
     for step in STEPS:
         monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
-    monkeypatch.setattr(Assemblies, "_synthesize", lambda *_: None)
+    monkeypatch.setattr(rehearsal, "_synthesize", lambda *_: None)
     monkeypatch.setattr(rehearsal, "EmulatedAws", lambda **_: nullcontext(aws))
 
 
@@ -83,9 +83,9 @@ def test_what_is_left_behind_is_named(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forget_something(running: Rehearsal, **_: bool) -> None:
-        ec2 = running._aws.client("ec2", "us-west-2")
+        ec2 = running.aws.client("ec2", "us-west-2")
         ec2.create_placement_group(GroupName="forgotten", Strategy="cluster")
-        running._aws.client("logs", "us-west-2").create_log_group(logGroupName="/aws/lambda/dev-f")
+        running.aws.client("logs", "us-west-2").create_log_group(logGroupName="/aws/lambda/dev-f")
 
     monkeypatch.setattr(Rehearsal, "destroy", forget_something)
     assert run("dev") == 1
@@ -126,7 +126,7 @@ def test_another_bootstrap_stack(
     keys: set[str] = set()
 
     def show(running: Rehearsal) -> None:
-        cloudformation, s3 = (running._aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
+        cloudformation, s3 = (running.aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
         stacks.update(each["StackName"] for each in cloudformation.describe_stacks()["Stacks"])
         bucket = f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"
         for each in s3.list_objects_v2(Bucket=bucket)["Contents"]:
@@ -147,7 +147,7 @@ def test_every_step_is_shown(
 
     def check(running: Rehearsal) -> None:
         show(running)
-        check_deployment(Deployed(running._aws, running._settings))
+        check_deployment(Deployed(running.aws, running.settings))
         running.deploy()
 
     monkeypatch.setattr(Rehearsal, "show", check)
@@ -180,9 +180,10 @@ def test_every_step_is_shown(
 KEPT = """
 import sys
 from scripts.main import main
-from scripts.rehearse.rehearsal import Assemblies, Rehearsal
+from scripts.rehearse import rehearsal
+from scripts.rehearse.rehearsal import Rehearsal
 
-Assemblies._synthesize = lambda *_: None
+rehearsal._synthesize = lambda *_: None
 for step in ("deploy", "show", "change", "change_rejected"):
     setattr(Rehearsal, step, lambda *_: None)
 sys.exit(main(["rehearse", *sys.argv[1:]]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import jobs
+from scripts.fleet import jobs
 from scripts.remote.head_node import Answer
 from tests.command_line import ultracluster
 

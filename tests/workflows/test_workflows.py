@@ -42,10 +42,6 @@ OWN = "github.event.pull_request.head.repo.full_name == github.repository"
 NO_DEPENDABOT = "github.event.pull_request.user.login != 'dependabot[bot]'"
 
 
-def test_the_workflows_are_these() -> None:
-    assert sorted(WORKFLOWS) == ["deploy", "deploy-stage", "destroy", "pull-request", "scheduled"]
-
-
 def test_jobs_may_do_what_they_need_and_those_that_write_run_nothing_of_the_repository() -> None:
     assert {(workflow, name): job["permissions"] for workflow, name, job in jobs()} == PERMISSIONS
     for _, name, job in jobs():

@@ -88,18 +88,18 @@ class Acceptance:
         (shared / "calls").write_text("", encoding="utf-8")
         (shared / "calls").chmod(0o666)
 
-    def submit(self, nodes: int, environment: str = "", options: str = "") -> None:
+    def submit(self, nodes: int, environment: str = "") -> None:
         self.number = int(
             self.cluster.run(
-                f"sbatch --parsable --nodes={nodes} --export=ALL,{environment} {options} "
+                f"sbatch --parsable --nodes={nodes} --export=ALL,{environment} "
                 "/opt/ultracluster/current/health/acceptance.sh",
                 user=USER,
             )
         )
 
-    def run(self, nodes: int, environment: str = "", options: str = "") -> tuple[str, str]:
+    def run(self, nodes: int, environment: str = "") -> tuple[str, str]:
         """Return the exit code and what the job printed."""
-        self.submit(nodes, environment, options)
+        self.submit(nodes, environment)
         return self.cluster.wait(self.number)["ExitCode"], self.cluster.output(self.number)
 
     def run_without_slurm(self, nodes: int, environment: str = "") -> str:

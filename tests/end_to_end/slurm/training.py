@@ -58,17 +58,12 @@ def exports(workers: int = 1, python: str = PYTHON) -> str:
     return f"export ULTRACLUSTER_PYTHON={python} WORKERS_PER_NODE={workers} OMP_NUM_THREADS=1 LANG=C.UTF-8"
 
 
-def submit(cluster: SlurmCluster, options: str, workers: int = 1, python: str = PYTHON) -> str:
-    """Run submit.py as the user on the head node, and return what it prints."""
-    command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {options} 2>&1"
-    return cluster.run(f"{exports(workers, python)}; {command}", user=USER)
-
-
 def start(
     cluster: SlurmCluster, name: str, options: str = RUN, workers: int = 1, python: str = PYTHON
 ) -> tuple[Run, int]:
-    """Submit a run of this name on two nodes, and return it with the number of its training job."""
-    printed = submit(cluster, f"--nodes 2 --output /fsx/runs/{name} {options}", workers, python)
+    """Submit a run of this name on two nodes by submit.py, and return it with the number of its training job."""
+    command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py --nodes 2 --output /fsx/runs/{name} {options} 2>&1"
+    printed = cluster.run(f"{exports(workers, python)}; {command}", user=USER)
     [line] = [line for line in printed.splitlines() if line.startswith("train ")]
     return Run(cluster.directory / "shared/fsx/runs" / name), int(line.split()[2].rstrip(","))
 

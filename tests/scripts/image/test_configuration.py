@@ -13,7 +13,6 @@ from config.settings import Settings, load
 from scripts.image import configuration
 from scripts.image.configuration import BuildContext
 from tests.configurations import CONFIG
-from ultracluster.domain.neuron import RELEASES
 
 PARENT = "ami-0123456789abcdef0"
 KEY = "ultracluster-images/0123456789abcdef.sh"
@@ -35,20 +34,6 @@ def test_the_configuration_is_the_golden_one() -> None:
 def test_without_a_subnet_image_builder_takes_the_default_vpc() -> None:
     build = configuration.build_configuration(settings(), BuildContext(PARENT, "our-scripts"), KEY)["Build"]
     assert not {"SubnetId", "SecurityGroupIds"} & build.keys()
-
-
-def test_image_sh_gets_the_versions_of_its_release() -> None:
-    release = RELEASES["2.27.1"]
-    assert configuration.facts(settings(neuron_sdk="2.27.1")) == {
-        "sdk": "2.27.1",
-        "driver": release.driver,
-        "runtime": release.runtime,
-        "collectives": release.collectives,
-        "tools": release.tools,
-        "kernels": "6.14",
-        "broken_kernel": "6.18",
-        "python": "3.12",
-    }
 
 
 def test_another_release_is_another_component_and_another_image() -> None:

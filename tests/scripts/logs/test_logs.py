@@ -107,11 +107,15 @@ def test_the_logs_of_a_terminated_head_node(operated: Operated, monkeypatch: pyt
 def test_names_that_mean_nothing_are_rejected(
     operated: Operated, run_logs: Logs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_logs("slurmdd") == 2
-    assert "got slurmdd; allowed: head-node, an instance id" in capsys.readouterr().err
-    for name in ("ip-10-0-1-250", "slurmdbd"):
-        assert run_logs(name) == 1
-        assert f"has no logs of {name}" in capsys.readouterr().err
+    for name, code, complaint in (
+        ("slurmdd", 2, "got slurmdd; allowed: head-node, an instance id"),
+        ("ip-10-0-1-250", 1, "has no logs of ip-10-0-1-250"),
+        ("slurmdbd", 1, "has no logs of slurmdbd"),
+    ):
+        assert run_logs(name) == code
+        errors = capsys.readouterr().err
+        assert complaint in errors
+        assert "hint: ./ultracluster logs trn1-16 --list\n" in errors
 
 
 @pytest.mark.parametrize("arguments", [["slurmctld"], ["head-node"], ["--job", "7"], ["--list"]])

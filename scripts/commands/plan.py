@@ -54,8 +54,8 @@ def command(
     from scripts.plan.command import make_plan, show, synthesize
 
     name = deployment.environment
-    if against is None:
-        deployment.account.ask("sts", "get_caller_identity")  # bad credentials end it before what takes seconds
+    if against is None and assembly is None:
+        deployment.account.ask("sts", "get_caller_identity")  # bad credentials end it before a synthesis of seconds
     with TemporaryDirectory() as directory:
         if diff:
             if assembly is None:

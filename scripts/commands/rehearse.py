@@ -90,5 +90,5 @@ def _fault(text: str) -> tuple[str, str]:
     if (described[name].target is None) != (target == ""):
         raise UnusableError(f"--fault: {name} takes {described[name].target or 'nothing'} after a colon")
     if name == "warning" and target not in VALIDATORS:
-        raise UnusableError(f"--fault warning: got {target}; allowed: {', '.join(VALIDATORS)}")
+        raise UnusableError(f"--fault warning: got {target}; allowed: {', '.join(sorted(VALIDATORS))}")
     return name, target

@@ -58,7 +58,7 @@ _FREE_NAME = "preflight"
         "resource-groups:GetGroupConfiguration",
         "resource-groups:ListGroupResources",
     ),
-    seconds=60,
+    seconds=180,
 )
 def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     """The provider would reject the cluster, after network and file system were made.

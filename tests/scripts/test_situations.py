@@ -57,7 +57,7 @@ WITHOUT_ACCOUNT = {
 }
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 STATE = Path(__file__).with_name("slurm_state.txt")
-Situation = Callable[[str], BaseException]
+Situation = Callable[[str], Exception]
 """Returns how a call of AWS fails, by the name of its operation."""
 
 
@@ -82,8 +82,9 @@ def refusal(code: str, message: str) -> Situation:
     return lambda operation: ClientError({"Error": {"Code": code, "Message": message}}, operation)
 
 
-def unreachable(_: str) -> BaseException:
-    return EndpointConnectionError(endpoint_url="http://127.0.0.1:9/")
+def unreachable(_: str) -> Exception:
+    error: Exception = EndpointConnectionError(endpoint_url="http://127.0.0.1:9/")
+    return error
 
 
 SITUATIONS: Mapping[str, tuple[Situation | None, Mapping[str, str], str, str]] = {

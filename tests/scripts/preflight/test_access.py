@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -121,6 +122,7 @@ def test_bootstrap_passes_on_what_the_settings_name(
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
     monkeypatch.setattr(options, "CONFIG", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
+    monkeypatch.setattr(Account, "ask", Mock())
     assert ultracluster("bootstrap", "own") == 0
 
     stack = "--qualifier ml-team --toolkit-stack-name CDKToolkit-ml-team"

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Document(BaseModel):
-    """A result, as ``--json`` prints it. pydantic takes 0.1 s to import: import results where they are used."""
+    """A result, as ``--output json`` prints it. pydantic takes 0.1 s to import: import results where they are used."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -47,7 +47,7 @@ class Line(Document):
 
 
 class LogLines(Document):
-    """What ``logs --json`` prints."""
+    """What ``logs --output json`` prints."""
 
     log_group: str = Field(description="The log group.")
     lines: tuple[Line, ...] = Field(description="The lines, in the order of their time.")
@@ -64,7 +64,7 @@ class NodeWithLogs(Document):
 
 
 class NodeList(Document):
-    """What ``logs --list --json`` prints."""
+    """What ``logs --list --output json`` prints."""
 
     log_group: str = Field(description="The log group.")
     nodes: tuple[NodeWithLogs, ...] = Field(

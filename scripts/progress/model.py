@@ -1,4 +1,4 @@
-"""The progress of an operation on a deployment; what `status --watch --json` prints on each line."""
+"""The progress of an operation on a deployment; what `status --watch --output json` prints on each line."""
 
 from __future__ import annotations
 

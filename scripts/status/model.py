@@ -1,4 +1,4 @@
-"""The state of a deployment, as far as the permissions in use show it; what `status --json` prints."""
+"""The state of a deployment, as far as the permissions in use show it; what `status --output json` prints."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Status(Document):
     alarms: tuple[str, ...] | Unavailable = Field(description="Names of the deployment's alarms in state ALARM.")
     cost: Cost | Unavailable = Field(description="What it costs.")
     diagnosis: dict[str, Any] | Unavailable | None = Field(
-        default=None, description="What `diagnose --json` prints, where something failed."
+        default=None, description="What `diagnose --output json` prints, where something failed."
     )
 
     @computed_field  # type: ignore[prop-decorator]

@@ -22,6 +22,7 @@ from scripts.inventory import leftovers
 from scripts.inventory.costs import costs
 from scripts.inventory.model import Leftover, priced
 from scripts.inventory.removal import InUseError, remove
+from scripts.remote.head_node import HeadNode
 from scripts.terminal import Say
 
 _EVERY, _LIMIT = 15.0, 1800.0
@@ -91,13 +92,15 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
 
 
 def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:
-    """Let ParallelCluster stop its fleet; if it cannot any more, let jobs end if that is requested."""
+    """Let ParallelCluster stop its fleet; if it cannot any more, check at least that no job has nodes."""
     deployment.account.forget()
     drain, force, limit = options.drain, options.force, options.drain_limit
     if destroy_stacks.is_healthy(destroy_stacks.of_cluster(deployment)):
         fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=limit)
     elif fleet.instances(deployment) and drain:
         fleet.drain(deployment, clock=clock, say=say, limit=limit)
+    elif fleet.instances(deployment) and not force:
+        fleet.check_jobs(HeadNode(deployment, clock), say, force=False)  # the plan may be old, or could not ask
 
 
 @dataclass

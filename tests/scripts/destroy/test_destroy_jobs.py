@@ -26,7 +26,8 @@ class DoomedCluster(FakeCluster):
         self.stack_status = "CREATE_COMPLETE"
         self.terminated: list[str] = []
         monkeypatch.setattr(destroy_stacks, "of_cluster", lambda _: {"StackStatus": self.stack_status})
-        monkeypatch.setattr(plan, "HeadNode", lambda *_: self)
+        for module in (plan, destruction):
+            monkeypatch.setattr(module, "HeadNode", lambda *_: self)
 
     def client(self, _: str) -> DoomedCluster:
         return self
@@ -51,6 +52,9 @@ def test_jobs_with_nodes_block_it(cluster: DoomedCluster, status: str) -> None:
     [blocker] = plan.jobs_blockers(cluster.deployment, drain=False)
     assert blocker.startswith("Jobs with nodes: 1")
     assert [*plan.jobs_blockers(cluster.deployment, drain=True)] == []
+    with pytest.raises(OperationError, match="Jobs with nodes: 1"):  # also if they started after the plan
+        cluster.stop_fleet()
+    assert (cluster.requests, cluster.terminated) == ([], [])
     cluster.slurm.jobs()
     assert [*plan.jobs_blockers(cluster.deployment, drain=False)] == []
     cluster.stop_fleet()

@@ -26,6 +26,8 @@ _SEVERITY: Final = list(Effect)
 _IN_PROGRESS: Final = ("CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS")
 _PATIENCE: Final = 120
 """Seconds to wait for a change set that is being created or deleted; with nested stacks it may take a minute."""
+_LATE: Final = 3.0
+"""Seconds after which a request whose answer was not awaited can no longer have an effect."""
 
 
 class ChangeSetError(RuntimeError):
@@ -47,12 +49,14 @@ def describe(cloudformation: Any, stacks: Collection[Stack]) -> dict[str, Descri
         PlanError: A change set could not be deleted.
     """
     name, requested = f"changes-{uuid.uuid4().hex}", dict.fromkeys(each.name for each in stacks)
+    answered = False
     try:
         errors = {stack.name: _create(cloudformation, stack, name) for stack in stacks}
+        answered = True
         return {stack: errors[stack] or _description(cloudformation, stack, name) for stack in requested}
     finally:
         with uninterrupted():
-            delete(cloudformation, name, requested)
+            delete(cloudformation, name, requested, settled=time.monotonic() + (0 if answered else _LATE))
 
 
 def _create(cloudformation: Any, stack: Stack, name: str) -> ChangeSetError | None:
@@ -92,9 +96,10 @@ def _description(cloudformation: Any, stack_name: str, name: str) -> Description
     return [each["ResourceChange"] for page in pages for each in page["Changes"] if each["Type"] == "Resource"]
 
 
-def delete(cloudformation: Any, name: str, stack_names: Iterable[str]) -> None:
+def delete(cloudformation: Any, name: str, stack_names: Iterable[str], settled: float = 0.0) -> None:
     """Delete the change sets of a name, as far as there are any, with those of nested stacks.
 
+    None is created any more from a time of the monotonic clock on, `settled`.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteChangeSet.html
 
     Raises:
@@ -105,7 +110,7 @@ def delete(cloudformation: Any, name: str, stack_names: Iterable[str]) -> None:
     left = []
     for stack_name in stack_names:
         try:
-            status = _delete(cloudformation, {"StackName": stack_name, "ChangeSetName": name})
+            status = _delete(cloudformation, {"StackName": stack_name, "ChangeSetName": name}, settled)
         except (BotoCoreError, ClientError) as error:
             status = str(error)
         if status:
@@ -118,7 +123,7 @@ def delete(cloudformation: Any, name: str, stack_names: Iterable[str]) -> None:
         raise PlanError("\n".join(left))
 
 
-def _delete(cloudformation: Any, change_set: Mapping[str, str]) -> str:
+def _delete(cloudformation: Any, change_set: Mapping[str, str], settled: float) -> str:
     """Delete a change set, and return its status if it exists still."""
     from botocore.exceptions import ClientError
 
@@ -127,10 +132,12 @@ def _delete(cloudformation: Any, change_set: Mapping[str, str]) -> str:
         try:
             status = cloudformation.describe_change_set(**change_set)["Status"]
         except ClientError as error:
-            if is_not_found(error):
+            if not is_not_found(error):
+                raise
+            status = ""
+            if time.monotonic() >= settled:
                 return ""
-            raise
-        if status not in _IN_PROGRESS:
+        if status and status not in _IN_PROGRESS:
             cloudformation.delete_change_set(**change_set)
         time.sleep(0.2)
     return status

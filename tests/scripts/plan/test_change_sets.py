@@ -97,6 +97,22 @@ def test_one_change_set_that_cannot_be_deleted_does_not_keep_the_others() -> Non
     assert "of b" not in str(left.value)
 
 
+def test_a_change_set_that_is_created_after_an_interruption_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = ["ChangeSetNotFound", "", "ChangeSetNotFound"]
+    cloudformation, now = Stubborn(), iter(range(100))
+
+    def describe(**_: str) -> dict[str, str]:
+        if code := answers.pop(0):
+            raise ClientError({"Error": {"Code": code}}, "DescribeChangeSet")
+        return {"Status": "CREATE_COMPLETE"}
+
+    monkeypatch.setattr(cloudformation, "describe_change_set", describe)
+    monkeypatch.setattr("scripts.plan.change_sets.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("scripts.plan.change_sets.time.sleep", lambda _: None)
+    delete(cloudformation, "changes-1", ["b"], settled=3.0)
+    assert cloudformation.deleted == ["b"]
+
+
 def test_cloudformation_knows_better_what_happens() -> None:
     known = PropertyChange("StorageCapacity", 2400, 1200)
     described = modified(detail("StorageCapacity", "Always"), replacement="True")

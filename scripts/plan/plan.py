@@ -132,11 +132,12 @@ def _findings(
 
 def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
     for name, status in live.statuses.items():
+        if status in (*READY, "REVIEW_IN_PROGRESS"):  # that one is deployed as if it did not exist, also if protected
+            continue
         if status in NOT_THERE and name not in live.protected:
-            if status != "REVIEW_IN_PROGRESS":
-                sentence = f"the stack is {status}: it is deleted and created again"
-                yield Finding(CheckStatus.WARN, sentence, subject=name)
-        elif status not in READY:
+            sentence = f"the stack is {status}: it is deleted and created again"
+            yield Finding(CheckStatus.WARN, sentence, subject=name)
+        else:
             sentence = f"the stack is {status}: it cannot be updated"
             preflight = f"./ultracluster preflight {live.deployment.environment} --only stack-names"
             yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)

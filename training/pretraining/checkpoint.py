@@ -46,8 +46,10 @@ class Checkpoint:
         try:
             with zipfile.ZipFile(self.path / STATE) as state:
                 record = state.testzip()
-        except (OSError, zipfile.BadZipFile) as error:
-            return str(error)
+            if record is None:
+                self.load()  # torch reads the directory of the file otherwise than zipfile
+        except Exception as error:  # whatever damage in the directory of the file leads to
+            return str(error).partition("\n")[0] or type(error).__name__
         return record and f"the checksum of {record} is wrong"
 
 
@@ -59,7 +61,7 @@ class Checkpoints:
     """
 
     def __init__(self, directory: Path, keep: int) -> None:
-        """Take the directory, which need not exist, and how many complete checkpoints stay in it, from 1 on."""
+        """Take the directory, which need not exist, and how many checkpoints stay in it, from 1 on."""
         self.failure: str | None = None
         self._directory = directory
         self._keep = keep

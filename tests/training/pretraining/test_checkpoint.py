@@ -96,6 +96,20 @@ def flip_a_bit(checkpoint: Path) -> None:
     (checkpoint / STATE).write_bytes(data)
 
 
+def encrypt_in_the_directory(checkpoint: Path) -> None:
+    """Set the lowest flag of the first entry: zipfile refuses such a record with an error of its own."""
+    data = bytearray((checkpoint / STATE).read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] ^= 1
+    (checkpoint / STATE).write_bytes(data)
+
+
+def flip_a_flag_for_torch(checkpoint: Path) -> None:
+    """Set a flag of the first entry that zipfile passes over, and torch does not."""
+    data = bytearray((checkpoint / STATE).read_bytes())
+    data[data.index(b"PK\x01\x02") + 9] ^= 1 << 5
+    (checkpoint / STATE).write_bytes(data)
+
+
 def put_a_file_in_its_place(checkpoint: Path) -> None:
     for path in checkpoint.iterdir():
         path.unlink()
@@ -106,6 +120,8 @@ def put_a_file_in_its_place(checkpoint: Path) -> None:
 DAMAGES: dict[Callable[[Path], None], str] = {
     truncate: "File is not a zip file",
     flip_a_bit: "/data/0 is wrong",
+    encrypt_in_the_directory: "is encrypted",
+    flip_a_flag_for_torch: "unsupported encryption",
     put_a_file_in_its_place: "Not a directory",
 }
 

@@ -150,13 +150,19 @@ def provider_group(reader: Reader, operation: Operation) -> str:
     """
     if operation.provider_group:
         return operation.provider_group
-    existing: list[stacks.StackResource] = reader.try_fetch(
-        f"resources of {operation.stack}",
+    nested = [each for each in _resources(reader, operation.stack) if each.type == NESTED and each.physical_id]
+    names = [inner.physical_id for each in nested for inner in _resources(reader, each.physical_id)]
+    return next((each for each in names if PROVIDER_GROUP.fullmatch(each)), "")
+
+
+def _resources(reader: Reader, stack: str) -> list[stacks.StackResource]:
+    """Return the resources of a stack, deleted ones too: after a roll-back only its log group is left of a provider."""
+    return reader.try_fetch(
+        f"resources of {stack}",
         "cloudformation:ListStackResources",
-        lambda: stacks.existing(reader.deployment, operation.stack),
+        lambda: stacks.resources(reader.deployment, stack),
         [],
     )
-    return next((each.physical_id for each in existing if PROVIDER_GROUP.fullmatch(each.physical_id)), "")
 
 
 def window(operation: Operation) -> tuple[datetime, datetime]:

@@ -157,10 +157,11 @@ def test_the_command_that_lists_users_of_a_network_names_its_vpc() -> None:
 def test_a_provider_that_no_event_names_is_found_by_its_stack() -> None:
     made, account, stack = failed()
     account.event(stack, 2, 'CREATE_FAILED Custom::PclusterCluster Cluster: Message returned: ... "message": "x"}]}')
-    nested = {"ResourceType": "AWS::CloudFormation::Stack", "ResourceStatus": "CREATE_COMPLETE"}
-    log = {"ResourceType": "AWS::Logs::LogGroup", "ResourceStatus": "CREATE_COMPLETE"}
+    nested = {"ResourceType": "AWS::CloudFormation::Stack", "ResourceStatus": "DELETE_COMPLETE"}
+    log = {"ResourceType": "AWS::Logs::LogGroup", "ResourceStatus": "DELETE_SKIPPED"}
     account.resources = {
         stack: [
+            {**nested, "LogicalResourceId": "Other", "PhysicalResourceId": stack_id("gone")},
             {**nested, "LogicalResourceId": "Provider", "PhysicalResourceId": stack_id("provider")},
         ],
         "provider": [{**log, "LogicalResourceId": "Log", "PhysicalResourceId": PROVIDER_GROUP}],

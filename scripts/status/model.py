@@ -303,7 +303,7 @@ def try_fetch(fetch: Callable[[], T], *actions: str) -> T | Unavailable:
 
     Args:
         fetch: Calls AWS.
-        actions: The IAM actions that it needs.
+        actions: The IAM actions that it needs; none: AWS says which one is missing.
 
     Raises:
         botocore.exceptions.BotoCoreError: There are no usable credentials.
@@ -321,7 +321,7 @@ def try_fetch(fetch: Callable[[], T], *actions: str) -> T | Unavailable:
     except (BotoCoreError, ClientError) as error:
         if credentials_hint(error):
             raise
-        if isinstance(error, ClientError) and is_denied(error):
+        if actions and isinstance(error, ClientError) and is_denied(error):
             denied = [each for each in actions if each.endswith(f":{error.operation_name}")]
             return Unavailable(reason=f"these credentials lack {' or '.join(denied or actions)}")
         return Unavailable(reason=str(error))

@@ -33,6 +33,11 @@ _COMMENT = "ultracluster-end-of-output-"
 _PARAMETER = re.compile(r"\{\{\s*ssm(-secure)?:")
 """https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-securestring.html"""
 RETENTION_DAYS = 7
+LARGEST_EVENT = 200_000
+"""Bytes of an event: the agent cuts longer lines.
+
+https://github.com/aws/amazon-ssm-agent, agentlogstocloudwatch/cloudwatchlogspublisher/cloudwatchlogsservice.go
+"""
 OUTPUT, ERRORS = "stdout", "stderr"
 
 Write = Callable[[str, str], None]
@@ -113,11 +118,12 @@ class OutputStream:
         return text
 
     def _text(self, message: str) -> str:
-        """Return the text of an event: whole lines, maybe without the end of the last one."""
+        """Return the text of an event: whole lines, maybe without the end of the last one, or a part of a long line."""
         self.is_started = True
         shown, mark, _ = message.partition(self.mark)
         self.is_complete = bool(mark)
-        return shown if mark or shown.endswith("\n") else f"{shown}\n"
+        is_part = mark or shown.endswith("\n") or len(shown.encode()) >= LARGEST_EVENT
+        return shown if is_part else f"{shown}\n"
 
 
 class CommandResult(Document):
@@ -182,7 +188,10 @@ class StreamedCommand:
             print_remark(f"The end of the output has not arrived. {self.hint}")
         else:
             for name, stream, text in zip((OUTPUT, ERRORS), self._streams, (answer.output, answer.errors), strict=True):
-                write(name, text.partition(stream.mark)[0])
+                shown, mark, _ = text.partition(stream.mark)
+                write(name, shown)
+                if shown and not mark:
+                    print_remark(f"{name} is truncated after {len(shown):,} characters.")
         return answer.code
 
     def follow_or_cancel(self, write: Write) -> int:

@@ -330,6 +330,16 @@ def _is_busy(status: str) -> bool:
     return status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"  # that one waits for a change set
 
 
+@contextmanager
+def _background() -> Iterator[ThreadPoolExecutor]:
+    """Yield a thread; at the end what it has not started is cancelled."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
 def rehearse(
     environment: str,
     console: Console,
@@ -357,7 +367,7 @@ def rehearse(
     name, target = fault or ("", "")
     with (
         TemporaryDirectory() as directory,
-        ThreadPoolExecutor(max_workers=1) as pool,
+        _background() as pool,
         EmulatedAws(speed=speed) as aws,
         closing(CommandLine(aws)) as cdk,
     ):

@@ -173,6 +173,17 @@ class Template:
         unknown = {each.type for each in self.resources.values() if not schemas.known(each.type)}
         if unknown:
             raise TemplateError(f"Template format error: Unrecognized resource types: [{', '.join(sorted(unknown))}]")
+        for block in ("Resources", "Outputs"):
+            self._check_references(block)
+
+    def _check_references(self, block: str) -> None:
+        names = references(self.body.get(block, {}))
+        if block == "Resources":
+            names |= {name for each in self.resources.values() for name in each.depends_on}
+        if unresolved := names - self.parameters.keys() - self.resources.keys():
+            listed = ", ".join(sorted(unresolved))
+            message = f"Unresolved resource dependencies [{listed}] in the {block} block of the template"
+            raise TemplateError(f"Template format error: {message}")
 
 
 class _Loader(yaml.SafeLoader):

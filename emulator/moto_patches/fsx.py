@@ -17,6 +17,12 @@ from moto.fsx.responses import FSxResponse
 
 LUSTRE_PORT = 988
 
+_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
+"""Largest capacity in GiB, and the metadata IOPS that come with it; beyond, 12000 for each 24000 GiB, up to 192000.
+
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata-performance
+"""
+
 
 class Fsx(FSxResponse):
     """FSx whose file systems have a network interface per subnet, a mount name, a VPC and ids of AWS's length.
@@ -59,6 +65,8 @@ class Fsx(FSxResponse):
     def update_file_system(self) -> str:
         file_system = self._file_system(self._body["FileSystemId"])
         changes = self._body.get("LustreConfiguration", {})
+        if metadata := (file_system.lustre_configuration or {}).get("MetadataConfiguration"):
+            self._check_metadata(metadata, file_system.storage_capacity)
         if capacity := self._body.get("StorageCapacity"):
             if capacity <= file_system.storage_capacity:
                 raise JsonRESTError(
@@ -153,6 +161,25 @@ class Fsx(FSxResponse):
         return json.dumps({"AssociationId": association["AssociationId"], "Lifecycle": "DELETING"})
 
     # Helpers
+
+    def _check_metadata(self, now: dict[str, Any], capacity: int) -> None:
+        """Refuse fewer metadata IOPS than there are, and growth that wants more of them first, even in one request.
+
+        https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html,
+        https://github.com/hashicorp/terraform-provider-aws/issues/44432. The words of the messages are not public, but
+        for the beginning of the last one.
+        """
+        has = now.get("Iops") or _included_metadata_iops(capacity)
+        wanted = self._body.get("LustreConfiguration", {}).get("MetadataConfiguration")
+        if wanted and (wanted.get("Iops") or _included_metadata_iops(capacity)) < has:
+            raise JsonRESTError("BadRequest", f"Metadata IOPS can only be increased from {has}.")
+        needed = _included_metadata_iops(self._body.get("StorageCapacity") or capacity)
+        if needed > has and (wanted or now["Mode"] == "USER_PROVISIONED"):
+            raise JsonRESTError(
+                "BadRequest",
+                f"Unable to increase the storage capacity: it requires at least {needed} Metadata IOPS, and the file "
+                f"system has {has}.",
+            )
 
     def _check_network(self) -> None:
         """Refuse groups that let no Lustre traffic in.
@@ -268,6 +295,11 @@ class Fsx(FSxResponse):
     def _associations(self) -> dict[str, dict[str, Any]]:
         associations: dict[str, dict[str, Any]] = vars(self.fsx_backend).setdefault("associations", {})
         return associations
+
+
+def _included_metadata_iops(capacity: int) -> int:
+    larger = min(12_000 * max(1, capacity // 24_000), 192_000)
+    return next((iops for largest, iops in _METADATA_IOPS if capacity <= largest), larger)
 
 
 def _lets_lustre_in(group: Any) -> bool:

@@ -144,6 +144,31 @@ def test_a_lustre_file_system_needs_its_port(account: Account) -> None:
         account.file_system(account.subnet(vpc), group)
 
 
+def test_metadata_iops_grow_before_the_capacity(account: Account) -> None:
+    # https://github.com/hashicorp/terraform-provider-aws/issues/44432 and the pull request 44456 that closed it,
+    # https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html
+    vpc = account.vpc()
+    network: dict[str, Any] = {"SubnetIds": [account.subnet(vpc).ref], "SecurityGroupIds": [account.group(vpc).ref]}
+    persistent = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
+
+    def metadata(mode: str, iops: int | None = None) -> dict[str, Any]:
+        chosen = {"Mode": mode} | ({} if iops is None else {"Iops": iops})
+        return {"LustreConfiguration": {**persistent, "MetadataConfiguration": chosen}}
+
+    automatic, provisioned = (
+        account.create("AWS::FSx::FileSystem", FileSystemType="LUSTRE", StorageCapacity=1200, **network, **chosen)
+        for chosen in (metadata("AUTOMATIC"), metadata("USER_PROVISIONED", 1500))
+    )
+    account.update(automatic, StorageCapacity=2400)
+    for change in ({}, metadata("USER_PROVISIONED", 3000)):
+        with pytest.raises(ClientError, match=r"BadRequest.*at least 3000 Metadata IOPS"):
+            account.update(provisioned, StorageCapacity=2400, **change)
+    more = account.update(provisioned, **metadata("USER_PROVISIONED", 3000))
+    with pytest.raises(ClientError, match=r"BadRequest.*can only be increased from 3000"):
+        account.update(more, **metadata("AUTOMATIC"))
+    account.update(more, StorageCapacity=2400)
+
+
 # What does not lock, fill or hide
 
 

@@ -32,6 +32,14 @@ def bucket(name: Any) -> dict[str, Any]:
             {"Resources": {"A": {"Type": "AWS::EC2::Vpc"}}},
             "Template format error: Unrecognized resource types: [AWS::EC2::Vpc]",
         ),
+        (
+            {"Resources": {"A": bucket({"Ref": "X"}), "B": {**BUCKET, "DependsOn": ["Y"]}}},
+            "Template format error: Unresolved resource dependencies [X, Y] in the Resources block of the template",
+        ),
+        (
+            {"Outputs": {"O": {"Value": {"Fn::GetAtt": ["X", "Arn"]}}}},
+            "Template format error: Unresolved resource dependencies [X] in the Outputs block of the template",
+        ),
     ],
 )
 def test_a_template_that_cannot_work_is_refused(sections: dict[str, Any], message: str) -> None:

@@ -36,6 +36,8 @@ class Tracker:
         """Ids of stacks by name: a deleted stack is known by its id only."""
         self._types: dict[tuple[str, datetime], Mapping[str, str]] = {}
         """Types of the resources that an operation changes, by the stack's id and the start of the operation."""
+        self._without_events: set[str] = set()
+        """Stacks that exist, and have been unchanged for longer than CloudFormation keeps events, which is 90 days."""
         self._denied: set[str] = set()
 
     def read(self, now: datetime, grace: float = GRACE_SECONDS) -> Progress:
@@ -58,7 +60,11 @@ class Tracker:
         stacks.sort(key=lambda each: each.started)
         creates = any(each.action == "CREATE" for each in stacks)
         failed = any(each.ended and each.status not in SUCCESSES for each in stacks)
-        existing = [part for part, root in roots.items() if root and root.status != "DELETE_COMPLETE"]
+        existing = [
+            part
+            for part, root in roots.items()
+            if (root and root.status != "DELETE_COMPLETE") or names[part] in self._without_events
+        ]
         missing = [part for part in roots if creates and not failed and part not in existing]
         running = max((each.left_seconds for each in stacks if not each.ended), default=0)
         started = min((each.started for each in stacks), default=now)
@@ -148,6 +154,9 @@ class Tracker:
                 continue
             if read:
                 self._ids[key] = read[0].stack_id
+                self._without_events.discard(key)
+            else:
+                self._without_events.add(key)
             return read
         return []
 

@@ -150,6 +150,8 @@ class FakeCloudFormation:
     def _id(self, name: str) -> str:
         """Return the ARN of a stack: by ARN whatever became of it, by name unless it was deleted."""
         for stack_id in [name] if name.startswith("arn:") else [arn(name, 0), arn(name, 1)]:
+            if self.events.get(stack_id) == []:
+                return stack_id  # a stack that is older than its events are kept
             happened = self._happened(stack_id) if stack_id in self.events else []
             own = [each for each in happened if each["PhysicalResourceId"] == stack_id]
             if own and (name.startswith("arn:") or own[-1]["ResourceStatus"] != "DELETE_COMPLETE"):

@@ -25,6 +25,7 @@ from tests.scripts.progress.fake_cloudformation import (
     FakeClock,
     FakeCloudFormation,
     aged,
+    arn,
     created,
 )
 
@@ -122,6 +123,15 @@ def test_a_failure_of_last_week_is_not_that_of_today(api: FakeCloudFormation, cl
     code, text = follow(api, clock)
     assert code == 0
     assert PART not in text
+
+
+def test_stacks_whose_events_are_no_longer_kept_exist(api: FakeCloudFormation, clock: FakeClock) -> None:
+    for stack in (NETWORK, STORAGE, PART):
+        api.events[arn(stack)] = []
+    created(api, MONITORING, 0, 100)
+    code, text = follow(api, clock)
+    assert code == 0
+    assert "not started" not in text
 
 
 def test_the_time_limit(api: FakeCloudFormation, clock: FakeClock) -> None:

@@ -55,7 +55,7 @@ class Command(click.Command):
         return rest
 
     def _with_deployment(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert the deployment that `VARIABLE` names before a word that names none, but may be the next argument."""
+        """Prepend the deployment of `VARIABLE` where the first word names none, but may be the next argument."""
         name = os.environ.get(VARIABLE)
         arguments = [each for each in self.params if isinstance(each, click.Argument)]
         if not name or not arguments[1:] or arguments[0].envvar != VARIABLE or self.passes_options:
@@ -65,8 +65,7 @@ class Command(click.Command):
         is_full = last.nargs == 1 and isinstance(given.get(last.name), str)
         if not isinstance(word, str) or word in deployments() or is_full:
             return args
-        position = args.index(word)
-        return [*args[:position], name, *args[position:]]
+        return [name, *args]
 
     def _own_options(self, ctx: click.Context) -> set[str]:
         return {option for parameter in self.get_params(ctx) for option in parameter.opts}

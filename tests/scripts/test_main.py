@@ -202,6 +202,15 @@ def test_a_variable_that_names_no_deployment_is_named(
     assert "got nope from ULTRACLUSTER_DEPLOYMENT; allowed: files in config/" in capsys.readouterr().err
 
 
+def test_a_number_may_follow_an_option_of_the_same_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "two-queues")
+    monkeypatch.setattr("scripts.remote.nodes.running", Mock(side_effect=OperationError("two-queues was asked")))
+    assert ultracluster("port-forward", "--local-port", "8888", "8888") == 1
+    assert "two-queues was asked" in capsys.readouterr().err
+
+
 def test_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert ultracluster("version") == 0
     versions = capsys.readouterr().out

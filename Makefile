@@ -111,6 +111,10 @@ update-deps: setup ## Resolve constraints*.txt and package-lock.json again after
 	@mv build/resolve/package-lock.json . && rm -r build/resolve
 	@echo "Done. Review the diff, then: make lint type test-all"
 
+.PHONY: outdated
+outdated: setup ## List newer versions of what is pinned, as Markdown
+	@python -m scripts.pins
+
 .PHONY: clean
 clean: ## Delete generated files; the environments stay
 	@rm -rf build cdk.out .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -129,10 +133,14 @@ NOW_pipeline-outputs := pipeline outputs
 NOW_pipeline-synth := pipeline synth
 NOW_pipeline-deploy := pipeline deploy
 NOW_image := image render
+NOW_fleet := fleet $(firstword $(ARGS))
 NOW_diff := plan
-NOW_synth-all := synth
-NOW_preflight-all := preflight
+NOW_synth-all := synth NAME, for each file in config/
+NOW_preflight-all := preflight NAME, for each file in config/
+MOVED_ARGS = $(subst --markdown,--output markdown,$(subst --json,--output json,$(ARGS)))
+MOVED_WORDS = $(or $(NOW_$@),$@) $(ENV) $(RUN) $(BASE) $(STAGE) $(if $(filter diff,$@),--diff) \
+  $(if $(filter fleet,$@),$(wordlist 2,99,$(MOVED_ARGS)),$(MOVED_ARGS))
 
 .PHONY: $(MOVED)
 $(MOVED):
-	@echo "make $@ is now: ./ultracluster $(or $(NOW_$@),$@)$(if $(ENV), $(ENV))$(if $(ARGS), $(ARGS))" >&2; exit 2
+	@echo "make $@ is now: ./ultracluster $(strip $(MOVED_WORDS))" >&2; exit 2

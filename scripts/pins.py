@@ -102,7 +102,7 @@ def _ask(command: Sequence[str]) -> str:
 
 def main() -> int:
     """Print a proposal, and return the exit code."""
-    argparse.ArgumentParser(prog="python -m scripts.pins", description=__doc__).parse_args()
+    argparse.ArgumentParser(prog="make outdated", description=__doc__).parse_args()
     pinned = pins(ROOT)
     with ThreadPoolExecutor(max_workers=4) as pool:
         versions = list(pool.map(newest, pinned))

@@ -40,7 +40,7 @@ def main() -> int:
         "tests": lambda _: developer.tests(),
         "clone": lambda _: developer.clone(),
     }
-    parser = argparse.ArgumentParser(prog="python -m scripts.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often a command is measured (default: 5)")
     parser.add_argument("--only", choices=parts, help=f"measure one part (default: all but {' and '.join(ON_REQUEST)})")
     parser.add_argument("--write", action="store_true", help="also put the tables into docs/performance.md")

@@ -36,7 +36,7 @@ from pretraining import loop
 make_step = loop.TrainingLoop._make_step
 def held(self):
     hold = self._options.output / "hold"
-    if self._keeps and hold.exists() and int(hold.read_text()) == self._done:
+    if self._recorder and hold.exists() and int(hold.read_text()) == self._done:
         self._checkpoints.wait()
         hold.unlink()
         os.kill(os.getpid(), signal.SIGSTOP)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from scripts.deployment import Deployment
 from scripts.logs import selection, show, streams
@@ -191,7 +191,7 @@ def test_following_continues_after_a_while_without_an_answer(
 ) -> None:
     stream = f"{head_prefix(operated)}slurmctld"
     operated.log(stream, "one")
-    error = EndpointConnectionError(endpoint_url="https://logs.us-west-2.amazonaws.com")
+    error = ConnectTimeoutError(endpoint_url="https://logs.us-west-2.amazonaws.com")
     working = streams.Source.read
 
     def raise_error(*_: object, **__: object) -> None:

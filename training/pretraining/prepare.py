@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except (FetchError, OSError, ValueError, BrokenProcessPool) as error:
-        print(f"{error}\nNot finished. What is done is kept: the same command continues from there.", file=sys.stderr)
+        print(f"{error}\nNot finished. What is whole is kept for the same command.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Stopped. What is done is kept: the same command continues from there.", file=sys.stderr)
+        print("Stopped. What is whole is kept for the same command.", file=sys.stderr)
         return 1
     return 0
 

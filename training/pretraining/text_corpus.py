@@ -106,13 +106,21 @@ def find_documents(path: Path) -> Iterator[TextDocument]:
 
 
 def divide(documents: Sequence[TextDocument], shards: int) -> list[list[TextDocument]]:
-    """Return the documents of each shard: consecutive ones, about as many bytes in each."""
-    total, done = sum(document.size for document in documents), 0
-    parts: list[list[TextDocument]] = [[] for _ in range(shards)]
-    for document in documents:
-        parts[done * shards // total].append(document)
-        done += document.size
-    return [part for part in parts if part]
+    """Return the documents of each shard: consecutive ones, about as many bytes in each, two at least.
+
+    A text from anywhere is one of another document of the shard.
+    """
+    total, done, start = sum(document.size for document in documents), 0, 0
+    parts = []
+    for shard in range(1, shards):
+        end = start + 2
+        done += sum(document.size for document in documents[start:end])
+        while end < len(documents) - 2 * (shards - shard) and done < total * shard // shards:
+            done += documents[end].size
+            end += 1
+        parts.append(list(documents[start:end]))
+        start = end
+    return [*parts, list(documents[start:])]
 
 
 def write_shard(

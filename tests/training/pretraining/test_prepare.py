@@ -15,6 +15,8 @@ from training.pretraining.corpus import KEYS, inspect
 from training.pretraining.prepare import main
 from training.pretraining.text_corpus import (
     Layout,
+    TextDocument,
+    divide,
     find_documents,
     load_tokenizer,
     write_shard,
@@ -178,3 +180,13 @@ def test_all_problems_are_reported_at_once(tmp_path: Path, capsys: pytest.Captur
         f"--text: got {tmp_path}/no.txt, which cannot be read ([Errno 2] No such file or directory: "
         f"'{tmp_path}/no.txt'); allowed: files of text in UTF-8",
     ]
+
+
+def test_documents_are_divided_by_their_size() -> None:
+    documents = [TextDocument("text", 0, size) for size in (90, 1, 1, 1, 1, 1, 1, 100, 1, 1)]
+    assert [[run.size for run in part] for part in divide(documents, 3)] == [
+        [90, 1],
+        [1, 1, 1, 1, 1, 100],
+        [1, 1],
+    ]
+    assert [len(part) for part in divide(documents, 5)] == [2, 2, 2, 2, 2]

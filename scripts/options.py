@@ -50,9 +50,17 @@ class Command(click.Command):
             return super().parse_args(ctx, self._with_deployment(ctx, args))
         end = args.index("--") if "--" in args else len(args)
         words = tuple(args[end + 1 :])
+        ctx.allow_extra_args = True
         rest = super().parse_args(ctx, args[:end])
+        if rest:
+            raise click.UsageError(f"got {' '.join(rest)}; further words go after --: -- {' '.join(rest)}", ctx)
         ctx.params[self.further] = words
         return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the pieces of the usage line."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [*pieces, "[-- WORDS...]"] if self.further else pieces
 
     def _with_deployment(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Prepend the deployment of `VARIABLE` where the first word names none, but may be the next argument."""

@@ -62,6 +62,7 @@ class Recorder:
         self._file = (directory / METRICS).open("ab", buffering=0)
         # TensorBoard hides what earlier attempts told of this step and later ones.
         self._board = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
+        self._board_failed = False
 
     def step(self, step: int, step_seconds: float, compute_seconds: Sequence[float], **measured: Any) -> Step:
         """Write an optimizer step's line, made of the computing of each rank and attributes of ``Step``; return it."""
@@ -150,12 +151,16 @@ class Recorder:
                 raise
 
     def _show(self, step: Step) -> None:
-        """Hand the numbers of a step to TensorBoard's own thread."""
+        """Hand the numbers of a step to TensorBoard's own thread; after a failure, those of no further step."""
+        if self._board_failed:
+            return
+        self._board_failed = True
         with _reported(BOARD):
             for field in fields(step):
                 value = getattr(step, field.name)
                 if field.name not in _NOT_SHOWN and value is not None:
                     self._board.add_scalar(field.name, value, step.step, walltime=step.time)
+            self._board_failed = False
 
 
 @contextmanager

@@ -17,9 +17,9 @@ DOCUMENTS = [
     ROOT / "emulator/README.md",
 ]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-MAKE = re.compile(r"(?:^|`|&& )make (?:--silent )?([a-z][a-z-]*)", re.MULTILINE)
+MAKE = re.compile(r"(?:^|`|&& )make (?:--silent )?([a-z][a-z-]*(?: [a-z][a-z-]*)*)", re.MULTILINE)
 CALL = re.compile(r"\./ultracluster ((?:[a-z][a-z-]*)(?: [a-z]+)?)(?= |`|$)([^`\n#&|]*)", re.MULTILINE)
-FORMER = re.compile(r"python -m scripts (?!bench)|\bENV=|\bARGS=(?!'--)|--json\b(?!-)|--markdown\b")
+FORMER = re.compile(r"python -m scripts\b(?!` in)|\bENV=|\bARGS=(?!'--)|--json\b(?!-)|--markdown\b")
 """How commands were called; make keeps ARGS, with options of developers' tools."""
 LEAVES = dict(leaves())
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -29,11 +29,12 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_of_a_document_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert set(MAKE.findall(text)) <= TARGETS
+    assert {target for targets in MAKE.findall(text) for target in targets.split()} <= TARGETS
 
 
 SPEAKING = [
     *DOCUMENTS,
+    *(ROOT / ".github").rglob("*.yaml"),
     *(path for folder in ("config", "constructs", "nodes", "scripts", "stacks", "training") for path in
       (ROOT / folder).rglob("*") if path.suffix in (".py", ".sh", ".yaml")),
 ]  # fmt: skip

@@ -21,7 +21,7 @@ _EXPECTED = {
 
 
 class SettingsError(ValueError):
-    """A settings file that cannot be used; the message names violations, each with its place."""
+    """A settings file that cannot be used; the message names every violation, with its place."""
 
 
 def broken_rule(violation: Violation) -> PydanticCustomError:

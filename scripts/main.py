@@ -54,7 +54,7 @@ GROUPS = {
         "logs": "Show logs of a node, a file or a job",
         "port-forward": "Reach a port of a node, such as TensorBoard's",
         "submit": "Submit a training run",
-        "jobs": "List and cancel jobs",
+        "jobs": "List and cancel jobs, show their logs",
         "runs": "List and compare training runs",
     },
     "Maintain": {

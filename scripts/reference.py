@@ -43,6 +43,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "fleet": ["scripts.fleet.document.FleetState"],
     "inventory": ["scripts.inventory.model.Inventory"],
     "jobs list": ["scripts.fleet.jobs.JobList"],
+    "jobs logs": [f"scripts.logs.show.{model}" for model in ("LogLines", "Line")],
     "logs": [f"scripts.logs.show.{model}" for model in ("LogLines", "Line", "NodeList")],
     "plan": ["scripts.plan.model.Plan"],
     "preflight": ["scripts.preflight.model.PreflightReport"],

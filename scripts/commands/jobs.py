@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scripts import options, terminal
+from scripts.commands import logs as logs_command
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def list_(*, deployment: Deployment, output: str) -> int:
     console.print(f"{jobs.running} running, {jobs.waiting} waiting")
     if jobs.jobs:
         console.print(table)
-        terminal.suggest(f"logs {deployment.environment} --job {jobs.jobs[0].number} --follow")
+        terminal.suggest(f"jobs logs {deployment.environment} {jobs.jobs[0].number} --follow")
     return ExitCode.DONE
 
 
@@ -89,3 +90,23 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool) -> int:
     cancel_jobs(deployment, jobs)
     print(f"Cancelled: {', '.join(jobs)}")
     return ExitCode.DONE
+
+
+@options.subcommand(
+    command,
+    """Show the output file of a job and the logs of its nodes, as `logs --job` does.
+
+    JOB is a number, 12_3 of an array, or a name.
+
+    Exit code 0: shown; 1: there are no such logs; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
+    """,
+    ("jobs logs research 12 --follow", "its last 100 lines, and new ones"),
+    ("jobs logs research bert --lines 1000", "more, of the newest job of that name"),
+)
+@options.deployment
+@click.argument("job", callback=logs_command.check_job)
+@logs_command.which_lines
+@options.output("json")
+def logs(*, deployment: Deployment, job: str, output: str, **selection: Any) -> int:
+    """Show the logs, and return the exit code."""
+    return logs_command.show(deployment, output, job=job, **selection)

@@ -145,7 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _discard_output()  # Click exits so after a write to a closed pipe
     except BaseException as error:
-        code = exit_code_of(error, debug="--debug" in given)
+        own = given[: given.index("--")] if "--" in given else given
+        code = exit_code_of(error, debug="--debug" in own)
         if code is None:
             raise
         return code
@@ -162,7 +163,7 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
 
     Args:
         error: What ended a command.
-        debug: Whether to print also where it happened, and the id of a request that AWS refused.
+        debug: Whether to print also where it happened, with all causes and the ids of requests that AWS refused.
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
@@ -172,7 +173,11 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
         return 128 + error.number if isinstance(error, Terminated) else ExitCode.INTERRUPTED
     if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return _discard_output()
+    if debug:
+        _note_causes(error)
     if isinstance(error, click.ClickException):
+        if debug:
+            traceback.print_exception(error)
         error.show()
         return ExitCode.UNUSABLE
     reported = _advice(error)
@@ -185,6 +190,20 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
             print(f"\nhint: {advice}", file=sys.stderr)
         return code
     return None
+
+
+def _note_causes(error: BaseException) -> None:
+    """Let tracebacks show every cause, those raised `from None` too, each with the id of AWS's request."""
+    seen: set[BaseException] = set()
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        seen.add(cause)
+        response = getattr(cause, "response", None)  # of botocore's ClientError
+        request_id = response.get("ResponseMetadata", {}).get("RequestId") if isinstance(response, dict) else None
+        if request_id:
+            cause.add_note(f"AWS request id: {request_id}")
+        cause.__suppress_context__ = False
+        cause = cause.__cause__ or cause.__context__
 
 
 def _discard_output() -> ExitCode:

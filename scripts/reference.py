@@ -11,7 +11,7 @@ import click
 
 from scripts.errors import ExitCode
 from scripts.main import GROUPS, cli
-from scripts.options import COMMON, Command
+from scripts.options import Command, common_options
 
 _INTRODUCTION = """\
 # Commands
@@ -109,9 +109,10 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
 def _rows(command: click.Command | None, *, common: bool = False) -> Iterator[str]:
     if command is None:
         return
+    shared = common_options(command)
     with click.Context(command) as context:
         for parameter in command.params:
-            if isinstance(parameter, click.Option) and (parameter.name in COMMON) == common:
+            if isinstance(parameter, click.Option) and (parameter.name in shared) == common:
                 record = parameter.get_help_record(context)
                 if record:
                     flags, meaning = (part.replace("|", "\\|") for part in record)

@@ -43,7 +43,7 @@ def test_a_command_takes_what_its_options_give(name: str) -> None:
     if isinstance(command, options.Command) and command.further:
         given.add(command.further)
     if "deployment" in wanted:  # `options.deployment` makes it of these
-        given = given - {"name", "profile", "region"} | {"deployment"}
+        given = given - {"name", "region"} | {"deployment"}
     kinds = {each.kind for each in inspect.signature(command.callback).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD in kinds or wanted == given
 
@@ -173,10 +173,34 @@ def test_how_a_command_ends(
     assert message in capsys.readouterr().err
 
 
-def test_debug_tells_where(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("scripts.options.settings_of", failing(UnusableError("got x")))
-    assert ultracluster("status", "dev", "--debug") == 2
-    assert "Traceback" in capsys.readouterr().err
+@pytest.mark.parametrize("name", LEAVES)
+def test_debug_is_an_option_of_every_command(name: str) -> None:
+    assert "debug" in {each.name for each in LEAVES[name].params}
+
+
+def test_debug_tells_where_and_which_requests_of_aws_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: str) -> None:
+        refused: Any = {"Error": {"Code": "X"}, "ResponseMetadata": {"RequestId": "4711-abc"}}
+        try:
+            raise botocore.exceptions.ClientError(refused, "DescribeStacks")
+        except botocore.exceptions.ClientError as error:
+            raise UnusableError(str(error)) from None
+
+    monkeypatch.setattr("scripts.options.settings_of", fail)
+    assert ultracluster("open", "dev") == 2
+    assert "4711-abc" not in capsys.readouterr().err
+    assert ultracluster("open", "dev", "--debug") == 2
+    printed = capsys.readouterr().err
+    assert "Traceback" in printed
+    assert "AWS request id: 4711-abc" in printed
+
+
+def test_estimate_asks_for_prices_with_the_profile_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "")
+    assert ultracluster("estimate", "dev", "--prices", "table", "--profile", "finance") == 0
+    assert os.environ["AWS_PROFILE"] == "finance"
 
 
 def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

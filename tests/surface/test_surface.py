@@ -24,7 +24,7 @@ import pytest
 
 from config.pipeline import Pipeline
 from config.settings import Settings
-from scripts.options import COMMON
+from scripts.options import common_options
 from scripts.reference import commands_page, schemas_by_command
 from tests.command_line import leaves
 from tests.configurations import SHIPPED
@@ -46,7 +46,7 @@ def command_lines() -> Iterator[str]:
         yield f"make {target}"
     for name, command in leaves():
         for parameter in command.params:
-            words = "on an account" if parameter.name in COMMON else name
+            words = "on an account" if parameter.name in common_options(command) else name
             yield f"{words} {_parameter(parameter)}"
         yield f"{name}: exit codes {exit_codes(command.help or '') or 'not documented'}"
     # Undone afterwards, with what was imported meanwhile: no other test may meet a module that is none.

@@ -136,14 +136,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command line after the program's name; None: that of this process.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    stdout = sys.stdout
     try:
         # Without standalone mode Click returns what the command returns, and raises what it raises.
         code = cli.main(given, prog_name="ultracluster", standalone_mode=False, terminal_width=_width_of_help())
         return int(code or ExitCode.DONE)
     except SystemExit:
-        if COMPLETION in os.environ:
+        if sys.stdout is stdout:
             raise
-        return _discard_output()  # Click exits so after a write to a closed pipe
+        return _discard_output()  # Click wraps standard output, and exits, after a write to a closed pipe
     except BaseException as error:
         own = given[: given.index("--")] if "--" in given else given
         code = exit_code_of(error, debug="--debug" in own)

@@ -203,6 +203,13 @@ def test_estimate_asks_for_prices_with_the_profile_that_is_given(monkeypatch: py
     assert os.environ["AWS_PROFILE"] == "finance"
 
 
+def test_the_exit_code_of_what_a_command_calls_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.options.settings_of", failing(SystemExit(7)))
+    with pytest.raises(SystemExit) as ended:
+        ultracluster("open", "dev")
+    assert ended.value.code == 7
+
+
 def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.options.settings_of", failing(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):

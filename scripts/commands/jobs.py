@@ -80,15 +80,17 @@ def list_(*, deployment: Deployment, output: str) -> int:
 @options.deployment
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=JobNumber())
 @options.yes
-def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool) -> int:
+@options.output("json")
+def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: str) -> int:
     """Cancel, and return the exit code."""
+    from scripts.fleet.jobs import CancelledJobs
     from scripts.fleet.jobs import cancel as cancel_jobs
 
-    terminal.require_answers(given=yes)
+    terminal.require_answers(given=yes, output=output)
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
     cancel_jobs(deployment, jobs)
-    print(f"Cancelled: {', '.join(jobs)}")
+    print(CancelledJobs(jobs=jobs).to_json() if output == "json" else f"Cancelled: {', '.join(jobs)}")
     return ExitCode.DONE
 
 

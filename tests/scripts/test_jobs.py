@@ -52,6 +52,8 @@ def test_jobs_are_cancelled(head_node: FakeHeadNode, capsys: pytest.CaptureFixtu
     assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes") == 0
     assert head_node.scripts[-1].splitlines()[-1] == "scancel 12 13_4"
     assert capsys.readouterr().out == "Cancelled: 12, 13_4\n"
+    assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes", "--output", "json") == 0
+    assert json.loads(capsys.readouterr().out) == {"jobs": ["12", "13_4"]}
 
 
 def test_what_slurm_refuses(head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import shutil
@@ -238,6 +239,8 @@ def test_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> None:
     versions = capsys.readouterr().out
     assert ultracluster("--version") == 0
     assert capsys.readouterr().out == versions
+    assert ultracluster("version", "--output", "json") == 0
+    assert json.loads(capsys.readouterr().out) == dict(line.rsplit(maxsplit=1) for line in versions.splitlines())
 
 
 def test_init_checks_each_answer_when_it_is_given(

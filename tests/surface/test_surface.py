@@ -220,6 +220,13 @@ def test_nothing_that_users_rely_on_changes_unnoticed(pytestconfig: pytest.Confi
     assert golden == text, f"{changes}\nIf that is meant, run `make snapshots`, and tell it in CHANGELOG.md."
 
 
+def test_every_command_with_json_has_a_schema() -> None:
+    formats = {name: {each.name: each.type for each in command.params}.get("output") for name, command in leaves()}
+    with_json = {name for name, kind in formats.items() if isinstance(kind, click.Choice) and "json" in kind.choices}
+    described = schemas_by_command().keys()
+    assert {name for name in with_json if not {name, name.partition(" ")[0]} & described} == set()
+
+
 def test_reference_pages_are_those_of_the_commands(pytestconfig: pytest.Config) -> None:
     pages = {ROOT / "docs/reference/commands.md": commands_page()}
     for name, schemas in schemas_by_command().items():

@@ -74,6 +74,9 @@ def render(*, deployment: Deployment, **where: str | None) -> int:
     command,
     """Render, upload the component and start `pcluster build-image`, after a question. AWS then takes an hour or more.
 
+    `pcluster describe-image`, which it names with its arguments, has the state as JSON. What was asked for is in
+    build/image-DEPLOYMENT.yaml.
+
     Exit code: that of `pcluster build-image`; before that 1: ParallelCluster rejects the configuration, or the answer
     was no; 2: the settings or arguments cannot be used, AWS did not answer, or standard input is not a terminal.
     """,

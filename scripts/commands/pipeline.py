@@ -28,7 +28,7 @@ def command() -> None:
 
 @options.subcommand(
     command,
-    """Write the templates of pipeline.yaml to build/pipeline, for review.
+    """Write the templates of pipeline.yaml to build/pipeline as STACK.template.json, for review.
 
     Exit code: that of `cdk synth`.
     """,
@@ -43,6 +43,8 @@ def synth() -> int:
 @options.subcommand(
     command,
     """Deploy the roles of GitHub's workflows, after a question. Words after -- go to `cdk deploy`.
+
+    Programs read the roles from `pipeline outputs`.
 
     Exit code: that of `cdk deploy`.
     """,

@@ -57,6 +57,24 @@ def test_help_has_an_example_and_exit_codes(name: str, capsys: pytest.CaptureFix
     assert "Exit code" in text or name.split(maxsplit=1)[0] == "fleet"
 
 
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("deploy", "build/outputs-DEPLOYMENT.json"),
+        ("synth", "STACK.template.json"),
+        ("image render", "build/image-DEPLOYMENT.yaml"),
+        ("image build", "build/image-DEPLOYMENT.yaml"),
+        ("pipeline synth", "build/pipeline"),
+        ("pipeline deploy", "`pipeline outputs`"),
+        ("pipeline review", "build/review-summary.md"),
+    ],
+)
+def test_help_names_what_programs_read_where_a_command_has_no_json(name: str, named: str) -> None:
+    command = LEAVES[name]
+    assert "output" not in {each.name for each in command.params}
+    assert named in (command.help or "")
+
+
 def test_help_and_completion_load_nothing_heavy() -> None:
     program = """
 import os, sys

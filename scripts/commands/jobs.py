@@ -90,7 +90,11 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
     cancel_jobs(deployment, jobs)
-    print(CancelledJobs(jobs=jobs).to_json() if output == "json" else f"Cancelled: {', '.join(jobs)}")
+    if output == "json":
+        print(CancelledJobs(jobs=jobs).to_json())
+    else:
+        print(f"Cancelled: {', '.join(jobs)}")
+        terminal.suggest(f"jobs list {deployment.environment}")
     return ExitCode.DONE
 
 

@@ -93,6 +93,8 @@ def command(
     from scripts.logs.show import list_nodes
 
     list_nodes(deployment, terminal.console(output), json=output == "json")
+    if output == "text":
+        terminal.suggest(f"logs {deployment.environment} slurmctld --follow", "or another of these")
     return ExitCode.DONE
 
 

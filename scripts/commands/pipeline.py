@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options
+from scripts import options, terminal
 from scripts.errors import ExitCode, UnusableError
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ def synth() -> int:
 )
 def deploy(*, of_cdk: Sequence[str]) -> int:
     """Deploy, and return the exit code."""
-    return _cdk("deploy", "--all", *of_cdk)
+    code = _cdk("deploy", "--all", *of_cdk)
+    if code == ExitCode.DONE:
+        terminal.suggest("pipeline outputs read", "what a workflow gets")
+    return code
 
 
 def _cdk(*words: str) -> int:

@@ -47,9 +47,13 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
             say(f"{each.id}  {each.since:%Y-%m-%d %H:%M} UTC  {each.gib:>6,} GiB  {each.volume} of {each.cluster}")
         if not listed.snapshots:
             say(f"There is no snapshot of a head node of {deployment.settings.name}.")
+        else:
+            terminal.suggest(f"restore {deployment.environment}", "the newest of an earlier head node")
         return ExitCode.DONE
     chosen = restore(deployment, snapshot, Clock(), say)
     say(f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not.")
     if output == "json":
         print(chosen.to_json())
+    else:
+        terminal.suggest(f"ssh {deployment.environment}")
     return ExitCode.DONE

@@ -65,6 +65,8 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     )
     if listed.runs:
         console.print(table)
+    if job := next((run.job for run in listed.runs if run.job), None):
+        terminal.suggest(f"jobs logs {deployment.environment} {job}", "the newest job")
     return ExitCode.DONE
 
 

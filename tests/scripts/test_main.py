@@ -243,7 +243,22 @@ def test_the_deployment_may_come_from_the_environment(
     assert "two-queues" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["status"], ["submit", "--nodes", "1"], ["validate"]])
+@pytest.mark.parametrize(
+    ("variable", "words", "rehearsed"),
+    [("", [], "trn1-16"), ("two-queues", [], "two-queues"), ("two-queues", ["dev"], "dev")],
+)
+def test_what_is_rehearsed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, words: list[str], rehearsed: str
+) -> None:
+    monkeypatch.setattr(options, "BUILD", tmp_path)
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", variable)
+    rehearsal = Mock()
+    monkeypatch.setattr("scripts.rehearse.rehearsal.rehearse", rehearsal)
+    assert ultracluster("rehearse", *words) == 0
+    assert rehearsal.call_args.args[0] == rehearsed
+
+
+@pytest.mark.parametrize("words", [["status"], ["submit", "--nodes", "1"], ["validate"], ["rehearse"]])
 def test_a_variable_that_names_no_deployment_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:

@@ -65,6 +65,16 @@ GROUPS = {
     },
 }
 """Commands by what a person wants, with a line for each."""
+EXAMPLES = (
+    ("rehearse", "all of it on this machine, without an AWS account"),
+    ("init research", "settings of your own, config/research.yaml"),
+    ("estimate research --workload llama-2-7b", "what it costs, before it exists"),
+    ("plan research", "what a deployment would do"),
+    ("deploy research", "do it, after a question"),
+    ("status research --watch", "how far it is"),
+    ("ssh research", "a shell on the head node"),
+    ("destroy research --all --unprotect", "delete everything again, after a last backup"),
+)
 COMPLETION = "_ULTRACLUSTER_COMPLETE"
 """The variable by which a shell asks Click what completes a line."""
 _NARROW = 52
@@ -101,6 +111,12 @@ class Commands(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples, in the order in which a person needs them."""
+        from scripts.options import write_examples
+
+        write_examples(formatter, EXAMPLES)
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

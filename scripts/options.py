@@ -85,11 +85,25 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
-        if self.examples:
-            with formatter.section("Examples"):
-                for words, meaning in self.examples:
-                    formatter.write_text(f"# {meaning}")
-                    formatter.write(f"{'':{formatter.current_indent}}./ultracluster {words}\n")
+        write_examples(formatter, self.examples)
+
+
+class Group(click.Group):
+    """A group whose help ends with the first example of each of its commands."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        commands = [each for _, each in sorted(self.commands.items()) if isinstance(each, Command)]
+        write_examples(formatter, [each.examples[0] for each in commands if each.examples])
+
+
+def write_examples(formatter: click.HelpFormatter, examples: Sequence[tuple[str, str]]) -> None:
+    """Write command lines after the program's name, with what each does, as the last section of a help."""
+    if examples:
+        with formatter.section("Examples"):
+            for words, meaning in examples:
+                formatter.write_text(f"# {meaning}")
+                formatter.write(f"{'':{formatter.current_indent}}./ultracluster {words}\n")
 
 
 def command(

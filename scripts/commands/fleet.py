@@ -32,7 +32,7 @@ Exit code 0: shown; 1: AWS or Slurm does not answer; 2: arguments, settings or c
 _CONTINUES = "A {} that was requested continues in AWS. The same command waits for it, or does what is left."
 
 
-@click.group("fleet", help=__doc__)
+@click.group("fleet", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group the actions on the fleet."""
 

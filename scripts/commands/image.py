@@ -36,7 +36,7 @@ def _where(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.group("image", help=__doc__)
+@click.group("image", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what is done with images."""
 

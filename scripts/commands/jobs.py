@@ -27,7 +27,7 @@ class JobNumber(click.ParamType[str]):
         return value
 
 
-@click.group("jobs", help=__doc__)
+@click.group("jobs", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what is done with jobs."""
 

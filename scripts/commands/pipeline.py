@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 _APP = ("--app", f"{options.ROOT / '.venv/bin/python'} pipeline_app.py", "--output", "build/pipeline")
 
 
-@click.group("pipeline", help=__doc__)
+@click.group("pipeline", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what workflows and their owner need."""
 
 
 @options.subcommand(
     command,
-    """Write the templates of pipeline.yaml to build/pipeline as STACK.template.json, for review.
+    """Write the templates of pipeline.yaml to build/pipeline, for review.
+
+    Programs read STACK.template.json there.
 
     Exit code: that of `cdk synth`.
     """,

@@ -23,7 +23,7 @@ WIDTH = 160
 """Columns of the widest table."""
 
 
-@click.group("runs", help=__doc__)
+@click.group("runs", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what is done with records of runs."""
 

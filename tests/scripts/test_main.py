@@ -57,6 +57,18 @@ def test_help_has_an_example_and_exit_codes(name: str, capsys: pytest.CaptureFix
     assert "Exit code" in text or name.split(maxsplit=1)[0] == "fleet"
 
 
+@pytest.mark.parametrize("group", ["", "fleet", "image", "jobs", "pipeline", "runs"])
+def test_help_of_a_group_has_examples_that_its_commands_take(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster(*group.split(), "--help") == 0
+    examples = re.findall(r"^  \./ultracluster (.*)$", capsys.readouterr().out.partition("Examples:")[2], re.MULTILINE)
+    assert len(examples) > 1
+    for words in map(str.split, examples):
+        depth = 2 if group else 1
+        command = LEAVES[" ".join(words[:depth])]
+        options_given = {word for word in words[depth:] if word.startswith("--")} - {"--"}
+        assert options_given <= {option for each in command.params for option in each.opts}
+
+
 @pytest.mark.parametrize(
     ("name", "named"),
     [

@@ -54,7 +54,7 @@ GROUPS = {
         "logs": "Show logs of a node, a file or a job",
         "port-forward": "Reach a port of a node, such as TensorBoard's",
         "submit": "Submit a training run",
-        "jobs": "List and cancel jobs",
+        "jobs": "List and cancel jobs, show their logs",
         "runs": "List and compare training runs",
     },
     "Maintain": {
@@ -65,6 +65,16 @@ GROUPS = {
     },
 }
 """Commands by what a person wants, with a line for each."""
+EXAMPLES = (
+    ("rehearse", "all of it on this machine, without an AWS account"),
+    ("init research", "settings of your own, config/research.yaml"),
+    ("estimate research --workload llama-2-7b", "what it costs, before it exists"),
+    ("plan research", "what a deployment would do"),
+    ("deploy research", "do it, after a question"),
+    ("status research --watch", "how far it is"),
+    ("ssh research", "a shell on the head node"),
+    ("destroy research --all --unprotect", "delete everything again, after a last backup"),
+)
 COMPLETION = "_ULTRACLUSTER_COMPLETE"
 """The variable by which a shell asks Click what completes a line."""
 _NARROW = 52
@@ -102,6 +112,12 @@ class Commands(click.Group):
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples, in the order in which a person needs them."""
+        from scripts.options import write_examples
+
+        write_examples(formatter, EXAMPLES)
+
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
@@ -136,16 +152,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command line after the program's name; None: that of this process.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    stdout = sys.stdout
     try:
         # Without standalone mode Click returns what the command returns, and raises what it raises.
         code = cli.main(given, prog_name="ultracluster", standalone_mode=False, terminal_width=_width_of_help())
         return int(code or ExitCode.DONE)
     except SystemExit:
-        if COMPLETION in os.environ:
+        if sys.stdout is stdout:
             raise
-        return _discard_output()  # Click exits so after a write to a closed pipe
+        return _discard_output()  # Click wraps standard output, and exits, after a write to a closed pipe
     except BaseException as error:
-        code = exit_code_of(error, debug="--debug" in given)
+        own = given[: given.index("--")] if "--" in given else given
+        code = exit_code_of(error, debug="--debug" in own)
         if code is None:
             raise
         return code
@@ -162,7 +180,7 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
 
     Args:
         error: What ended a command.
-        debug: Whether to print also where it happened, and the id of a request that AWS refused.
+        debug: Whether to print also where it happened, with all causes and the ids of requests that AWS refused.
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
@@ -172,7 +190,11 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
         return 128 + error.number if isinstance(error, Terminated) else ExitCode.INTERRUPTED
     if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return _discard_output()
+    if debug:
+        _note_causes(error)
     if isinstance(error, click.ClickException):
+        if debug:
+            traceback.print_exception(error)
         error.show()
         return ExitCode.UNUSABLE
     reported = _advice(error)
@@ -185,6 +207,20 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
             print(f"\nhint: {advice}", file=sys.stderr)
         return code
     return None
+
+
+def _note_causes(error: BaseException) -> None:
+    """Let tracebacks show every cause, those raised `from None` too, each with the id of AWS's request."""
+    seen: set[BaseException] = set()
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        seen.add(cause)
+        response = getattr(cause, "response", None)  # of botocore's ClientError
+        request_id = response.get("ResponseMetadata", {}).get("RequestId") if isinstance(response, dict) else None
+        if request_id:
+            cause.add_note(f"AWS request id: {request_id}")
+        cause.__suppress_context__ = False
+        cause = cause.__cause__ or cause.__context__
 
 
 def _discard_output() -> ExitCode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from inspect import cleandoc
@@ -23,7 +23,7 @@ CONFIG = ROOT / "config"
 BUILD = ROOT / "build"
 VARIABLE = "ULTRACLUSTER_DEPLOYMENT"
 COMMON = ("profile", "region", "debug")
-"""Options of all commands on an account."""
+"""Options of all commands on an account; the last one is of all commands."""
 Function = Callable[..., Any]
 FunctionT = TypeVar("FunctionT", bound=Function)
 
@@ -92,11 +92,25 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
-        if self.examples:
-            with formatter.section("Examples"):
-                for words, meaning in self.examples:
-                    formatter.write_text(f"# {meaning}")
-                    formatter.write(f"{'':{formatter.current_indent}}./ultracluster {words}\n")
+        write_examples(formatter, self.examples)
+
+
+class Group(click.Group):
+    """A group whose help ends with the first example of each of its commands."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        commands = [each for _, each in sorted(self.commands.items()) if isinstance(each, Command)]
+        write_examples(formatter, [each.examples[0] for each in commands if each.examples])
+
+
+def write_examples(formatter: click.HelpFormatter, examples: Sequence[tuple[str, str]]) -> None:
+    """Write command lines after the program's name, with what each does, as the last section of a help."""
+    if examples:
+        with formatter.section("Examples"):
+            for words, meaning in examples:
+                formatter.write_text(f"# {meaning}")
+                formatter.write(f"{'':{formatter.current_indent}}./ultracluster {words}\n")
 
 
 def command(
@@ -122,6 +136,8 @@ def command(
     def decorate(function: Function) -> Command:
         made: Command = click.command(name, cls=Command, help=cleandoc(text or ""), context_settings=settings)(function)
         made.examples, made.further, made.passes_options = examples, further, passes_options
+        text_of_debug = "On an error, print where it happened, all causes, and the ids of AWS's requests."
+        made.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help=text_of_debug))
         return made
 
     return decorate
@@ -138,6 +154,11 @@ def subcommand(
         return made
 
     return decorate
+
+
+def common_options(command: click.Command) -> Sequence[str]:
+    """Return the options that a command has in common with all on an account; none: it is not on one."""
+    return COMMON if {each.name for each in command.params}.issuperset(COMMON) else ()
 
 
 def deployments() -> list[str]:
@@ -206,27 +227,35 @@ def deployment(function: Function) -> Function:
     """
 
     @wraps(function)
-    def with_deployment(name: str, profile: str | None, region: str | None, **parameters: Any) -> Any:
+    def with_deployment(name: str, region: str | None, **parameters: Any) -> Any:
         from scripts.deployment import Deployment
 
         settings = settings_of(name)
         if region not in (None, settings.region):
             raise UnusableError(f"--region: got {region}; allowed: {settings.region}, the region of config/{name}.yaml")
-        if profile:
-            os.environ["AWS_PROFILE"] = profile  # of this process and of the CDK
         return function(deployment=Deployment(name, settings), **parameters)
 
     return deployment_name(account(with_deployment))
 
 
+def _use_profile(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    if name and not context.resilient_parsing:
+        os.environ["AWS_PROFILE"] = name  # of this process and of the CDK
+
+
+profile = click.option(
+    "--profile",
+    metavar="NAME",
+    expose_value=False,
+    callback=_use_profile,
+    help="Profile of the AWS CLI; default: AWS_PROFILE.",
+)
+
+
 def account(function: Function) -> Function:
     """Add the options of an AWS account."""
-    options = (
-        click.option("--profile", metavar="NAME", help="Profile of the AWS CLI; default: AWS_PROFILE."),
-        click.option("--region", metavar="REGION", help="To be sure: the Region of the settings, else an error."),
-        click.option("--debug", is_flag=True, expose_value=False, help="On an error, print where it happened."),
-    )
-    return _all(options, function)
+    region = click.option("--region", metavar="REGION", help="To be sure: the Region of the settings, else an error.")
+    return profile(region(function))
 
 
 def output(*formats: str) -> Callable[[Function], Function]:
@@ -290,9 +319,3 @@ def exclusive(**given: object) -> None:
     used = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if len(used) > 1:
         raise click.UsageError(f"{' and '.join(used)} exclude each other.")
-
-
-def _all(decorators: Iterable[Callable[[Function], Function]], function: Function) -> Function:
-    for decorate in reversed(list(decorators)):
-        function = decorate(function)
-    return function

@@ -11,7 +11,7 @@ import click
 
 from scripts.errors import ExitCode
 from scripts.main import GROUPS, cli
-from scripts.options import COMMON, Command
+from scripts.options import Command, common_options
 
 _INTRODUCTION = """\
 # Commands
@@ -42,16 +42,21 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "exec": ["scripts.remote.streamed_command.CommandResult"],
     "fleet": ["scripts.fleet.document.FleetState"],
     "inventory": ["scripts.inventory.model.Inventory"],
+    "jobs cancel": ["scripts.fleet.jobs.CancelledJobs"],
     "jobs list": ["scripts.fleet.jobs.JobList"],
+    "jobs logs": [f"scripts.logs.show.{model}" for model in ("LogLines", "Line")],
     "logs": [f"scripts.logs.show.{model}" for model in ("LogLines", "Line", "NodeList")],
     "plan": ["scripts.plan.model.Plan"],
-    "preflight": ["scripts.preflight.model.PreflightReport"],
+    "preflight": [f"scripts.preflight.model.{model}" for model in ("PreflightReport", "CheckList")],
+    "restore": [f"scripts.restoration.{model}" for model in ("SnapshotList", "Snapshot")],
     "runs list": ["scripts.runs.RunList"],
+    "runs show": ["scripts.report.Comparison"],
     "ssh": ["scripts.remote.sessions.Connection"],
     "status": ["scripts.status.model.Status"],
     "status watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
     "upgrade": ["scripts.upgrade.upgrade.UpgradeResult"],
     "validate": ["scripts.validation.ValidationOutcome"],
+    "version": ["scripts.versions.Versions"],
 }
 """The models that commands print with --output json."""
 
@@ -108,9 +113,10 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
 def _rows(command: click.Command | None, *, common: bool = False) -> Iterator[str]:
     if command is None:
         return
+    shared = common_options(command)
     with click.Context(command) as context:
         for parameter in command.params:
-            if isinstance(parameter, click.Option) and (parameter.name in COMMON) == common:
+            if isinstance(parameter, click.Option) and (parameter.name in shared) == common:
                 record = parameter.get_help_record(context)
                 if record:
                     flags, meaning = (part.replace("|", "\\|") for part in record)

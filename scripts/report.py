@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import Field
+
+from scripts.document import Document
 from scripts.tables import Column, Table
-from training.pretraining.summary import WARM_UP_STEPS, Run, RunError, Summary, blockers, read_run, summarize
+from training.pretraining.summary import WARM_UP_STEPS, Attempt, Run, RunError, Summary, blockers, read_run, summarize
 
 _NONE = "-"
 
@@ -31,6 +34,38 @@ class ReportedRun:
     name: str
     run: Run
     summary: Summary
+
+
+class ComparedRun(Document):
+    """A run as ``runs show`` compares it."""
+
+    name: str = Field(description="Name of its directory; the whole path where names are the same.")
+    wanted_steps: int | None = Field(description="Steps that it was told to make; null: not known.")
+    updated: datetime = Field(description="When its last step ended.")
+    summary: Summary = Field(description="Speeds, losses, stragglers. Speeds leave out the first steps of attempts.")
+    attempts: tuple[Attempt, ...] = Field(description="Each start, the first first.")
+
+
+class Comparison(Document):
+    """What ``runs show --output json`` prints."""
+
+    runs: tuple[ComparedRun, ...] = Field(description="The runs, in the order in which they were named.")
+
+
+def comparison(runs: Sequence[ReportedRun]) -> Comparison:
+    """Return runs for programs."""
+    return Comparison(
+        runs=tuple(
+            ComparedRun(
+                name=each.name,
+                wanted_steps=each.run.options.get("steps"),
+                updated=datetime.fromtimestamp(each.run.steps[-1].time, UTC),
+                summary=each.summary,
+                attempts=tuple(each.run.attempts),
+            )
+            for each in runs
+        )
+    )
 
 
 def load(directories: Sequence[Path]) -> list[ReportedRun]:

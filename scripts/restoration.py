@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from pydantic import Field
 
 from scripts.clock import Clock
 from scripts.deployment import Deployment
+from scripts.document import Document
 from scripts.errors import OperationError
 from scripts.remote.head_node import HeadNode
 from scripts.terminal import Say, report_interrupted
@@ -21,15 +23,20 @@ _DEVICE = "/dev/sdf"
 _WAITER = {"Delay": 3, "MaxAttempts": 200}
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A snapshot of a head node's root volume: its id, of which volume and cluster, when it was started, its size."""
+class Snapshot(Document):
+    """A snapshot of a head node's root volume."""
 
-    id: str
-    volume: str
-    cluster: str
-    since: datetime
-    gib: int
+    id: str = Field(description="Its id.")
+    volume: str = Field(description="The volume that it was taken of.")
+    cluster: str = Field(description="The cluster whose head node had that volume.")
+    since: datetime = Field(description="When it was started.")
+    gib: int = Field(description="Size of the volume in GiB.")
+
+
+class SnapshotList(Document):
+    """What ``restore --list --output json`` prints."""
+
+    snapshots: tuple[Snapshot, ...] = Field(description="The finished snapshots, the newest first.")
 
 
 def snapshots(deployment: Deployment) -> list[Snapshot]:
@@ -41,11 +48,11 @@ def snapshots(deployment: Deployment) -> list[Snapshot]:
     listed = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
     unsorted = [
         Snapshot(
-            each["SnapshotId"],
-            each["VolumeId"],
-            {tag["Key"]: tag["Value"] for tag in each["Tags"]}.get("parallelcluster:cluster-name", ""),
-            each["StartTime"],
-            each["VolumeSize"],
+            id=each["SnapshotId"],
+            volume=each["VolumeId"],
+            cluster={tag["Key"]: tag["Value"] for tag in each["Tags"]}.get("parallelcluster:cluster-name", ""),
+            since=each["StartTime"],
+            gib=each["VolumeSize"],
         )
         for each in listed
     ]

@@ -1,8 +1,11 @@
 """Deploy: synthesize the settings, show what would change, ask, and let the CDK deploy exactly that.
 
 If an operation on a stack of the deployment is in progress, such as that of a job that ended, it is followed to its end
-first. The stacks' outputs go to build/outputs-DEPLOYMENT.json. Words after -- go to `cdk deploy`: --verbose, --debug,
---ci, --no-color, --progress bar|events, --concurrency STACKS.
+first. Words after -- go to `cdk deploy`: --verbose, --debug, --ci, --no-color, --progress bar|events,
+--concurrency STACKS.
+
+What the CDK prints is for people. For programs the stacks' outputs are in build/outputs-DEPLOYMENT.json, and
+`plan -o json` and `status -o json` have what would change and the state.
 
 Exit code: the CDK's own once it was started; before that 1: there is a blocker, what was followed failed, or the
 answer was no; 2: the settings or arguments cannot be used, AWS did not answer, or nobody can be asked; 130: Ctrl-C.

@@ -86,7 +86,11 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
     finally:
         if output == "json":
             print(result.model_copy(update={"outcome": outcome}).to_json())
-    return ExitCode.FAILED if outcome.failures else ExitCode.DONE
+    if outcome.failures:
+        return ExitCode.FAILED
+    if output == "text":
+        terminal.suggest(f"inventory {deployment.environment}", "what is left, and what it costs")
+    return ExitCode.DONE
 
 
 def _options(*, everything: bool, no_final_backup: bool, **switches: bool) -> DestroyOptions:

@@ -35,4 +35,8 @@ def command(*, deployment: Deployment, output: str) -> int:
     show(diagnosis, terminal.console(output))
     if output == "json":
         print(diagnosis.to_json())
+    elif not diagnosis.failed:
+        terminal.suggest(f"status {deployment.environment}")
+    elif diagnosis.operation:
+        terminal.suggest(f"plan {deployment.environment}", "once the cause is removed")
     return ExitCode.FAILED if diagnosis.failed else ExitCode.DONE

@@ -39,4 +39,8 @@ def command(*, deployment: Deployment, output: str) -> int:
         print(as_markdown(report), end="")
     else:
         show(report, terminal.console())
+        if report.busy:
+            terminal.suggest(f"status {deployment.environment} --watch")
+        elif report.drifts or not report.deployed:
+            terminal.suggest(f"plan {deployment.environment}", "what a deployment would change")
     return ExitCode.DONE if report.ok else ExitCode.FAILED

@@ -57,6 +57,7 @@ def token_count(text: str) -> int:
     ("estimate research -o html", "a page with a chart, in build/"),
 )
 @options.deployment_name
+@options.profile
 @click.option("--workload", type=click.Choice(WORKLOADS), help="Also estimate time and cost to train this.")
 @click.option(
     "--nodes", callback=node_list, default="", metavar="N,N", help="Numbers of nodes to train on, such as 1,2,4."

@@ -32,7 +32,7 @@ Exit code 0: shown; 1: AWS or Slurm does not answer; 2: arguments, settings or c
 _CONTINUES = "A {} that was requested continues in AWS. The same command waits for it, or does what is left."
 
 
-@click.group("fleet", help=__doc__)
+@click.group("fleet", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group the actions on the fleet."""
 
@@ -81,7 +81,7 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     control.known_status(deployment)  # without credentials or a cluster nothing is requested
     with terminal.report_interrupted(_CONTINUES.format("stop")):
         control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds)
-    _show(deployment, output)
+    _show(deployment, output, following="fleet start")
     return ExitCode.DONE
 
 
@@ -104,7 +104,7 @@ def start(*, deployment: Deployment, output: str) -> int:
     control.known_status(deployment)
     with terminal.report_interrupted(_CONTINUES.format("start")):
         control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
-    _show(deployment, output)
+    _show(deployment, output, following="jobs list")
     return ExitCode.DONE
 
 
@@ -189,7 +189,7 @@ def scale(
             ends_jobs=scaling.has(plan, "TERMINATES"),
             done=not dry_run,
         )
-    _show(deployment, output, scaled)
+    _show(deployment, output, scaled, following="" if dry_run else "jobs list")
     return ExitCode.DONE
 
 
@@ -207,8 +207,8 @@ def _confirm_jobs(deployment: Deployment, clock: Clock) -> None:
             terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
 
 
-def _show(deployment: Deployment, output: str, scaled: Scaled | None = None) -> FleetState:
-    """Print the state of the fleet, and return it."""
+def _show(deployment: Deployment, output: str, scaled: Scaled | None = None, following: str = "") -> FleetState:
+    """Print the state of the fleet, suggest the following command, and return the state."""
     from scripts.fleet import document
 
     state = document.collect(deployment, scaled)
@@ -216,4 +216,6 @@ def _show(deployment: Deployment, output: str, scaled: Scaled | None = None) -> 
         print(state.to_json())
     else:
         document.show(state, terminal.console())
+        if following:
+            terminal.suggest(f"{following} {deployment.environment}")
     return state

@@ -36,7 +36,7 @@ def _where(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.group("image", help=__doc__)
+@click.group("image", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what is done with images."""
 
@@ -73,6 +73,9 @@ def render(*, deployment: Deployment, **where: str | None) -> int:
 @options.subcommand(
     command,
     """Render, upload the component and start `pcluster build-image`, after a question. AWS then takes an hour or more.
+
+    `pcluster describe-image`, which it names with its arguments, has the state as JSON. What was asked for is in
+    build/image-DEPLOYMENT.yaml.
 
     Exit code: that of `pcluster build-image`; before that 1: ParallelCluster rejects the configuration, or the answer
     was no; 2: the settings or arguments cannot be used, AWS did not answer, or standard input is not a terminal.

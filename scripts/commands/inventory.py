@@ -39,4 +39,6 @@ def command(*, deployment: Deployment, output: str) -> int:
         print(screen.markdown(resources, Clock().now()))
     else:
         screen.show(resources, terminal.console(), Clock().now())
+        if resources.resources:
+            terminal.suggest(f"destroy {deployment.environment} --dry-run", "what could be deleted")
     return ExitCode.FAILED if resources.not_listed else ExitCode.DONE

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scripts import options, terminal
+from scripts.commands import logs as logs_command
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class JobNumber(click.ParamType[str]):
         return value
 
 
-@click.group("jobs", help=__doc__)
+@click.group("jobs", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what is done with jobs."""
 
@@ -62,7 +63,7 @@ def list_(*, deployment: Deployment, output: str) -> int:
     console.print(f"{jobs.running} running, {jobs.waiting} waiting")
     if jobs.jobs:
         console.print(table)
-        terminal.suggest(f"logs {deployment.environment} --job {jobs.jobs[0].number} --follow")
+        terminal.suggest(f"jobs logs {deployment.environment} {jobs.jobs[0].number} --follow")
     return ExitCode.DONE
 
 
@@ -79,13 +80,39 @@ def list_(*, deployment: Deployment, output: str) -> int:
 @options.deployment
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=JobNumber())
 @options.yes
-def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool) -> int:
+@options.output("json")
+def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: str) -> int:
     """Cancel, and return the exit code."""
+    from scripts.fleet.jobs import CancelledJobs
     from scripts.fleet.jobs import cancel as cancel_jobs
 
-    terminal.require_answers(given=yes)
+    terminal.require_answers(given=yes, output=output)
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
     cancel_jobs(deployment, jobs)
-    print(f"Cancelled: {', '.join(jobs)}")
+    if output == "json":
+        print(CancelledJobs(jobs=jobs).to_json())
+    else:
+        print(f"Cancelled: {', '.join(jobs)}")
+        terminal.suggest(f"jobs list {deployment.environment}")
     return ExitCode.DONE
+
+
+@options.subcommand(
+    command,
+    """Show the output file of a job and the logs of its nodes, as `logs --job` does.
+
+    JOB is a number, 12_3 of an array, or a name.
+
+    Exit code 0: shown; 1: there are no such logs; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
+    """,
+    ("jobs logs research 12 --follow", "its last 100 lines, and new ones"),
+    ("jobs logs research bert --lines 1000", "more, of the newest job of that name"),
+)
+@options.deployment
+@click.argument("job", callback=logs_command.check_job)
+@logs_command.which_lines
+@options.output("json")
+def logs(*, deployment: Deployment, job: str, output: str, **selection: Any) -> int:
+    """Show the logs, and return the exit code."""
+    return logs_command.show(deployment, output, job=job, **selection)

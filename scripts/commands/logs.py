@@ -11,8 +11,9 @@ Exit code 0: shown; 1: there are no such logs; 2: arguments, settings or credent
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def _job(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+def check_job(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Return the number or name of a job; a callback of parameters."""
     if text is not None and not re.fullmatch(r"[1-9]\d*(_\d+)?|[A-Za-z][\w.+-]*", text, re.ASCII):
         raise click.BadParameter(f"got {text}; allowed: a job's number, 12_3 of an array, or a job's name")
     return text
@@ -40,6 +42,30 @@ def _age(_: click.Context, __: click.Parameter, text: str | None) -> timedelta |
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
+def which_lines(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that select lines; the function hands them to `show`."""
+    for decorate in (
+        click.option(
+            "--lines",
+            type=click.IntRange(min=1),
+            default=100,
+            show_default=True,
+            metavar="N",
+            help="The last N of them.",
+        ),
+        click.option("--grep", default="", metavar="TEXT", help="Only lines that contain it, as it is."),
+        click.option(
+            "--since",
+            callback=_age,
+            metavar="30m",
+            help="How far back, in s, m, h or d; default: the hour before the newest line, of a job 7d.",
+        ),
+        click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C."),
+    ):
+        function = decorate(function)
+    return function
+
+
 @options.command(
     __doc__,
     ("logs research", "the head node's last 100 lines"),
@@ -51,52 +77,31 @@ def _age(_: click.Context, __: click.Parameter, text: str | None) -> timedelta |
 )
 @options.deployment
 @click.argument("what", required=False)
-@click.option("--job", callback=_job, metavar="JOB", help="Output and nodes' slurmd of a job: 12, 12_3 or a name.")
-@click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
-@click.option(
-    "--since",
-    callback=_age,
-    metavar="30m",
-    help="How far back, in s, m, h or d; default: the hour before the newest line, of a job 7d.",
-)
-@click.option("--grep", default="", metavar="TEXT", help="Only lines that contain it, as it is.")
-@click.option(
-    "--lines", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="The last N of them."
-)
+@click.option("--job", callback=check_job, metavar="JOB", help="Output and nodes' slurmd of a job: 12, 12_3 or a name.")
+@which_lines
 @click.option("--list", "list_", is_flag=True, help="List the nodes and kinds of logs.")
 @options.output("json")
 def command(
-    *,
-    deployment: Deployment,
-    what: str | None,
-    job: str | None,
-    follow: bool,
-    since: timedelta | None,
-    grep: str,
-    lines: int,
-    list_: bool,
-    output: str,
+    *, deployment: Deployment, what: str | None, job: str | None, list_: bool, output: str, **selection: Any
 ) -> int:
     """Show the logs, and return the exit code."""
     if sum((what is not None, job is not None, list_)) > 1:
         raise click.UsageError("got more than one of WHAT, --job and --list; allowed: one")
+    if not list_:
+        return show(deployment, output, what=what or "head-node", job=job or "", **selection)
 
-    from scripts.logs.show import LogView, list_nodes
+    from scripts.logs.show import list_nodes
 
-    console, as_json = terminal.console(output), output == "json"
-    if list_:
-        list_nodes(deployment, console, json=as_json)
-        return ExitCode.DONE
-    view = LogView(
-        deployment,
-        console,
-        what=what or "head-node",
-        job=job or "",
-        follow=follow,
-        since=since,
-        grep=grep,
-        lines=lines,
-        json=as_json,
-    )
+    list_nodes(deployment, terminal.console(output), json=output == "json")
+    if output == "text":
+        terminal.suggest(f"logs {deployment.environment} slurmctld --follow", "or another of these")
+    return ExitCode.DONE
+
+
+def show(deployment: Deployment, output: str, *, what: str = "head-node", job: str = "", **selection: Any) -> int:
+    """Show lines of a node, a kind of logs or a job, and return the exit code."""
+    from scripts.logs.show import LogView
+
+    view = LogView(deployment, terminal.console(output), what=what, job=job, json=output == "json", **selection)
     view.show()
     return ExitCode.DONE

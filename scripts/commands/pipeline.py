@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options
+from scripts import options, terminal
 from scripts.errors import ExitCode, UnusableError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _APP = ("--app", f"{options.ROOT / '.venv/bin/python'} pipeline_app.py", "--output", "build/pipeline")
 
 
-@click.group("pipeline", help=__doc__)
+@click.group("pipeline", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what workflows and their owner need."""
 
@@ -29,6 +29,8 @@ def command() -> None:
 @options.subcommand(
     command,
     """Write the templates of pipeline.yaml to build/pipeline, for review.
+
+    Programs read STACK.template.json there.
 
     Exit code: that of `cdk synth`.
     """,
@@ -44,6 +46,8 @@ def synth() -> int:
     command,
     """Deploy the roles of GitHub's workflows, after a question. Words after -- go to `cdk deploy`.
 
+    Programs read the roles from `pipeline outputs`.
+
     Exit code: that of `cdk deploy`.
     """,
     ("pipeline deploy", "once, and after changes of pipeline.yaml"),
@@ -51,7 +55,10 @@ def synth() -> int:
 )
 def deploy(*, of_cdk: Sequence[str]) -> int:
     """Deploy, and return the exit code."""
-    return _cdk("deploy", "--all", *of_cdk)
+    code = _cdk("deploy", "--all", *of_cdk)
+    if code == ExitCode.DONE:
+        terminal.suggest("pipeline outputs read", "what a workflow gets")
+    return code
 
 
 def _cdk(*words: str) -> int:

@@ -62,13 +62,16 @@ def command(
     from scripts.preflight import runner
     from scripts.preflight.catalog import CATALOG, SelectionError, policy, select
     from scripts.preflight.check import CREDENTIALS, PASS
-    from scripts.preflight.model import PreflightReport
+    from scripts.preflight.model import CheckList, ListedCheck, PreflightReport
     from scripts.preflight.screen import show, watch
 
     try:
         checks = select(CATALOG, only, skip)
     except SelectionError as error:
         raise UnusableError(str(error)) from None
+    if only_list and output == "json":
+        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).to_json())
+        return ExitCode.DONE
     if only_list:
         width = max(len(each.id) for each in checks)
         print(*(f"{each.id:{width}}  {each.title}" for each in checks), sep="\n")

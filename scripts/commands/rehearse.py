@@ -1,7 +1,8 @@
 """Rehearse a deployment on this machine, without an AWS account: create it, change it, destroy it.
 
 The real CDK command line deploys the unchanged templates into an emulated AWS; the cluster is made by the real
-ParallelCluster. build/rehearsal.log has all that the CDK prints. Without DEPLOYMENT it is config/trn1-16.yaml.
+ParallelCluster. build/rehearsal.log has all that the CDK prints. Without DEPLOYMENT and
+ULTRACLUSTER_DEPLOYMENT it is config/trn1-16.yaml.
 
 Exit code 0: every step succeeded; 1: a step failed; 2: arguments or settings cannot be used; 130: Ctrl-C.
 """
@@ -30,7 +31,9 @@ FAULTS = (
     ("rehearse dev --fault capacity", "what happens when EC2 has no instance left, then a deployment without"),
     ("rehearse dev --keep", "leave the emulated AWS running, for other commands"),
 )
-@click.argument("name", metavar="[DEPLOYMENT]", type=options.DeploymentName(), default="trn1-16")
+@click.argument(
+    "name", metavar="[DEPLOYMENT]", type=options.DeploymentName(), default="trn1-16", envvar=options.VARIABLE
+)
 @click.option(
     "--fault",
     metavar="NAME[:TARGET]",

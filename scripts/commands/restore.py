@@ -24,25 +24,36 @@ if TYPE_CHECKING:
 @options.command(
     __doc__,
     ("restore research --list", "the snapshots"),
+    ("restore research --list -o json | jq -r .snapshots[0].id", "the newest one's id, for programs"),
     ("restore research", "from the newest one of an earlier head node"),
     ("restore research --snapshot snap-0123456789abcdef0", "from another one"),
 )
 @options.deployment
 @click.option("--snapshot", metavar="ID", help="Copy from this one; default: the newest of an earlier head node.")
 @click.option("--list", "only_list", is_flag=True, help="List the snapshots; change nothing.")
-def command(*, deployment: Deployment, snapshot: str | None, only_list: bool) -> int:
+@options.output("json")
+def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, output: str) -> int:
     """List the snapshots or restore one, and return the exit code."""
     from scripts.clock import Clock
-    from scripts.restoration import restore, snapshots
+    from scripts.restoration import SnapshotList, restore, snapshots
 
-    say = terminal.speaker(terminal.console())
+    say = terminal.speaker(terminal.console(output))
     if only_list:
-        listed = snapshots(deployment)
-        for each in listed:
+        listed = SnapshotList(snapshots=tuple(snapshots(deployment)))
+        if output == "json":
+            print(listed.to_json())
+            return ExitCode.DONE
+        for each in listed.snapshots:
             say(f"{each.id}  {each.since:%Y-%m-%d %H:%M} UTC  {each.gib:>6,} GiB  {each.volume} of {each.cluster}")
-        if not listed:
+        if not listed.snapshots:
             say(f"There is no snapshot of a head node of {deployment.settings.name}.")
+        else:
+            terminal.suggest(f"restore {deployment.environment}", "the newest of an earlier head node")
         return ExitCode.DONE
     chosen = restore(deployment, snapshot, Clock(), say)
     say(f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not.")
+    if output == "json":
+        print(chosen.to_json())
+    else:
+        terminal.suggest(f"ssh {deployment.environment}")
     return ExitCode.DONE

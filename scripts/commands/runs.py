@@ -23,7 +23,7 @@ WIDTH = 160
 """Columns of the widest table."""
 
 
-@click.group("runs", help=__doc__)
+@click.group("runs", cls=options.Group, help=__doc__)
 def command() -> None:
     """Group what is done with records of runs."""
 
@@ -65,6 +65,8 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     )
     if listed.runs:
         console.print(table)
+    if job := next((run.job for run in listed.runs if run.job), None):
+        terminal.suggest(f"jobs logs {deployment.environment} {job}", "the newest job")
     return ExitCode.DONE
 
 
@@ -78,18 +80,23 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     """,
     ("runs show /fsx/runs/a", "one run"),
     ("runs show /fsx/runs/a /fsx/runs/b", "two runs beside each other"),
+    ("runs show /fsx/runs/a -o json | jq .runs[0].summary.mfu", "a number, for programs"),
 )
 @click.argument("directories", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-def show(*, directories: Sequence[Path]) -> int:
-    """Print the tables, and return the exit code."""
+@options.output("json")
+def show(*, directories: Sequence[Path], output: str) -> int:
+    """Print the comparison, and return the exit code."""
     from scripts import tables
-    from scripts.report import ReportError, load
+    from scripts.report import ReportError, comparison, load
     from scripts.report import tables as tables_of
 
     try:
         runs = load(directories)
     except ReportError as error:
         raise UnusableError(str(error)) from None
+    if output == "json":
+        print(comparison(runs).to_json())
+        return ExitCode.DONE
     console = terminal.console(width=WIDTH)
     for table in tables_of(runs):
         tables.show(table, console)

@@ -58,6 +58,8 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
         code = progress.watch(deployment, console, clock=clock, as_json=output == "json", timeout=timeout)
         if code == ExitCode.FAILED and output == "text":
             _show(_diagnose(deployment, clock), console)
+        if code == ExitCode.DONE and output == "text":
+            terminal.suggest(f"status {deployment.environment}")
         return code
     status = collect(deployment, clock)
     diagnosis = _diagnose(deployment, clock) if status.failed else None
@@ -70,6 +72,12 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
             console.print(each)
         if diagnosis:
             _show(diagnosis, console)
+        elif not status.exists:
+            terminal.suggest(f"plan {deployment.environment}", "nothing is deployed")
+        elif status.healthy:
+            terminal.suggest(f"jobs list {deployment.environment}")
+        else:
+            terminal.suggest(f"diagnose {deployment.environment}")
     return ExitCode.DONE if status.healthy else ExitCode.FAILED
 
 

@@ -1,6 +1,7 @@
 """Write templates and ParallelCluster configuration of a deployment to cdk.out, for review, and list what is in them.
 
-It is `cdk synth -c env=DEPLOYMENT`, without AWS and credentials.
+It is `cdk synth -c env=DEPLOYMENT`, without AWS and credentials. Programs read the files: STACK.template.json, and
+CLUSTER.parallelcluster.yaml beside them.
 
 Exit code 0: written; 1: the CDK failed; 2: the settings cannot be used.
 """

@@ -36,6 +36,12 @@ class JobList(Document):
     jobs: tuple[Job, ...] = Field(description="The jobs, those that have nodes first; of many the first 40.")
 
 
+class CancelledJobs(Document):
+    """What ``jobs cancel --output json`` prints."""
+
+    jobs: tuple[str, ...] = Field(description="The cancelled jobs: numbers, or 12_3 of an array.")
+
+
 def slurm_state(head_node: HeadNode) -> SlurmState:
     """Ask the head node for queues, nodes and jobs.
 

@@ -76,3 +76,16 @@ class PreflightReport(Document):
         if unknown := self.counts[CheckStatus.UNKNOWN]:
             return f"Ready, but {unknown} could not be judged."
         return "Ready to deploy."
+
+
+class ListedCheck(Document):
+    """A check that --only and --skip can name."""
+
+    id: str = Field(description="Its id.")
+    title: str = Field(description="What it checks.")
+
+
+class CheckList(Document):
+    """What ``preflight --list --output json`` prints."""
+
+    checks: tuple[ListedCheck, ...] = Field(description="The selected checks, in their order.")

@@ -1,9 +1,10 @@
-"""`jobs list` and `jobs cancel`, with what Slurm printed once."""
+"""`jobs list` and `jobs cancel`, with what Slurm printed once, and `jobs logs`."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -51,6 +52,8 @@ def test_jobs_are_cancelled(head_node: FakeHeadNode, capsys: pytest.CaptureFixtu
     assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes") == 0
     assert head_node.scripts[-1].splitlines()[-1] == "scancel 12 13_4"
     assert capsys.readouterr().out == "Cancelled: 12, 13_4\n"
+    assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes", "--output", "json") == 0
+    assert json.loads(capsys.readouterr().out) == {"jobs": ["12", "13_4"]}
 
 
 def test_what_slurm_refuses(head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,3 +65,17 @@ def test_what_slurm_refuses(head_node: FakeHeadNode, capsys: pytest.CaptureFixtu
 def test_nothing_is_cancelled_without_an_answer(head_node: FakeHeadNode) -> None:
     assert ultracluster("jobs", "cancel", "trn1-16", "12") == 2
     assert head_node.scripts == []
+
+
+@pytest.mark.parametrize("before", [["trn1-16"], []])
+def test_logs_of_a_job_are_those_of_the_command_logs(monkeypatch: pytest.MonkeyPatch, before: list[str]) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
+    view = Mock()
+    monkeypatch.setattr("scripts.logs.show.LogView", view)
+    selection = ["--follow", "--since", "2h", "--lines", "7", "--output", "json"]
+    assert ultracluster("jobs", "logs", *before, "12_3", *selection) == 0
+    assert ultracluster("logs", "trn1-16", "--job", "12_3", *selection) == 0
+    of_job, of_logs = (call.kwargs for call in view.call_args_list)
+    assert of_job == of_logs
+    assert of_job["job"] == "12_3"
+    assert ultracluster("jobs", "logs", "trn1-16", "1;reboot") == 2

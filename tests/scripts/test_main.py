@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import shutil
@@ -43,7 +44,7 @@ def test_a_command_takes_what_its_options_give(name: str) -> None:
     if isinstance(command, options.Command) and command.further:
         given.add(command.further)
     if "deployment" in wanted:  # `options.deployment` makes it of these
-        given = given - {"name", "profile", "region"} | {"deployment"}
+        given = given - {"name", "region"} | {"deployment"}
     kinds = {each.kind for each in inspect.signature(command.callback).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD in kinds or wanted == given
 
@@ -54,6 +55,36 @@ def test_help_has_an_example_and_exit_codes(name: str, capsys: pytest.CaptureFix
     text = capsys.readouterr().out
     assert f"./ultracluster {name}" in text
     assert "Exit code" in text or name.split(maxsplit=1)[0] == "fleet"
+
+
+@pytest.mark.parametrize("group", ["", "fleet", "image", "jobs", "pipeline", "runs"])
+def test_help_of_a_group_has_examples_that_its_commands_take(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster(*group.split(), "--help") == 0
+    examples = re.findall(r"^  \./ultracluster (.*)$", capsys.readouterr().out.partition("Examples:")[2], re.MULTILINE)
+    assert len(examples) > 1
+    for words in map(str.split, examples):
+        depth = 2 if group else 1
+        command = LEAVES[" ".join(words[:depth])]
+        options_given = {word for word in words[depth:] if word.startswith("--")} - {"--"}
+        assert options_given <= {option for each in command.params for option in each.opts}
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("deploy", "build/outputs-DEPLOYMENT.json"),
+        ("synth", "STACK.template.json"),
+        ("image render", "build/image-DEPLOYMENT.yaml"),
+        ("image build", "build/image-DEPLOYMENT.yaml"),
+        ("pipeline synth", "build/pipeline"),
+        ("pipeline deploy", "`pipeline outputs`"),
+        ("pipeline review", "build/review-summary.md"),
+    ],
+)
+def test_help_names_what_programs_read_where_a_command_has_no_json(name: str, named: str) -> None:
+    command = LEAVES[name]
+    assert "output" not in {each.name for each in command.params}
+    assert named in (command.help or "")
 
 
 def test_help_and_completion_load_nothing_heavy() -> None:
@@ -173,10 +204,41 @@ def test_how_a_command_ends(
     assert message in capsys.readouterr().err
 
 
-def test_debug_tells_where(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("scripts.options.settings_of", failing(UnusableError("got x")))
-    assert ultracluster("status", "dev", "--debug") == 2
-    assert "Traceback" in capsys.readouterr().err
+@pytest.mark.parametrize("name", LEAVES)
+def test_debug_is_an_option_of_every_command(name: str) -> None:
+    assert "debug" in {each.name for each in LEAVES[name].params}
+
+
+def test_debug_tells_where_and_which_requests_of_aws_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: str) -> None:
+        refused: Any = {"Error": {"Code": "X"}, "ResponseMetadata": {"RequestId": "4711-abc"}}
+        try:
+            raise botocore.exceptions.ClientError(refused, "DescribeStacks")
+        except botocore.exceptions.ClientError as error:
+            raise UnusableError(str(error)) from None
+
+    monkeypatch.setattr("scripts.options.settings_of", fail)
+    assert ultracluster("open", "dev") == 2
+    assert "4711-abc" not in capsys.readouterr().err
+    assert ultracluster("open", "dev", "--debug") == 2
+    printed = capsys.readouterr().err
+    assert "Traceback" in printed
+    assert "AWS request id: 4711-abc" in printed
+
+
+def test_estimate_asks_for_prices_with_the_profile_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "")
+    assert ultracluster("estimate", "dev", "--prices", "table", "--profile", "finance") == 0
+    assert os.environ["AWS_PROFILE"] == "finance"
+
+
+def test_the_exit_code_of_what_a_command_calls_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.options.settings_of", failing(SystemExit(7)))
+    with pytest.raises(SystemExit) as ended:
+        ultracluster("open", "dev")
+    assert ended.value.code == 7
 
 
 def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +255,22 @@ def test_the_deployment_may_come_from_the_environment(
     assert "two-queues" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["status"], ["submit", "--nodes", "1"], ["validate"]])
+@pytest.mark.parametrize(
+    ("variable", "words", "rehearsed"),
+    [("", [], "trn1-16"), ("two-queues", [], "two-queues"), ("two-queues", ["dev"], "dev")],
+)
+def test_what_is_rehearsed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, words: list[str], rehearsed: str
+) -> None:
+    monkeypatch.setattr(options, "BUILD", tmp_path)
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", variable)
+    rehearsal = Mock()
+    monkeypatch.setattr("scripts.rehearse.rehearsal.rehearse", rehearsal)
+    assert ultracluster("rehearse", *words) == 0
+    assert rehearsal.call_args.args[0] == rehearsed
+
+
+@pytest.mark.parametrize("words", [["status"], ["submit", "--nodes", "1"], ["validate"], ["rehearse"]])
 def test_a_variable_that_names_no_deployment_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
@@ -216,6 +293,8 @@ def test_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> None:
     versions = capsys.readouterr().out
     assert ultracluster("--version") == 0
     assert capsys.readouterr().out == versions
+    assert ultracluster("version", "--output", "json") == 0
+    assert json.loads(capsys.readouterr().out) == dict(line.rsplit(maxsplit=1) for line in versions.splitlines())
 
 
 def test_init_checks_each_answer_when_it_is_given(

@@ -112,6 +112,14 @@ def test_the_output_compares_runs_and_names_the_command_that_shows_curves(run: R
     assert run(runs[0])[1].endswith(f"tensorboard --logdir {runs[0]}\n")
 
 
+def test_programs_get_the_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = write(tmp_path / "one", [step(1), step(2)])
+    assert ultracluster("runs", "show", str(directory), "--output", "json") == 0
+    [compared] = json.loads(capsys.readouterr().out)["runs"]
+    assert (compared["name"], compared["wanted_steps"], compared["summary"]["steps"]) == ("one", 100, 2)
+    assert compared["attempts"] == [asdict(FIRST)]
+
+
 def test_damaged_and_missing_runs_are_refused(run: Run, tmp_path: Path) -> None:
     good, bad = write(tmp_path / "good", [step(1)]), write(tmp_path / "bad", [])
     code, text, error = run(good, bad, tmp_path / "missing")

@@ -24,7 +24,7 @@ import pytest
 
 from config.pipeline import Pipeline
 from config.settings import Settings
-from scripts.options import COMMON
+from scripts.options import common_options
 from scripts.reference import commands_page, schemas_by_command
 from tests.command_line import leaves
 from tests.configurations import SHIPPED
@@ -46,7 +46,7 @@ def command_lines() -> Iterator[str]:
         yield f"make {target}"
     for name, command in leaves():
         for parameter in command.params:
-            words = "on an account" if parameter.name in COMMON else name
+            words = "on an account" if parameter.name in common_options(command) else name
             yield f"{words} {_parameter(parameter)}"
         yield f"{name}: exit codes {exit_codes(command.help or '') or 'not documented'}"
     # Undone afterwards, with what was imported meanwhile: no other test may meet a module that is none.
@@ -218,6 +218,13 @@ def test_nothing_that_users_rely_on_changes_unnoticed(pytestconfig: pytest.Confi
     golden = GOLDEN.read_text(encoding="utf-8")
     changes = "\n".join(unified_diff(golden.splitlines(), text.splitlines(), "golden", "now", n=0, lineterm=""))
     assert golden == text, f"{changes}\nIf that is meant, run `make snapshots`, and tell it in CHANGELOG.md."
+
+
+def test_every_command_with_json_has_a_schema() -> None:
+    formats = {name: {each.name: each.type for each in command.params}.get("output") for name, command in leaves()}
+    with_json = {name for name, kind in formats.items() if isinstance(kind, click.Choice) and "json" in kind.choices}
+    described = schemas_by_command().keys()
+    assert {name for name in with_json if not {name, name.partition(" ")[0]} & described} == set()
 
 
 def test_reference_pages_are_those_of_the_commands(pytestconfig: pytest.Config) -> None:

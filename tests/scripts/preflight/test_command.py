@@ -159,6 +159,8 @@ def test_policy_and_list(run: Run, catalog: Callable[..., None]) -> None:
         "quota-nodes   Title of quota-nodes",
         "quota-others  Title of quota-others",
     ]
+    listed = json.loads(run("trn1-16", "--list", "--only", "quota-nodes", "--output", "json").output)
+    assert listed["checks"][1:] == [{"id": "quota-nodes", "title": "Title of quota-nodes"}]
 
 
 def test_arguments_and_settings_that_cannot_be_used(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def snapshot(number: int, volume: str) -> Snapshot:
-    return Snapshot(f"snap-{number}", volume, "trn1-16", NOW - timedelta(days=number), 200)
+    since = NOW - timedelta(days=number)
+    return Snapshot(id=f"snap-{number}", volume=volume, cluster="trn1-16", since=since, gib=200)
 
 
 SNAPSHOTS = [snapshot(1, "vol-new"), snapshot(2, "vol-old"), snapshot(3, "vol-old")]
@@ -34,6 +36,17 @@ def test_the_newest_snapshot_of_a_head_node_that_is_gone_is_chosen_unless_anothe
         choose(SNAPSHOTS, {"vol-new", "vol-old"}, None)
     with pytest.raises(OperationError, match="--snapshot: got snap-9; allowed: one of: none"):
         choose([], {"vol-new"}, "snap-9")
+
+
+def test_programs_get_the_list_and_the_snapshot_that_was_copied(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(restoration, "snapshots", lambda _: SNAPSHOTS)
+    monkeypatch.setattr(restoration, "restore", lambda *_: SNAPSHOTS[1])
+    assert ultracluster("restore", "trn1-16", "--list", "--output", "json") == ExitCode.DONE
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)["snapshots"]] == ["snap-1", "snap-2", "snap-3"]
+    assert ultracluster("restore", "trn1-16", "--output", "json") == ExitCode.DONE
+    assert json.loads(capsys.readouterr().out)["id"] == "snap-2"
 
 
 def test_a_home_on_efs_is_not_restored_from_a_snapshot(

@@ -1,0 +1,99 @@
+"""The next sensible command, which a person at a terminal is told after a command's result."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from tests.command_line import ultracluster
+from tests.scripts.destroy.accounts import Terminal
+
+HEALTHY = {"failed": False, "exists": True, "healthy": True}
+DRIFT = {"ok": False, "busy": (), "drifts": ("one",), "deployed": True}
+FLEET = ("fleet.control.known_status", "fleet.document.collect", "fleet.document.show")
+
+
+def results(module: str, screen: str, **result: Any) -> dict[str, Any]:
+    """Return what replaces the function that collects a result, and the one that shows it."""
+    return {module: SimpleNamespace(**result), screen: []}
+
+
+CASES: list[tuple[str, dict[str, Any], str]] = [
+    ("status", results("status.collect.collect", "status.screen.render", **HEALTHY), "jobs list trn1-16"),
+    (
+        "status",
+        results("status.collect.collect", "status.screen.render", failed=False, exists=False, healthy=False),
+        "plan trn1-16  # nothing is deployed",
+    ),
+    (
+        "status",
+        results("status.collect.collect", "status.screen.render", failed=False, exists=True, healthy=False),
+        "diagnose trn1-16",
+    ),
+    ("status --watch --timeout 9", {"progress.watch.watch": 0}, "status trn1-16"),
+    ("diagnose", results("diagnose.diagnose.diagnose", "diagnose.screen.show", failed=False), "status trn1-16"),
+    (
+        "diagnose",
+        results("diagnose.diagnose.diagnose", "diagnose.screen.show", failed=True, operation="one"),
+        "plan trn1-16  # once the cause is removed",
+    ),
+    (
+        "drift",
+        results("drift.detection.detect", "drift.screen.show", **DRIFT),
+        "plan trn1-16  # what a deployment would change",
+    ),
+    (
+        "drift",
+        results("drift.detection.detect", "drift.screen.show", **DRIFT | {"busy": ("cluster",)}),
+        "status trn1-16 --watch",
+    ),
+    (
+        "inventory",
+        results("inventory.resources.inventory", "inventory.screen.show", resources=("one",), not_listed=()),
+        "destroy trn1-16 --dry-run  # what could be deleted",
+    ),
+    ("fleet stop", dict.fromkeys([*FLEET, "fleet.control.stop"]), "fleet start trn1-16"),
+    ("fleet start", dict.fromkeys([*FLEET, "fleet.control.start"]), "jobs list trn1-16"),
+    (
+        "destroy --confirm trn1-16",
+        {
+            "inventory.resources.inventory": SimpleNamespace(resources=()),
+            "destroy.plan.plan": Mock(**{"priced.return_value": SimpleNamespace(blockers=(), empty=False)}),
+            **dict.fromkeys(["destroy.model.Destruction", "destroy.screen.show_plan", "destroy.screen.show_outcome"]),
+            "commands.destroy._destroy": None,
+        },
+        "inventory trn1-16  # what is left, and what it costs",
+    ),
+    ("restore", {"restoration.restore": SimpleNamespace(id="snap-1")}, "ssh trn1-16"),
+    (
+        "runs list",
+        {"runs.list_runs": SimpleNamespace(total=1, runs=(SimpleNamespace(directory="a", problem="p", job="12"),))},
+        "jobs logs trn1-16 12  # the newest job",
+    ),
+    ("jobs cancel 12 --yes", {"fleet.jobs.cancel": None}, "jobs list trn1-16"),
+    ("logs --list", {"logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
+    ("pipeline deploy", {"commands.pipeline._cdk": 0}, "pipeline outputs read  # what a workflow gets"),
+]
+
+
+@pytest.mark.parametrize(("words", "replaced", "following"), CASES)
+def test_the_next_command_is_named_at_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    replaced: dict[str, Any],
+    following: str,
+) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
+    for name, result in replaced.items():
+        monkeypatch.setattr(f"scripts.{name}", Mock(return_value=result))
+    assert ultracluster(*words.split()) in (0, 1)
+    assert "Next:" not in "".join(capsys.readouterr())
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert ultracluster(*words.split()) in (0, 1)
+    assert stderr.getvalue().endswith(f"\nNext: ./ultracluster {following}\n")

@@ -41,7 +41,7 @@ class Clock:
         Raises:
             OperationError: It is not true in time; the message has the last report.
         """
-        if not self.until(with_retries(condition, self, report), every=every, limit=limit):
+        if not self.until(with_retries(condition, self, report, limit), every=every, limit=limit):
             raise OperationError(
                 f"{report.last} Stopped waiting after {limit / 60:.0f} min; the same command continues to wait."
             )
@@ -65,11 +65,13 @@ class Changes:
         self.last = message
 
 
-def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -> Callable[[], bool]:
+def with_retries(
+    condition: Callable[[], bool], clock: Clock, report: Changes, limit: float = SECONDS_OF_SILENCE
+) -> Callable[[], bool]:
     """Return a condition that counts "no answer" as "not yet", for `SECONDS_OF_SILENCE` in a row.
 
     After that, and at once if the credentials are not valid any more or a permission is missing, it raises what the
-    last check raised.
+    last check raised. The message names `limit`, the seconds that the caller waits at most, where that is less.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -87,7 +89,8 @@ def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -
             is_over = (clock.now() - silent_since).total_seconds() >= SECONDS_OF_SILENCE
             if is_over or is_denied(error) or credentials_hint(error):
                 raise
-            report(f"No answer, trying again: {error}")
+            minutes = min(limit, SECONDS_OF_SILENCE) / 60
+            report(f"No answer, trying again for {minutes:.0f} min at most: {error}")
             return False
         silent_since = None
         return is_true

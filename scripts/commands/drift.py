@@ -3,7 +3,8 @@
 CloudFormation compares what it can; the settings are compared as `plan` does it. Nothing is changed.
 
 Exit code 0: no drift, or nothing is deployed, or an operation is in progress, and the output says so; 1: there is
-drift, or something could not be compared; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
+drift, or something could not be compared, for want of a permission for example (types of resources that CloudFormation
+never compares are only counted); 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations

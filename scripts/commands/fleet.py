@@ -100,10 +100,16 @@ def start(*, deployment: Deployment, output: str) -> int:
     """Start the fleet, show it, and return the exit code."""
     from scripts.clock import Clock
     from scripts.fleet import control
+    from scripts.remote.head_node import HeadNodeError
 
-    control.known_status(deployment)
+    was_running = control.known_status(deployment) == control.RUNNING
     with terminal.report_interrupted(_CONTINUES.format("start")):
-        control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
+        try:
+            control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
+        except HeadNodeError:
+            # ParallelCluster itself opens the queues of a fleet that it starts; that they are not known is shown below.
+            if was_running or control.known_status(deployment) != control.RUNNING:
+                raise
     _show(deployment, output, following="jobs list")
     return ExitCode.DONE
 
@@ -166,7 +172,7 @@ def scale(
         change = scaling.prepare(deployment, target, counts, Path(directory))
         if change.grows and not no_preflight:
             scaling.check(change, say)
-        plan = change.candidate.plan()
+        plan = scaling.make_plan(change.candidate)
         if output == "text":
             from scripts.plan.command import show
 

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 from scripts import screen
 from scripts.deployment import Deployment
-from scripts.destroy.model import DestroyOutcome, DestroyPlan
+from scripts.destroy.model import ORDER, DestroyOutcome, DestroyPlan
 from scripts.inventory import screen as inventory_screen
 from scripts.inventory.model import Inventory, Leftover, Resource
+from scripts.inventory.resources import KEPT, LEFT
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, console: Console) -> None:
-    """Print what would be deleted, what holds data, what all resources cost, and what blocks the deletion."""
+    """Print what would be deleted, what holds data or stays, what all resources cost, and what blocks the deletion."""
     if plan.empty:
         console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.", markup=False)
     for name in plan.stacks:
@@ -27,10 +28,17 @@ def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, con
         console.print(f"To remove: {each.id} ({each.reason}){_cost(each)}", markup=False)
     for text in plan.remarks:
         console.print(text, markup=False, style="bold")
-    for resource in inventory_screen.lines(present.resources):
+    staying = {KEPT, LEFT, *(deployment.stack_name(part) for part in ORDER)} - {*plan.stacks}
+    deleted = {each.id for each in (*plan.left_behind, *plan.sweep)}
+    data: dict[str, list[Resource]] = {"Holds data": [], "Stays": []}
+    for resource in present.resources:
         if resource.holds_data:
+            stays = (resource.root or resource.stack) in staying and resource.id not in deleted
+            data["Stays" if stays else "Holds data"].append(resource)
+    for title, resources in data.items():
+        for resource in inventory_screen.lines(resources):
             kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
-            console.print(f"Holds data: {kind} {resource.id} of {stack}{_cost(resource)}", markup=False)
+            console.print(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}", markup=False)
     total = f"{len(present.resources):,} resources, {inventory_screen.cost(present.dollars_per_month)} a month"
     console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
     for refusal in present.not_listed:

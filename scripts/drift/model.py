@@ -70,4 +70,4 @@ class DriftReport(Document):
     @property
     def coverage(self) -> str:
         """How much CloudFormation compared, in a sentence."""
-        return f"{self.checked} resources compared, {len(self.unchecked)} cannot be."
+        return f"{self.checked} resources compared; CloudFormation does not compare {len(self.unchecked)}."

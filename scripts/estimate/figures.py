@@ -37,6 +37,13 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
+def counted(value: float, unit: str) -> str:
+    """Return a number with its unit, which is in the plural: ``1 address``, ``2 addresses``, ``1 GiB``."""
+    if value == 1:
+        unit = {"addresses": "address"}.get(unit, unit.removesuffix("s"))
+    return f"{number(value)} {unit}"
+
+
 def hours(value: float) -> str:
     """Return a time in minutes, from one hour on in hours, from two days on in days."""
     if value < 1:

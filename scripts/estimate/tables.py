@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.estimate import figures
-from scripts.estimate.figures import NONE, dollars, hours, number
+from scripts.estimate.figures import NONE, counted, dollars, hours, number
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.estimate.workloads import INSTANCE_TYPE, WORKLOADS
 from scripts.tables import Column, Table
@@ -154,7 +154,7 @@ def _quotas(estimate: Estimate) -> Table:
         (
             quota.name,
             f"{quota.service} {quota.code or NONE}",
-            f"{number(quota.needed)} {quota.unit}",
+            counted(quota.needed, quota.unit),
             "may be 0" if quota.default is None else number(quota.default),
             "ask" if quota.to_ask_for else "",
         )

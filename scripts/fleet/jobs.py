@@ -12,7 +12,7 @@ from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import OperationError
-from scripts.remote.head_node import HeadNode, HeadNodeError, ask_slurm
+from scripts.remote.head_node import HeadNode, ask_slurm
 from scripts.slurm import ACTIVE, SCRIPT, Job, SlurmState, parse
 from scripts.terminal import Say
 
@@ -111,14 +111,15 @@ def _update(head_node: HeadNode, before: str, after: str) -> list[str]:
     """Set the state of all queues in one state to another, and return their names.
 
     Raises:
-        HeadNodeError: It could not be asked, or Slurm refused.
+        HeadNodeError: It could not be asked.
+        OperationError: Slurm refused.
     """
     names = [queue for queue, state in slurm_state(head_node).availability.items() if state == before]
     if names:
         lines = [f"scontrol update PartitionName={shlex.quote(name)} State={after.upper()}" for name in names]
         answer = head_node.run("\n".join(["export PATH=/opt/slurm/bin:$PATH LC_ALL=C", "set -e", *lines]))
         if answer.code:
-            raise HeadNodeError(f"Slurm did not set {', '.join(names)} to {after.upper()}: {answer.errors}")
+            raise OperationError(f"Slurm did not set {', '.join(names)} to {after.upper()}: {answer.errors}")
     return names
 
 

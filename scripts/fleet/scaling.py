@@ -111,17 +111,24 @@ def has(plan: Plan, kind: Literal["FLEET_STOPPED", "TERMINATES"]) -> bool:
     return any(change.kind is Kind[kind] for change in plan.cluster.changes)
 
 
-def blockers(plan: Plan) -> list[str]:
-    """Return what blocks a plan, apart from a fleet that runs: `apply` stops it."""
+def make_plan(candidate: Candidate) -> Plan:
+    """Plan a candidate, without the findings on a fleet that runs: `apply` stops it."""
     from scripts.plan.model import Kind
     from scripts.preflight.check import CheckStatus
 
+    plan = candidate.plan()
     solved = tuple(f"{change.path} from " for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED)
-    return [
-        f"{each.subject}: {each.sentence}"
-        for each in plan.findings
-        if each.status is CheckStatus.FAIL and not each.sentence.startswith(solved)
-    ]
+    findings = tuple(
+        each for each in plan.findings if each.status is not CheckStatus.FAIL or not each.sentence.startswith(solved)
+    )
+    return plan.model_copy(update={"findings": findings})
+
+
+def blockers(plan: Plan) -> list[str]:
+    """Return what blocks a plan."""
+    from scripts.preflight.check import CheckStatus
+
+    return [f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is CheckStatus.FAIL]
 
 
 def check(scaling: Scaling, say: Say) -> None:

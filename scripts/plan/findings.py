@@ -31,7 +31,6 @@ NOTED: Final[Mapping[str, str]] = {
 
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
 """
-ACCEPT: Final = "--accept-replacement"
 _LONGEST_VALUE: Final = 60
 _BACKUPS: Final = "AutomaticBackupRetentionDays"
 """0, the default, turns backups off.
@@ -43,7 +42,7 @@ _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
 
-def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
+def of_stack(stack: StackPlan, environment: str, accepted: bool) -> Iterator[Finding]:
     """Yield the findings on the resources of a stack, whose replacement and removal may have been accepted."""
     for change in stack.changes:
         subject = f"{stack.name}/{change.logical_id}"
@@ -52,7 +51,7 @@ def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
             yield Finding(
                 CheckStatus.FAIL if blocking else CheckStatus.WARN,
                 f"{_named(change)} {_fate(change)}",
-                _hint(change) if blocking else "",
+                _hint(change, environment) if blocking else "",
                 subject=subject,
             )
         if change.type == "AWS::FSx::FileSystem":
@@ -182,9 +181,10 @@ def _fate(change: ResourceChange) -> str:
     return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; the old one {fate}"
 
 
-def _hint(change: ResourceChange) -> str:
+def _hint(change: ResourceChange, environment: str) -> str:
     if change.type == _LINK and change.effect is not Effect.REMOVED:
         return "two deployments: first without this entry of storage.data_repositories, then with the new one"
+    accept = f"./ultracluster deploy {environment} --accept-replacement"
     if any(each.after == READ_LATE for each in change.properties):
-        return f"make the reference strong (docs/adr/0003), or accept the replacement: {ACCEPT}"
-    return f"take the change back, or accept it: {ACCEPT}"
+        return f"make the reference strong (docs/adr/0003), or accept the replacement: {accept}"
+    return f"take the change back, or accept it: {accept}"

@@ -122,7 +122,7 @@ def _findings(
     environment: str, comparison: Comparison, stacks: Sequence[StackPlan], cluster: ClusterPlan, *, accepted: bool
 ) -> Iterator[Finding]:
     for stack in stacks:
-        yield from findings.of_stack(stack, accepted)
+        yield from findings.of_stack(stack, environment, accepted)
         for output, users in comparison.exports_in_use(stack.name):
             yield findings.of_export(stack.name, output, users)
     for name, changes in comparison.left_behind().items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scripts.deployment import Deployment
+from scripts.estimate.figures import counted
 from scripts.estimate.sizes import fleet, others
 from scripts.estimate.sizes import subnets as planned_subnets
 from scripts.preflight.check import FAIL, PASS, SKIP, WARN, Finding, check
@@ -166,7 +167,7 @@ def _free_addresses(deployment: Deployment, subnet: ExistingSubnet, described: d
     at_max = (public if subnet.label == "public" else private).at_max
     free, held = described["AvailableIpAddressCount"], _held(deployment, subnet)
     more = max(0, at_max - held)
-    sentence = f"{free:,} addresses of {subnet.id} are free; {more:,} more are needed at max_count, {held:,} held"
+    sentence = f"{counted(free, 'addresses')} free in {subnet.id}; {more:,} more needed at max_count, {held:,} held"
     words = ("--subnet-ids", subnet.id, "--query", "Subnets[].AvailableIpAddressCount")
     command = deployment.command("ec2", "describe-subnets", *words)
     if free >= more:

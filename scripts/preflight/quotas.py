@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scripts.estimate.figures import number
+from scripts.estimate.figures import counted, number
 from scripts.estimate.quotas import (
     LUSTRE_FILE_SYSTEMS,
     LUSTRE_STORAGE,
@@ -105,7 +105,7 @@ def _check(row: _Row) -> Check:
 def _judge(deployment: Deployment, quota: Quota, use: Use, limit: float, command: str) -> Finding:
     """Compare what a deployment still needs of a quota with what is free; the command shows the limit."""
     used, more = use.own + use.others, max(0, quota.amount - use.own)
-    sentence = f"{_shown(used)} of {_shown(limit)} {quota.unit} in use, {_shown(more)} more needed"
+    sentence = f"{_shown(used)} of {counted(round(limit, 2), quota.unit)} in use, {_shown(more)} more needed"
     if more == 0 or used + more <= limit:
         return Finding(PASS, sentence, command=command)
     if quota.nodes:

@@ -215,8 +215,10 @@ class Rehearsal:
             self._failing = True
         if len(event) > EVENT_COLUMNS:
             status, resource_type, what = event[3:6]
-            if status.endswith(("COMPLETE", "COMPLET", "FAILED")):  # the CDK cuts long ones
-                self._say(f"{status:15}  {resource_type:37}  {what}")
+            if status.endswith("COMPLET"):  # the CDK cuts long ones
+                status += "E"
+            if status.endswith(("COMPLETE", "FAILED")):
+                self._say(f"{status:24}  {resource_type:37}  {what}")
         elif self._failing or line.startswith("✅"):
             self._say(line)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -129,9 +130,12 @@ class HeadNode:
             is_started = bool(invocation["ExecutionStartDateTime"])
             sentence = f"did not run the command to its end: {details}"
             if not is_started:
-                sentence = f"does not answer ({details}): it may be booting or stopped"
-            look = f"To look further: ./ultracluster diagnose {self._deployment.environment}"
-            raise NotRunError(f"The head node {self.instance_id} {sentence}. {look}", is_started=is_started)
+                why = "it may be booting or stopped"
+                if "AWS_ENDPOINT_URL" in os.environ:
+                    why += ", and that of an emulated AWS (AWS_ENDPOINT_URL is set) never answers"
+                sentence = f"does not answer ({details}): {why}"
+            state = f"State: {status_command(self._deployment)}"
+            raise NotRunError(f"The head node {self.instance_id} {sentence}. {state}", is_started=is_started)
         return Answer(code, invocation["StandardOutputContent"], invocation["StandardErrorContent"])
 
     def _invocation(self, command_id: str) -> dict[str, Any] | None:

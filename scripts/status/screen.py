@@ -116,6 +116,8 @@ def _facts(status: Status) -> Iterator[tuple[str, str, str]]:
     else:
         yield from (("Reserved", _reservation(each, status.time), "") for each in status.reservations)
     yield _fact("Cost", status.cost, lambda each: _cost(status, each))
+    if status.lacks_head_node:
+        return
     yield "Connect", f"./ultracluster ssh {status.environment}", ""
     if isinstance(status.slurm, Unavailable):
         yield _unavailable("Queues", status.slurm)
@@ -209,9 +211,8 @@ def _cost(status: Status, cost: Cost) -> str:
     others = [] if isinstance(status.other_clusters, Unavailable) else status.other_clusters
     if unpriced := [*cost.unpriced, *(f"{each.name} (./ultracluster inventory)" for each in others)]:
         text += f"; not included: {', '.join(unpriced)}"
-    if missing := [each.name for each in status.stacks if not each.status]:
-        text += f"; includes {', '.join(missing)} as if existing"
-    return text
+    missing = ", ".join(each.name for each in status.stacks if not each.status)
+    return f"if {missing} existed: {text}" if missing else text
 
 
 def _fact(title: str, what: T | Unavailable, text: Callable[[T], str]) -> tuple[str, str, str]:

@@ -60,7 +60,8 @@ class Fakes:
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
     fakes = Fakes()
     volume = Resource(type="AWS::EC2::Volume", id="vol-1", stack="(fleet)", dollars_per_month=Decimal("2.8"))
-    there = Inventory(deployment="trn1-16", resources=(volume,), not_listed=())
+    file_system = Resource(type="AWS::FSx::FileSystem", id="fs-1", stack="trn1-16-storage")
+    there = Inventory(deployment="trn1-16", resources=(volume, file_system), not_listed=())
     monkeypatch.setattr("scripts.inventory.resources.inventory", lambda _: there)
     monkeypatch.setattr("scripts.destroy.plan.plan", lambda *_: fakes.plan)
     monkeypatch.setattr("scripts.destroy.destroy.destroy", fakes.destroy)
@@ -105,7 +106,8 @@ def test_a_dry_run_shows_what_would_be_done_and_what_blocks_it(fakes: Fakes, cal
     code, output, _ = call("--sweep", "--dry-run")
     assert code == 0
     assert output.startswith("To delete: stack trn1-16-cluster\n")
-    assert "Holds data: Volume vol-1 of (fleet), $2.80 a month\n1 resources, $2.80 a month. All of them: " in output
+    assert "Holds data: Volume vol-1 of (fleet), $2.80 a month\nStays: FileSystem fs-1 of trn1-16-storage\n" in output
+    assert "\n2 resources, $2.80 a month. All of them: " in output
     assert "To remove: /aws/lambda/x (log of a Lambda function)" in output
     fakes.plan = PLAN.model_copy(update={"blockers": ("no", "never")})
     code, output, _ = call("--confirm", "trn1-16", "--output", "json")

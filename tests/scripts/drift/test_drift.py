@@ -206,7 +206,7 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= 80
     assert "Not compared: the fleet: denied" in text
-    assert text.rstrip().endswith("3 resources compared, 1 cannot be.")
+    assert text.rstrip().endswith("3 resources compared; CloudFormation does not compare 1.")
     markdown = as_markdown(report)
     assert r'{"a\|b": "\*"}' in markdown
     assert "<details><summary>Not compared by CloudFormation: 1</summary>" in markdown

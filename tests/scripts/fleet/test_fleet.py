@@ -104,7 +104,7 @@ def test_waits_survive_some_minutes_without_an_answer(cluster: FakeCluster, erro
     cluster.at(cluster.sleeps + 6, error=None)
     cluster.ticks[cluster.sleeps + 7] = lambda: cluster.slurm.nodes(*STATIC)
     cluster.start()
-    assert cluster.said.count(f"No answer, trying again: {error}") == 3
+    assert cluster.said.count(f"No answer, trying again for 10 min at most: {error}") == 3
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredToken"])

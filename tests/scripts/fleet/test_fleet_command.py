@@ -19,7 +19,7 @@ from scripts.fleet.document import FleetState
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.destroy.accounts import Terminal
-from tests.scripts.fleet.fakes import FakeCluster, FakeSlurm
+from tests.scripts.fleet.fakes import SILENCE, FakeCluster, FakeSlurm
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -105,6 +105,14 @@ def test_an_interruption_says_what_continues(
     ended, _, errors = call(action)
     assert ended == code
     assert f"A {action} that was requested continues in AWS. The same command waits for it" in errors
+
+
+def test_a_start_is_done_although_the_queues_cannot_be_asked(cluster: FakeCluster, call: Call) -> None:
+    cluster.status, cluster.error = "STOPPED", SILENCE
+    code, output, _ = call("start")
+    assert (code, cluster.status) == (0, "RUNNING")
+    assert "Queues are not known: " in output
+    assert call("start")[0] == 1, "nothing opens closed queues of a fleet that runs"
 
 
 def test_without_a_cluster_the_message_names_the_command_that_deploys_it(cluster: FakeCluster, call: Call) -> None:

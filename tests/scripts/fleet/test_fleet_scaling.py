@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -152,9 +153,15 @@ def test_a_running_fleet_is_no_blocker_and_all_else_is() -> None:
     fleet_runs = Finding(CheckStatus.FAIL, f"{PATH} from 16 to 8 needs the fleet STOPPED", subject="cluster trn1-16")
     other = Finding(CheckStatus.FAIL, "the stack is UPDATE_IN_PROGRESS", subject="trn1-16-cluster")
     warning = Finding(CheckStatus.WARN, "somebody should know", subject="trn1-16-cluster")
-    blocked = plan(Kind.FLEET_STOPPED, findings=(fleet_runs, other, warning))
+
+    def planned(kind: Kind, *findings: Finding) -> Plan:
+        return scaling.make_plan(Mock(plan=lambda: plan(kind, findings=findings)))
+
+    blocked = planned(Kind.FLEET_STOPPED, fleet_runs, other, warning)
+    assert blocked.findings == (other, warning)
     assert scaling.blockers(blocked) == ["trn1-16-cluster: the stack is UPDATE_IN_PROGRESS"]
-    assert len(scaling.blockers(plan(Kind.REFUSED, findings=(fleet_runs,)))) == 1
+    assert planned(Kind.FLEET_STOPPED, fleet_runs, warning).ok
+    assert len(scaling.blockers(planned(Kind.REFUSED, fleet_runs))) == 1
 
 
 def test_steps_say_what_happens_to_fleet_and_jobs(cluster: ScaledCluster) -> None:

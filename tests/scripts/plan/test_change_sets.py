@@ -139,7 +139,7 @@ def test_a_replacement_planned_for_a_value_that_is_read_late_says_why(replacemen
     grown, subnet = PropertyChange("StorageCapacity", 2400, 4800), PropertyChange("SubnetIds", ["subnet-1"], READ_LATE)
     [change] = changes([described], [compared(Effect.CHANGED, grown)], {"Lustre": [subnet]})
     assert (change.effect, change.causes, change.properties) == (effect, ("SubnetIds",), (grown, subnet))
-    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(change,)), accepted=False)
+    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(change,)), "mine", accepted=False)
     assert finding.status is CheckStatus.FAIL
     assert (
         "because of SubnetIds from [subnet-1] to (Fn::GetStackOutput: read during the deployment)" in finding.sentence

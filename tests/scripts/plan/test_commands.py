@@ -46,7 +46,7 @@ def test_json(run: Run, edited: str) -> None:
     assert (code, document["ok"], document["empty"]) == (1, False, False)
     assert (document["environment"], document["region"], document["against"]) == ("trn1-16", "us-west-2", str(GOLDEN))
     [finding] = [each for each in document["findings"] if each["status"] == "FAIL"]
-    assert finding["hint"] == "take the change back, or accept it: --accept-replacement"
+    assert finding["hint"] == "take the change back, or accept it: ./ultracluster deploy trn1-16 --accept-replacement"
     stacks = {stack["name"]: stack for stack in document["stacks"]}
     assert list(stacks) == [f"trn1-16-{part}" for part in PARTS]
     assert {stack["source"] for stack in stacks.values()} == {"two sets of templates"}
@@ -86,7 +86,10 @@ def test_text_fits_the_terminal_and_has_no_colours_elsewhere(
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("Plan of trn1-16, us-west-2, against ")
     assert "+ Allow s3:PutObject on *" in out
-    assert "what helps: take the change back, or accept it: --accept-replacement" in " ".join(out.split())
+    assert (
+        "what helps: take the change back, or accept it: ./ultracluster deploy trn1-16 --accept-replacement"
+        in " ".join(out.split())
+    )
 
 
 def no_json(directory: Path) -> None:

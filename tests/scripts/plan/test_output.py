@@ -42,7 +42,7 @@ def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: A
         against="account 123456789012",
         stacks=(stack_plan,),
         cluster=cluster,
-        findings=(*findings.of_stack(stack_plan, accepted=False), *findings.of_cluster(cluster, "mine")),
+        findings=(*findings.of_stack(stack_plan, "mine", accepted=False), *findings.of_cluster(cluster, "mine")),
     )
 
 

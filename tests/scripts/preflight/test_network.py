@@ -121,8 +121,15 @@ CASES = [
     case(subnets, FAIL, "launches no trn1.32xlarge", describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True)),
     case(subnets, WARN, edit=single_card_nodes, describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True)),
     case(subnets, FAIL, "assigns no public addresses", describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
-    case(free_addresses, PASS, describe_subnets=addresses(1, 100_000)),
-    case(free_addresses, FAIL, "1 more are needed", "1 too few", describe_subnets=addresses(0, 100_000)),
+    case(free_addresses, PASS, "1 address free", describe_subnets=addresses(1, 100_000)),
+    case(
+        free_addresses,
+        FAIL,
+        "0 addresses free in",
+        "1 more needed",
+        "1 too few",
+        describe_subnets=addresses(0, 100_000),
+    ),
     case(
         routes,
         PASS,
@@ -212,16 +219,16 @@ def needed(account: Account, **answers: Any) -> list[str]:
     """Return what is said of both subnets, each after its id."""
     answers = {"describe_subnets": addresses(100_000, 100_000), **answers}
     findings = Case(free_addresses, PASS, edit=with_login_nodes, answers=answers).findings(account)
-    return [each.sentence.partition(" are free; ")[2] for each in findings]
+    return [each.sentence.partition("; ")[2] for each in findings]
 
 
 def test_what_exists_already_counts(account: Account) -> None:
     public, private = needed(account)
-    assert public == "1 more are needed at max_count, 0 held"
+    assert public == "1 more needed at max_count, 0 held"
     at_max = int(private.partition(" ")[0])
 
     def held(count: int) -> str:
-        return f"{at_max - count} more are needed at max_count, {count} held"
+        return f"{at_max - count} more needed at max_count, {count} held"
 
     instances = {"describe_instances": [{"Instances": [NODE, THEIRS]}]}
     assert needed(account, **instances)[1] == held(1)

@@ -48,4 +48,6 @@ def test_the_command_runs_on_the_head_node_and_its_result_comes_back(
 def test_a_command_that_never_ran_is_no_success(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
     operated.shell("")
     assert ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run") == 1
-    assert "does not answer (Undeliverable): it may be booting or stopped" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "does not answer (Undeliverable): it may be booting or stopped, and that of an emulated AWS" in error
+    assert "State: ./ultracluster status trn1-16" in error

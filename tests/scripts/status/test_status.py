@@ -153,6 +153,7 @@ def test_session_manager_does_not_reach_the_head_node(operated: Operated) -> Non
     assert code == ExitCode.FAILED
     assert document["head_node"]["session_manager"] is False
     assert "does not answer (Undeliverable): it may be booting or stopped" in document["unavailable"]["slurm"]
+    assert "./ultracluster status" not in document["unavailable"]["slurm"], "which this is"
 
 
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,15 @@ def test_another_cluster_is_shown_and_not_included_in_the_cost() -> None:
     assert "not included: trn1-16-cluster-2 (./ultracluster inventory)" in text
 
 
+def test_without_a_cluster_nothing_leads_to_it() -> None:
+    stacks = tuple(replace(each, status=None) if each.name == "trn1-16-cluster" else each for each in STACKS)
+    state = status(stacks=stacks, head_node=None, compute_nodes={}, slurm=missing("no head node"), software=None)
+    text = " ".join(screen(state).split())
+    assert "Cost if trn1-16-cluster existed: $45.16 an hour" in text
+    assert "Connect" not in text
+    assert "Queues" not in text
+
+
 def test_a_block_says_when_it_starts_and_ends() -> None:
     start, end = NOW + timedelta(hours=3), NOW + timedelta(days=2, hours=4)
     running = Reservation("cr-1", "active", True, "trn1.32xlarge", 16, 4, AGO, end)

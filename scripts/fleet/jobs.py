@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import Field
 
+from scripts import terminal
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
 from scripts.document import Document
@@ -26,6 +27,16 @@ https://slurm.schedmd.com/sinfo.html
 SECONDS_BETWEEN_POLLS: Final = 60.0
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
+
+_REQUEUE = (
+    "Batch jobs are requeued and start again once the fleet is started, unless they were submitted with --no-requeue; "
+    "those and interactive ones end."
+)
+"""Of jobs whose nodes are terminated: JobRequeue is 1 by default, and ParallelCluster's slurm.conf does not change it.
+
+https://slurm.schedmd.com/slurm.conf.html#OPT_JobRequeue,
+https://github.com/aws/aws-parallelcluster-cookbook/blob/develop/cookbooks/aws-parallelcluster-slurm/templates/default/slurm/slurm.conf.erb
+"""
 
 
 class JobList(Document):
@@ -64,6 +75,17 @@ def listed(state: SlurmState, *, waiting: bool) -> str:
 def nodes(count: int) -> str:
     """Return a number of nodes for people."""
     return f"{count:,} node{'' if count == 1 else 's'}"
+
+
+def confirm_loss(deployment: Deployment, clock: Clock) -> None:
+    """List the jobs whose nodes --force terminates, and ask; without any, nothing is asked."""
+    try:
+        state = slurm_state(HeadNode(deployment, clock))
+    except HeadNodeError as error:
+        terminal.confirm(f"{error}\nJobs that cannot be listed lose their nodes. {_REQUEUE}")
+    else:
+        if state.active_jobs:
+            terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
 
 
 def close_queues(head_node: HeadNode, say: Say) -> None:

@@ -11,17 +11,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from scripts import terminal
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
-from scripts.fleet.jobs import slurm_state
+from scripts.fleet.jobs import confirm_loss, slurm_state
 from scripts.options import CONFIG
 from scripts.remote.head_node import HeadNode
 from scripts.terminal import Say
@@ -54,6 +56,20 @@ class Counts(Document):
     max_count: PositiveInt = Field(description="Nodes at most.")
 
 
+class Scaled(Document):
+    """The result of scaling."""
+
+    queue: str = Field(description="The queue.")
+    compute_resource: str = Field(description="The compute resource.")
+    before: Counts = Field(description="The counts in the settings file before.")
+    after: Counts = Field(description="The new counts.")
+    stops_fleet: bool = Field(description="Whether ParallelCluster accepts the change on a stopped fleet only.")
+    ends_jobs: bool = Field(
+        description="Whether nodes are terminated while the fleet runs (queue_update_strategy TERMINATE)."
+    )
+    done: bool = Field(description="Whether it was done; false with --dry-run.")
+
+
 @dataclass(frozen=True)
 class Scaling:
     """A change of the numbers of nodes of one compute resource; the deployment has the settings file as it is."""
@@ -82,6 +98,68 @@ class Scaling:
     def grows(self) -> bool:
         """Whether there may be more nodes, or more static ones."""
         return any(after > before for before, after in self.edits.values())
+
+
+def scale(
+    deployment: Deployment,
+    target: str | None,
+    counts: dict[str, int],
+    *,
+    clock: Clock,
+    say: Say,
+    drain: bool,
+    force: bool,
+    dry_run: bool,
+    preflight: bool,
+    asks: bool,
+    is_text: bool,
+) -> Scaled:
+    """Show the steps to other counts, ask, and take them.
+
+    Args:
+        deployment: The deployment.
+        target: As for `prepare`, like the counts.
+        counts: The new min_count, max_count or both.
+        clock: The clock.
+        say: Tells people what happens.
+        drain: Whether to wait for the end of jobs.
+        force: Whether nodes of jobs may be terminated.
+        dry_run: Whether the steps are only shown.
+        preflight: Whether to check quotas and capacity for more nodes.
+        asks: Whether to ask first.
+        is_text: Whether standard output is for people: the plan and the CDK's output go there.
+
+    Raises:
+        OperationError: There is no cluster, the change cannot be deployed or fails, or the answer was no.
+        UnusableError: There is no such compute resource, or the settings break rules with these counts.
+    """
+    with TemporaryDirectory() as directory:
+        scaling = prepare(deployment, target, counts, Path(directory))
+        if scaling.grows and preflight:
+            check(scaling, say)
+        plan = scaling.candidate.plan()
+        if is_text:
+            from scripts.plan.command import show
+
+            show(plan)
+        say(steps(scaling, plan, drain=drain, force=force))
+        if blocking := blockers(plan):
+            raise OperationError("\n".join(["This cannot be deployed:", *blocking]))
+        if not dry_run:
+            if asks:
+                if force:
+                    confirm_loss(deployment, clock)
+                terminal.confirm()
+            apply(scaling, plan, clock=clock, say=say, drain=drain, force=force, quiet=not is_text)
+    return Scaled(
+        queue=scaling.queue,
+        compute_resource=scaling.compute_resource,
+        before=scaling.before,
+        after=scaling.after,
+        stops_fleet=has(plan, "FLEET_STOPPED"),
+        ends_jobs=has(plan, "TERMINATES"),
+        done=not dry_run,
+    )
 
 
 def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], directory: Path) -> Scaling:

@@ -101,11 +101,8 @@ def test_a_python_that_is_too_old(checkout: Path, tmp_path: Path) -> None:
 
 def test_a_python_without_venv(checkout: Path, tmp_path: Path) -> None:
     (checkout / ".uv" / ".complete").unlink()
-    (tmp_path / "stripped").mkdir()
-    (tmp_path / "stripped" / "ensurepip.py").write_text(
-        "raise ImportError", encoding="utf-8"
-    )  # Debian's Python has none
-    python = fake_python(tmp_path, f'PYTHONPATH={tmp_path}/stripped exec {sys.executable} "$@"')
+    (tmp_path / "ensurepip.py").write_text("raise ImportError", encoding="utf-8")  # Debian's Python has none
+    python = fake_python(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
     done = launch(checkout / "ultracluster", directory=tmp_path, variables=python)
     assert (done.returncode, done.stdout) == (2, "")
     assert "has no venv module; install it (Debian and Ubuntu: apt install python3-venv)\n" in done.stderr

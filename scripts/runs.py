@@ -69,13 +69,16 @@ def list_runs(deployment: Deployment, directory: str) -> RunList:
     """Return the runs below a directory of the head node.
 
     Raises:
-        OperationError: The head node cannot be asked.
+        OperationError: The head node cannot be asked, or its answer cannot be read.
     """
     command = shlex.join(["python3", "-c", SCRIPT, directory, str(LISTED)])
     answer = HeadNode(deployment).run(command)
     if answer.code:
         raise OperationError(f"The runs cannot be listed: {answer.errors.strip() or f'exit code {answer.code}'}")
-    document = json.loads(answer.output)
+    try:
+        document = json.loads(answer.output)
+    except ValueError:
+        raise OperationError(f"The runs cannot be listed: {answer.output.strip() or 'no answer'}") from None
     for run in document["runs"]:
         if "updated" in run:
             run["updated"] = datetime.fromtimestamp(run["updated"], UTC)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
-    from scripts.image.build import ImageBuild
 
 
 def _where(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,6 +32,12 @@ def _where(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         function = decorate(function)
     return function
+
+
+def _network(subnet: str | None, security_group: str | None) -> tuple[str, str] | None:
+    if bool(subnet) != bool(security_group):
+        raise click.UsageError("--subnet and --security-group go together.")
+    return (subnet, security_group) if subnet and security_group else None
 
 
 @click.group("image", cls=options.Group, help=__doc__)
@@ -64,9 +68,20 @@ def command() -> None:
 )
 @options.deployment
 @_where
-def render(*, deployment: Deployment, **where: str | None) -> int:
+def render(
+    *,
+    deployment: Deployment,
+    parent_image: str | None,
+    bucket: str | None,
+    subnet: str | None,
+    security_group: str | None,
+) -> int:
     """Write the files, print the commands, and return the exit code."""
-    print(_render(deployment, **where).next_steps(), end="")
+    network = _network(subnet, security_group)
+
+    from scripts.image import build as images
+
+    print(images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end="")
     return ExitCode.DONE
 
 
@@ -85,59 +100,26 @@ def render(*, deployment: Deployment, **where: str | None) -> int:
 @options.deployment
 @_where
 @options.yes
-def build(*, deployment: Deployment, yes: bool, **where: str | None) -> int:
-    """Start to build an image, and return the exit code."""
-    terminal.require_answers(given=yes)
-    image = _render(deployment, **where)
-    bucket = image.context.bucket
-    if not yes:
-        terminal.confirm(f"Build the image {image.image_id} in {deployment.settings.region}, by way of {bucket}.")
-    script = options.BUILD / f"image-{deployment.environment}.sh"
-    deployment.account.client("s3").upload_file(str(script), bucket, image.key)
-    code = subprocess.run(image.commands()["build"], cwd=options.ROOT, check=False).returncode
-    if code == ExitCode.DONE:
-        print(image.following(), end="")
-    return code
-
-
-def _render(
-    deployment: Deployment,
+def build(
     *,
+    deployment: Deployment,
     parent_image: str | None,
     bucket: str | None,
     subnet: str | None,
     security_group: str | None,
-) -> ImageBuild:
-    """Write component and configuration, and let ParallelCluster check the latter.
+    yes: bool,
+) -> int:
+    """Start to build an image, and return the exit code."""
+    network = _network(subnet, security_group)
+    terminal.require_answers(given=yes)
 
-    Raises:
-        UsageError: A subnet without a security group, or the other way round.
-        UnusableError: There is no image to build on, or no bucket.
-        OperationError: ParallelCluster rejects the configuration.
-    """
-    if bool(subnet) != bool(security_group):
-        raise click.UsageError("--subnet and --security-group go together.")
-
-    import yaml
-
-    from emulator.aws import EmulatedAws
     from scripts.image import build as images
-    from scripts.image import configuration
-    from toolchain.parallelcluster import ParallelCluster
 
-    settings, name = deployment.settings, deployment.environment
-    network = (subnet, security_group) if subnet and security_group else None
-    context = images.find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
-    script = configuration.component(settings)
-    key = configuration.component_key(script)
-    document = configuration.build_configuration(settings, context, key)
-    image_id = configuration.image_id(settings, document)
-    options.BUILD.mkdir(exist_ok=True)
-    (options.BUILD / f"image-{name}.sh").write_text(script, encoding="utf-8")
-    (options.BUILD / f"image-{name}.yaml").write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
-        verdict = images.validate(aws, parallelcluster, settings, document, image_id)
-    if not verdict.accepted:
-        lines = [f"  {each.level} {each.validator}: {each.text}" for each in verdict.messages]
-        raise OperationError("\n".join([f"ParallelCluster rejects build/image-{name}.yaml: {verdict.reason}", *lines]))
-    return images.ImageBuild(name, settings, context, key, image_id)
+    image = images.render(deployment, parent_image=parent_image, bucket=bucket, network=network)
+    if not yes:
+        region = deployment.settings.region
+        terminal.confirm(f"Build the image {image.image_id} in {region}, by way of {image.context.bucket}.")
+    code = images.start(deployment, image)
+    if code == ExitCode.DONE:
+        print(image.following(), end="")
+    return code

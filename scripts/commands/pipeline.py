@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import shutil
-import subprocess
-import tarfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode, UnusableError
-
-if TYPE_CHECKING:
-    from config.pipeline import Pipeline
-
-_APP = ("--app", f"{options.ROOT / '.venv/bin/python'} pipeline_app.py", "--output", "build/pipeline")
 
 
 @click.group("pipeline", cls=options.Group, help=__doc__)
@@ -38,8 +27,9 @@ def command() -> None:
 )
 def synth() -> int:
     """Synthesize, and return the exit code."""
-    shutil.rmtree(options.BUILD / "pipeline", ignore_errors=True)
-    return _cdk("synth", "--quiet")
+    from scripts.pipeline import synthesize
+
+    return synthesize()
 
 
 @options.subcommand(
@@ -55,17 +45,12 @@ def synth() -> int:
 )
 def deploy(*, of_cdk: Sequence[str]) -> int:
     """Deploy, and return the exit code."""
-    code = _cdk("deploy", "--all", *of_cdk)
+    from scripts.pipeline import cdk
+
+    code = cdk("deploy", "--all", *of_cdk)
     if code == ExitCode.DONE:
         terminal.suggest("pipeline outputs read", "what a workflow gets")
     return code
-
-
-def _cdk(*words: str) -> int:
-    from scripts.plan import cdk
-
-    line = cdk.command(*_APP, *words)
-    return subprocess.run(line, cwd=options.ROOT, env=cdk.environment(), check=False).returncode
 
 
 @options.subcommand(
@@ -85,6 +70,7 @@ def _cdk(*words: str) -> int:
 def outputs(*, stage: str, confirm: str | None) -> int:
     """Print the outputs, and a notice of what is missing, and return the exit code."""
     from config.pipeline import PATH, load
+    from scripts.pipeline import outputs_of
 
     pipeline = load()
     lines = outputs_of(pipeline, stage)
@@ -96,28 +82,6 @@ def outputs(*, stage: str, confirm: str | None) -> int:
     for each in pipeline.missing:
         click.echo(f"::notice file={PATH.name}::{each}", err=True)
     return ExitCode.DONE
-
-
-def outputs_of(pipeline: Pipeline, stage: str) -> dict[str, str]:
-    """Return the outputs for a stage, or for the role of pull requests.
-
-    Raises:
-        UnusableError: There is no such stage.
-    """
-    from config.pipeline import PATH, READ, READ_ROLE, deploy_role
-
-    stages = {each.name: each for each in pipeline.stages}
-    if stage not in (READ, *stages):
-        raise UnusableError(f"STAGE: got {stage}; allowed: {READ}, or a stage of {PATH.name}: {', '.join(stages)}")
-    chosen, ready = stages.get(stage), not pipeline.missing
-    role = READ_ROLE if stage == READ else deploy_role(stage)
-    return {
-        "role": f"arn:aws:iam::{pipeline.account}:role/{role}" if ready else "",
-        "region": pipeline.region,
-        "environment": chosen.environment if chosen else "",
-        "approval": str(chosen is not None and chosen.approval).lower(),
-        "ready": str(ready).lower(),
-    }
 
 
 @options.subcommand(
@@ -134,38 +98,7 @@ def outputs_of(pipeline: Pipeline, stage: str) -> dict[str, str]:
 @click.argument("base")
 def review(*, base: str) -> int:
     """Write comments and summary, and return the exit code."""
-    from scripts.review.checkouts import find, names
-    from scripts.review.comment import comment, read_preflight
+    from scripts.review.review import write
 
-    before, comments = options.BUILD / "base", options.BUILD / "review"
-    for directory in (before, comments):
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-    _extract(base, before)
-    for name in names(before, options.ROOT):
-        report = read_preflight(options.BUILD / f"preflight-{name}.json")
-        text = comment(name, find(before, name), find(options.ROOT, name), report)
-        (comments / f"{name}.md").write_text(text, encoding="utf-8")
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(comments.glob("*.md"))}
-    (options.BUILD / "review-summary.md").write_text(f"{summary(texts)}\n", encoding="utf-8")
+    write(base)
     return ExitCode.DONE
-
-
-def _extract(commit: str, directory: Path) -> None:
-    """Write settings and golden templates of a commit to a directory."""
-    archive = subprocess.run(
-        ["git", "archive", commit, "config", "tests/snapshots"], cwd=options.ROOT, capture_output=True, check=False
-    )
-    if archive.returncode:
-        raise UnusableError(f"BASE: got {commit}; allowed: a commit. {archive.stderr.decode().strip()}")
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(directory, filter="data")
-
-
-def summary(comments: Mapping[str, str]) -> str:
-    """Return comments, by the names of their deployments, as one text: those on changes, the others in one line."""
-    from scripts.review.comment import UNCHANGED
-
-    changed = [text for text in comments.values() if UNCHANGED not in text]
-    unchanged = [f"`{name}`" for name, text in comments.items() if UNCHANGED in text]
-    return "\n".join([*changed, *([f"Nothing changes: {', '.join(unchanged)}."] if unchanged else [])])

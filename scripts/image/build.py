@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scripts.deployment import Account
-from scripts.errors import UnusableError
+import yaml
+
+from config.settings import Settings
+from emulator.aws import EmulatedAws
+from scripts import options
+from scripts.deployment import Account, Deployment
+from scripts.errors import OperationError, UnusableError
+from scripts.image import configuration as configurations
 from scripts.image.configuration import BuildContext
 from scripts.preflight.images import newest_official_image, official_name
 from toolchain.bootstrap import assets_bucket
-
-if TYPE_CHECKING:
-    from config.settings import Settings
-    from emulator.aws import EmulatedAws
-    from toolchain.parallelcluster import DryRun, ParallelCluster
+from toolchain.parallelcluster import DryRun, ParallelCluster
 
 
 def find_context(
@@ -137,3 +140,42 @@ Follow it, until imageBuildStatus is BUILD_COMPLETE:
 4. Name ec2AmiInfo.amiId of that answer as `cluster.custom_ami` in the settings file, and check it:
    {shlex.join(words["check"])}
 """
+
+
+def render(
+    deployment: Deployment, *, parent_image: str | None, bucket: str | None, network: tuple[str, str] | None
+) -> ImageBuild:
+    """Write component and configuration to build/, and let ParallelCluster check the latter.
+
+    Args:
+        deployment: Whose software the image has.
+        parent_image: As for `find_context`, like the others.
+        bucket: The bucket for the component.
+        network: Ids of subnet and security group of the build instance.
+
+    Raises:
+        UnusableError: There is no image to build on, or no bucket.
+        OperationError: ParallelCluster rejects the configuration.
+    """
+    settings, name = deployment.settings, deployment.environment
+    context = find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
+    script = configurations.component(settings)
+    key = configurations.component_key(script)
+    document = configurations.build_configuration(settings, context, key)
+    image_id = configurations.image_id(settings, document)
+    options.BUILD.mkdir(exist_ok=True)
+    (options.BUILD / f"image-{name}.sh").write_text(script, encoding="utf-8")
+    (options.BUILD / f"image-{name}.yaml").write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
+        verdict = validate(aws, parallelcluster, settings, document, image_id)
+    if not verdict.accepted:
+        lines = [f"  {each.level} {each.validator}: {each.text}" for each in verdict.messages]
+        raise OperationError("\n".join([f"ParallelCluster rejects build/image-{name}.yaml: {verdict.reason}", *lines]))
+    return ImageBuild(name, settings, context, key, image_id)
+
+
+def start(deployment: Deployment, image: ImageBuild) -> int:
+    """Upload the component, start `pcluster build-image`, and return its exit code."""
+    script = options.BUILD / f"image-{deployment.environment}.sh"
+    deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
+    return subprocess.run(image.commands()["build"], cwd=options.ROOT, check=False).returncode

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from config.pipeline import PATH, PLACEHOLDER, SCHEMA_PATH, Pipeline, json_schema, load
 from config.settings import SettingsError
-from scripts.commands import pipeline as command
+from scripts.pipeline import outputs_of
 from tests.command_line import ultracluster
 
 ACCOUNT = "123456789012"
@@ -110,7 +110,7 @@ def test_settings_of_a_stage_that_do_not_fit_the_others_are_refused(
 
 
 def test_each_stage_has_a_role_and_pull_requests_have_one_of_their_own(write: Write) -> None:
-    prod, read = (command.outputs_of(load(write()), stage) for stage in ("prod", "read"))
+    prod, read = (outputs_of(load(write()), stage) for stage in ("prod", "read"))
 
     assert prod == {
         "role": f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-prod",

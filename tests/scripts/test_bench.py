@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.bench.common import ROOT, BenchRow, environment, table
+from scripts.bench.common import ROOT, BenchError, BenchRow, environment, table
 from scripts.bench.developer import slowest_tests
-from scripts.bench.status import AWS, HELP, PCLUSTER, STATUS, rows_of
+from scripts.bench.status import AWS, DIRECT, HELP, LAUNCHING, PCLUSTER, STATUS, report, rows_of
 
 
 def test_what_is_measured_does_not_get_the_arguments_of_make_bench(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,17 @@ def test_the_slowest_tests_of_several_runs_are_one_list() -> None:
 
 
 def test_the_command_line_is_compared_with_that_of_aws() -> None:
-    samples = {HELP: [(0.06, 0.06)], STATUS: [(0.5, 0.8)], PCLUSTER: [(1.0, 1.0)], AWS: [(0.5, 0.5)]}
+    samples = {
+        HELP: [(0.06, 0.06)], STATUS: [(0.5, 0.8)], DIRECT: [(0.05, 0.05)], PCLUSTER: [(1.0, 1.0)], AWS: [(0.5, 0.5)],
+    }  # fmt: skip
     rows = {row.cells[0]: row for row in rows_of(samples)}
-    assert (rows[HELP].met, rows[STATUS].met, rows[AWS].met) == (True, False, None)
-    assert rows[PCLUSTER].cells[3] == "2.00"
+    assert [rows[name].met for name in (HELP, STATUS, LAUNCHING, AWS)] == [True, False, True, None]
+    assert (rows[PCLUSTER].cells[3], rows[LAUNCHING].cells[2]) == ("2.00", "0.010")
+    slow = rows_of(samples | {HELP: [(0.09, 0.09)]})
+    assert [row.met for row in slow if row.cells[0] == LAUNCHING] == [False]
+
+
+def test_without_the_aws_cli_no_goal_counts_as_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(BenchError, match="There is no `aws` on PATH"):
+        report(1)

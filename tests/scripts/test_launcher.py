@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -96,6 +97,16 @@ def test_a_python_that_is_too_old(checkout: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "Python 3.11 or newer is needed" in done.stderr
     assert "is Python 3.9.2" in done.stderr
+
+
+def test_a_python_without_venv(checkout: Path, tmp_path: Path) -> None:
+    (checkout / ".uv" / ".complete").unlink()
+    (tmp_path / "ensurepip.py").write_text("raise ImportError", encoding="utf-8")  # Debian's Python has none
+    python = fake_python(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
+    done = launch(checkout / "ultracluster", directory=tmp_path, variables=python)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "has no venv module; install it (Debian and Ubuntu: apt install python3-venv)\n" in done.stderr
+    assert not (checkout / ".uv" / ".complete").exists()
 
 
 def test_completion_never_builds(checkout: Path, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("jobs cancel 12 --yes", {"fleet.jobs.cancel": None}, "jobs list trn1-16"),
     ("logs --list", {"logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
-    ("pipeline deploy", {"commands.pipeline._cdk": 0}, "pipeline outputs read  # what a workflow gets"),
+    ("pipeline deploy", {"pipeline.cdk": 0}, "pipeline outputs read  # what a workflow gets"),
 ]
 
 

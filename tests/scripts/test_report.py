@@ -160,3 +160,10 @@ def test_the_runs_of_a_cluster(
     assert "JSONDecodeError" in document["runs"][2]["problem"]
     assert ultracluster(*words) == 0
     assert "3 of 100" in capsys.readouterr().out
+
+
+def test_an_answer_that_is_no_list_of_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(LocalHeadNode, "run", lambda *_: Answer(0, "Stale file handle\n", ""))
+    monkeypatch.setattr(on_cluster, "HeadNode", lambda _: LocalHeadNode())
+    assert ultracluster("runs", "list", "trn1-16") == 1
+    assert capsys.readouterr().err == "error: The runs cannot be listed: Stale file handle\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from scripts.commands.synth import review
+from scripts.synth import review
 
 
 def test_resources_are_counted_and_the_configuration_is_written_out(tmp_path: Path) -> None:

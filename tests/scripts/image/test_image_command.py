@@ -16,7 +16,6 @@ import yaml
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT, EmulatedAws
 from scripts import emulated, options
-from scripts.commands import image
 from scripts.deployment import Account
 from scripts.errors import UnusableError
 from scripts.image import build, configuration
@@ -115,7 +114,7 @@ def test_a_configuration_that_parallelcluster_rejects(
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr("emulator.aws.EmulatedAws", Fake)
+    monkeypatch.setattr(build, "EmulatedAws", Fake)
     monkeypatch.setattr(build, "validate", lambda *_: rejected)
     assert command("trn1-16", *NO_ACCOUNT) == 1
     captured = capsys.readouterr()
@@ -129,7 +128,7 @@ def test_a_build_uploads_the_component_and_starts_pcluster(
     monkeypatch.setattr(options, "BUILD", tmp_path)
     uploads, started = Mock(), Mock(return_value=Mock(returncode=0))
     rendered = build.ImageBuild("trn1-16", load(CONFIG / "trn1-16.yaml"), CONTEXT, "key.sh", "trn1-16-image")
-    monkeypatch.setattr(image, "_render", lambda *_, **__: rendered)
+    monkeypatch.setattr(build, "render", lambda *_, **__: rendered)
     monkeypatch.setattr(Account, "client", lambda *_: uploads)
     monkeypatch.setattr("subprocess.run", started)
     assert ultracluster("image", "build", "trn1-16") == 2

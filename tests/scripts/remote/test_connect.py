@@ -1,4 +1,4 @@
-"""`ssh`: a fake of the Session Manager plugin records how it is called."""
+"""`ssh` and `port-forward`: a fake of the Session Manager plugin records how it is called."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from tests.scripts.account import Operated
 
 ROOT = Path(__file__).parents[3]
 SHELL = {"DocumentName": "AWS-StartInteractiveCommand", "Parameters": {"command": ["sudo su - ubuntu"]}}
+FORWARDING = {
+    "DocumentName": "AWS-StartPortForwardingSession",
+    "Parameters": {"portNumber": ["6006"], "localPortNumber": ["9999"]},
+}
 PLUGIN = """\
 #!/bin/bash
 printf '%s\\n' "$@" "$AWS_SSM_START_SESSION_RESPONSE" >"$0.called"
@@ -31,19 +35,33 @@ def install_plugin(directory: Path) -> Path:
     return plugin
 
 
-def test_the_plugin_gets_what_the_aws_cli_gives_it(operated: Operated, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "session", "said"),
+    [
+        (["ssh", "trn1-16"], SHELL, ""),
+        (
+            ["port-forward", "trn1-16", "6006", "--local-port", "9999"],
+            FORWARDING,
+            "http://localhost:9999 is port 6006 of head-node, until Ctrl-C\n",
+        ),
+    ],
+)
+def test_the_plugin_gets_what_the_aws_cli_gives_it(
+    words: list[str], session: dict[str, object], said: str, operated: Operated, tmp_path: Path
+) -> None:
     operated.shell("true")
     plugin = install_plugin(tmp_path)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "scripts", "ssh", "trn1-16"]
-    assert subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode == 4
+    command = [sys.executable, "-m", "scripts", *words]
+    done = subprocess.run(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (4, said)
     called = Path(f"{plugin}.called").read_text(encoding="utf-8").splitlines()
     response, region, operation, profile, request, endpoint, variable = called
     assert response == "AWS_SSM_START_SESSION_RESPONSE"
     assert set(json.loads(variable)) == {"SessionId", "TokenValue", "StreamUrl"}
     assert (region, operation, profile) == ("us-west-2", "StartSession", "")
     parameters = json.loads(request)
-    assert parameters == {**parameters, "Target": operated.head_node, **SHELL}
+    assert parameters == {**parameters, "Target": operated.head_node, **session}
     assert endpoint == os.environ["AWS_ENDPOINT_URL"]
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from config.settings import load
 from scripts import options
-from scripts.commands import pipeline
 from scripts.errors import UnusableError
 from scripts.review import comment as comments
+from scripts.review import review
 from scripts.review.checkouts import find
 from scripts.review.comment import CUT, UNCHANGED, costs_table, fitted, read_preflight, readiness
 from tests.command_line import ultracluster
@@ -149,7 +149,7 @@ def test_comments_and_summary_of_a_branch(
     build.mkdir()
     monkeypatch.setattr(options, "BUILD", build)
     monkeypatch.setattr(options, "ROOT", before)
-    monkeypatch.setattr(pipeline, "_extract", lambda *_: None)
+    monkeypatch.setattr(review, "extract", lambda *_: None)
     preflight = build / "preflight-dev.json"
     preflight.write_text(json.dumps(document(("a", "FAIL", "b"))), encoding="utf-8")
     assert ultracluster("pipeline", "review", "main") == 0
@@ -165,9 +165,9 @@ def test_comments_and_summary_of_a_branch(
 
 def test_a_commit_that_there_is_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(UnusableError, match=r"BASE: got no-such-branch; allowed: a commit\."):
-        pipeline._extract("no-such-branch", tmp_path)
+        review.extract("no-such-branch", tmp_path)
 
 
 def test_the_summary_names_what_does_not_change() -> None:
     texts = {"a": f"### `a`: nothing changes\n\n{UNCHANGED}\n", "b": "changes\n"}
-    assert pipeline.summary(texts) == "changes\n\nNothing changes: `a`."
+    assert review.summary(texts) == "changes\n\nNothing changes: `a`."

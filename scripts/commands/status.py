@@ -42,8 +42,8 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
     """Show what the command line asks for, and return the exit code."""
     if timeout and not watch:
         raise click.UsageError("--timeout goes with --watch.")
+    terminal.heading(f"{deployment.settings.name} in {deployment.settings.region}", output)
     console = terminal.console(output)
-    console.print(f"[bold]{deployment.settings.name}[/] in {deployment.settings.region}\n")  # before what takes long
 
     from scripts.clock import Clock
     from scripts.progress import watch as progress

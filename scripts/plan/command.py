@@ -23,7 +23,7 @@ def synthesize(environment: str, directory: Path) -> None:
     """Synthesize a configuration with the CDK command line, its own validation included.
 
     Raises:
-        PlanError: It failed; the message is its output.
+        PlanError: It failed; the message is its output, or its exit code.
     """
     done = subprocess.run(
         cdk.command("--context", f"env={environment}", "synth", "--quiet", "--output", str(directory)),
@@ -35,7 +35,7 @@ def synthesize(environment: str, directory: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise PlanError(done.stdout.strip())
+        raise PlanError(done.stdout.strip() or f"cdk synth ended with exit code {done.returncode}, without a word")
 
 
 def make_plan(

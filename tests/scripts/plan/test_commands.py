@@ -124,6 +124,9 @@ def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monk
     monkeypatch.setattr(cdk, "command", lambda *_: failing)
     with pytest.raises(command.PlanError, match=r"^config/trn1-16.yaml: no$"):
         command.synthesize("trn1-16", tmp_path)
+    monkeypatch.setattr(cdk, "command", lambda *_: ["false"])
+    with pytest.raises(command.PlanError, match="exit code 1"):
+        command.synthesize("trn1-16", tmp_path)
 
 
 @pytest.mark.usefixtures("offline")

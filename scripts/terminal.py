@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 def heading(text: str, output: str) -> None:
     """Print the first line of a result that is text, before rich is imported, which takes a quarter of the time."""
     if output == "text":
-        click.secho(f"{text}\n", bold=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+        click.secho(f"{text}\n", bold=None if os.environ.get("NO_COLOR") else True)
 
 
 def console(output: str = "text", width: int | None = None) -> Console:

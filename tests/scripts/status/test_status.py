@@ -64,7 +64,7 @@ def test_the_screen(operated: Operated) -> None:
     operated.launch(2)
     operated.shell(shell(RECORDED))
     text = as_text(operated.deployment())
-    assert text.startswith("trn1-16 in us-west-2\n")
+    assert text.startswith("Stack ")
     assert max(len(line) for line in text.splitlines()) <= 80
     for expected in (
         "trn1-16-monitoring   CREATE_COMPLETE",

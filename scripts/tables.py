@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
+
+from scripts import screen
 
 
 class Column(NamedTuple):
@@ -41,9 +41,7 @@ class Table:
 def show(table: Table, console: Console) -> None:
     """Print a table with its title and notes."""
     console.print(Text(table.title, style="bold"))
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
-    for column in table.columns:
-        shown.add_column(Text(column.title), justify="right" if column.right else "left", overflow="fold")
+    shown = screen.table(*(f">{column.title}" if column.right else column.title for column in table.columns))
     for index, row in enumerate(table.rows):
         if index == len(table.rows) - table.sums:
             shown.add_section()

@@ -12,7 +12,7 @@ from pydantic import computed_field
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.templates import Resolver, publish_files
-from scripts import emulated, options
+from scripts import emulate, options
 from scripts.document import Document
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
@@ -57,7 +57,7 @@ class ValidationOutcome(Document):
 
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
     """Create in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
-    emulated.create_prerequisites(aws, settings)
+    emulate.create_prerequisites(aws, settings)
     publish_files(assembly, aws)
     return cluster_request(assembly, Resolver(assembly, aws).resolve)
 

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT, EmulatedAws
-from scripts import emulated
+from scripts import emulate
 from scripts.deployment import PARTS
 from tests.shared import shared_server
 from tests.stacks.deployments import Deployment, deploy
@@ -51,8 +51,8 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
 
     def prepare(aws: EmulatedAws, directory: Path) -> None:
         settings = load(CONFIG / f"{name}.yaml")
-        emulated.create_prerequisites(aws, settings)
-        emulated.bootstrap(aws, settings)
+        emulate.create_prerequisites(aws, settings)
+        emulate.bootstrap(aws, settings)
         create_stacks(aws, deploy(settings, directory / "assembly"))
 
     with shared_server(f"deployed-{name}", prepare) as (aws, directory):
@@ -60,7 +60,7 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
 
 
 def create_stacks(aws: EmulatedAws, synthesized: Deployment) -> None:
-    """Deploy what was synthesized in an account that has what it needs (`scripts.emulated`)."""
+    """Deploy what was synthesized in an account that has what it needs (`scripts.emulate`)."""
     settings = synthesized.settings
     for part in PARTS:
         _publish(aws, settings, settings.stack_name(part), synthesized.directory)

@@ -23,7 +23,7 @@ from emulator.cdk import CommandLine
 from emulator.faults import FAULTS
 from emulator.inventory import inventory
 from scripts import options, screen
-from scripts.emulated import create_prerequisites, exports, reason_to_stay, wait_for_ctrl_c
+from scripts.emulate import create_prerequisites, exports, reason_to_stay, wait_for_ctrl_c
 from toolchain import bootstrap
 from toolchain.synthesis import synthesize
 from ultracluster.domain.validator_warnings import accepted, judge

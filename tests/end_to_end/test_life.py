@@ -18,11 +18,11 @@ from botocore.exceptions import ClientError, WaiterError
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts import emulated, options
+from scripts import emulate, options
 from scripts.clock import Clock
 from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
-from scripts.emulated import reason_to_stay
+from scripts.emulate import reason_to_stay
 from scripts.errors import ExitCode
 from scripts.fleet import scaling
 from tests.command_line import ultracluster
@@ -203,6 +203,6 @@ def test_from_a_change_to_the_last_stack(life: Life, hurry: Hurry, aws: Emulated
 
     everything = ("--all", "--no-final-backup", "--unprotect", "--force", "--sweep", "--confirm", "trn1-16")
     assert life.call("destroy", "trn1-16", *everything)[0] == ExitCode.DONE
-    emulated.create_prerequisites(aws, operated.settings)
-    emulated.bootstrap(aws, operated.settings)
+    emulate.create_prerequisites(aws, operated.settings)
+    emulate.bootstrap(aws, operated.settings)
     assert left(operated.aws, operated.settings) == left(aws, operated.settings)

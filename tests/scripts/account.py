@@ -12,7 +12,7 @@ import pytest
 
 from config.settings import Settings
 from emulator.aws import EmulatedAws
-from scripts import emulated
+from scripts import emulate
 from scripts.deployment import Deployment
 from tests.deployed import create_stacks
 from tests.stacks import deployments
@@ -32,8 +32,8 @@ class Operated:
         self.aws = aws
         self.settings = settings
         self.synthesized = deployments.deploy(settings, directory)
-        emulated.create_prerequisites(aws, settings)
-        emulated.bootstrap(aws, settings)
+        emulate.create_prerequisites(aws, settings)
+        emulate.bootstrap(aws, settings)
         create_stacks(aws, self.synthesized)
 
     @property

@@ -17,7 +17,7 @@ import pytest
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
-from scripts import deploy, emulated
+from scripts import deploy, emulate
 from scripts.deployment import PARTS, Account, Deployment
 from scripts.errors import ExitCode
 from scripts.options import CONFIG
@@ -104,7 +104,7 @@ def test_a_blocker_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_data: None, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "scripts", "deploy", "dev", "--yes"]
     with EmulatedAws() as aws, closing(CommandLine(aws)) as command_line:
-        emulated.create_prerequisites(aws, DEV)
+        emulate.create_prerequisites(aws, DEV)
         assert command_line.bootstrap(DEV.region) == 0
         environment = {**os.environ, **aws.settings, "HOME": str(tmp_path), "AWS_REGION": DEV.region}
         cloudformation = aws.client("cloudformation", DEV.region)

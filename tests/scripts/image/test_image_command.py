@@ -15,7 +15,7 @@ import yaml
 
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT, EmulatedAws
-from scripts import emulated, options
+from scripts import emulate, options
 from scripts.deployment import Account
 from scripts.errors import UnusableError
 from scripts.image import build, configuration
@@ -184,7 +184,7 @@ def test_the_build_instance_may_read_the_component_and_runs_it_after_parallelclu
     rehearsed_aws: EmulatedAws, parallelcluster: ParallelCluster
 ) -> None:
     settings = load(CONFIG / "trn1-16.yaml")
-    emulated.create_prerequisites(rehearsed_aws, settings)
+    emulate.create_prerequisites(rehearsed_aws, settings)
     images = rehearsed_aws.client("ec2", settings.region).describe_images(Owners=["amazon"])["Images"]
     context = BuildContext(images[0]["ImageId"], "our-scripts")
     made = configuration.build_configuration(settings, context, "component.sh")

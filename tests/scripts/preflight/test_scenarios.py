@@ -15,7 +15,7 @@ from config.settings import load
 from emulator import scenarios
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.scenarios import GOOD, SCENARIOS, Scenario
-from scripts import emulated, options
+from scripts import emulate, options
 from scripts.preflight import cluster
 from scripts.preflight.catalog import CATALOG
 from tests.command_line import ultracluster
@@ -53,9 +53,9 @@ def look(
         settings = load(path)
         with scenarios.account(
             rehearsed_aws,
-            emulated.prerequisites_of(settings),
+            emulate.prerequisites_of(settings),
             scenario,
-            lambda: emulated.bootstrap(rehearsed_aws, settings),
+            lambda: emulate.bootstrap(rehearsed_aws, settings),
         ) as variables:
             for name, value in variables.items():
                 monkeypatch.setenv(name, value)

@@ -62,7 +62,8 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
         expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", error["msg"])
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
         text = f"got {shown(got)}; {expected}{quotes}"
-    meaning = " ".join(_node(place, schema).get("description", "").split()).removesuffix(".")
+    description = _node(place, schema).get("description", "").partition("\n\n")[0]
+    meaning = " ".join(description.split()).removesuffix(".")
     return f"{text} ({meaning})" if place and meaning else text
 
 

@@ -16,6 +16,7 @@ from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.types import Account, Region
 from ultracluster.domain.violations import Violation
 
 PATH = Path(__file__).parents[1] / "pipeline.yaml"
@@ -55,9 +56,9 @@ class Pipeline(Spec):
 
     repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$")]
     """OWNER/NAME of the repository on GitHub, in its own upper and lower case, which IAM distinguishes."""
-    account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
+    account: Account | None = None
     """AWS account of all stages, in quotes; null: nothing is deployed."""
-    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+    region: Region
     """AWS Region of all stages."""
     branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$")] = "main"
     """What is merged to it is deployed."""

@@ -232,16 +232,20 @@ class Changed:
             kind, *_, name = aws.split(".")
             of_kind = [each for each in self.resources if each.type == kind]
             return any(each.effect is not Effect.CHANGED or name in repr(each.properties) for each in of_kind)
-        return any(f"{aws}.".startswith(f"{path}.") or path.startswith(f"{aws}.") for path in self.keys)
+        return any(
+            f"{path}.".startswith(f"{aws}.") or (aws.startswith(f"{path}.") and f"'{aws.rpartition('.')[2]}'" in values)
+            for path, values in self.keys
+        )
 
     @property
-    def keys(self) -> list[str]:
-        """The keys of ParallelCluster that change, also those that its update check passes without a word."""
+    def keys(self) -> list[tuple[str, str]]:
+        """Path and values of what changes in ParallelCluster's configuration, also what its check passes unsaid."""
         resources = [each for each in self.resources if each.type == CLUSTER_TYPE]
-        properties = [
-            each.path.removeprefix("ClusterConfiguration.") for all_of in resources for each in all_of.properties
+        properties = [each for all_of in resources for each in all_of.properties]
+        return [
+            (re.sub(r"\[[^]]*\]|^ClusterConfiguration\.", "", each.path), f"{each.before} {each.after}")
+            for each in (*self.cluster.changes, *properties)
         ]
-        return [*(re.sub(r"\[[^]]*\]", "", change.path) for change in self.cluster.changes), *properties]
 
 
 FILE_SYSTEM, NETWORKS = "AWS::FSx::FileSystem", {"AWS::EC2::Subnet", "AWS::EC2::VPC"}

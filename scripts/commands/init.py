@@ -64,6 +64,6 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
             draft.ask(keys)
     with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
         file.write(draft.text)
-    print(f"Wrote config/{name}.yaml; each setting is explained in it.", file=sys.stderr)
+    print(f"Wrote config/{name}.yaml. All settings: {options.SETTINGS_REFERENCE}", file=sys.stderr)
     terminal.suggest(f"estimate {name}", "sizes and costs")
     return ExitCode.DONE

@@ -18,7 +18,7 @@ import pytest
 from config.settings import Settings, json_schema
 from scripts.plan.cluster import plan_cluster
 from scripts.plan.comparison import Comparison
-from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
+from scripts.plan.model import REPLACING, ClusterChange, Effect, Kind, PropertyChange, Source, StackPlan
 from tests.stacks.deployments import Raw, deploy, raw_settings
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE
@@ -240,11 +240,12 @@ class Changed:
     @property
     def keys(self) -> list[tuple[str, str]]:
         """Path and values of what changes in ParallelCluster's configuration, also what its check passes unsaid."""
-        resources = [each for each in self.resources if each.type == CLUSTER_TYPE]
-        properties = [each for all_of in resources for each in all_of.properties]
+        changes: list[ClusterChange | PropertyChange] = [*self.cluster.changes]
+        for resource in self.resources:
+            changes += resource.properties if resource.type == CLUSTER_TYPE else ()
         return [
             (re.sub(r"\[[^]]*\]|^ClusterConfiguration\.", "", each.path), f"{each.before} {each.after}")
-            for each in (*self.cluster.changes, *properties)
+            for each in changes
         ]
 
 

@@ -195,7 +195,7 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
     if isinstance(error, click.ClickException):
         if debug:
             traceback.print_exception(error)
-        error.show()
+        _show_usage_error(error)
         return ExitCode.UNUSABLE
     reported = _advice(error)
     if reported is not None:
@@ -207,6 +207,16 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
             print(f"\nhint: {advice}", file=sys.stderr)
         return code
     return None
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    """Print Click's error as all others are, with the usage line and where help is."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    print(f"error: {error.format_message()}", file=sys.stderr)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        print(f"\n{error.ctx.get_usage()}\nhint: ./{error.ctx.command_path} --help", file=sys.stderr)
 
 
 def _note_causes(error: BaseException) -> None:

@@ -170,7 +170,7 @@ def report_interrupted(sentence: str) -> Iterator[None]:
         raise
 
 
-def suggest(command: str, purpose: str = "") -> None:
-    """Name the next sensible command to a person at a terminal."""
-    if sys.stderr.isatty():
+def suggest(command: str, purpose: str = "", *, always: bool = False) -> None:
+    """Name the next sensible command to a person at a terminal, or always."""
+    if always or sys.stderr.isatty():
         print(f"\nNext: ./ultracluster {command}" + (f"  # {purpose}" if purpose else ""), file=sys.stderr)

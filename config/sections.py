@@ -125,14 +125,14 @@ class ClusterSettings(ClusterOptions):
 
 
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
-_EMAIL = rf"^[A-Za-z0-9_%+-]+(\.[A-Za-z0-9_%+-]+)*@({_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]$"
+EMAIL = rf"^[A-Za-z0-9_%+-]+(\.[A-Za-z0-9_%+-]+)*@({_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]$"
 """An address of letters without accents, digits, dots and ``_%+-``, without a name or brackets around it."""
 
 
 class MonitoringSettings(Spec):
     """Alarms and a dashboard of nodes, file system and NAT gateway, which outlive the cluster."""
 
-    emails: list[Annotated[str, Field(pattern=_EMAIL, max_length=254)]] = []
+    emails: list[Annotated[str, Field(pattern=EMAIL, max_length=254)]] = []
     """Addresses that alarms are sent to, such as me@example.com. Each gets a mail first, with a link to confirm."""
     node_metrics: bool = True
     """Whether nodes send the counters of Neuron devices and EFA to CloudWatch once a minute; it costs by the node."""

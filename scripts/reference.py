@@ -35,6 +35,7 @@ _MEANINGS = {
 
 
 _RESULTS: Mapping[str, Sequence[str]] = {
+    "deploy": ["scripts.deploy.DeployResult"],
     "destroy": ["scripts.destroy.model.Destruction"],
     "diagnose": ["scripts.diagnose.diagnose.Diagnosis"],
     "drift": ["scripts.drift.model.DriftReport"],
@@ -54,6 +55,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "ssh": ["scripts.remote.sessions.Connection"],
     "status": ["scripts.status.model.Status"],
     "status watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
+    "synth": ["scripts.synth.SynthResult"],
     "upgrade": ["scripts.upgrade.upgrade.UpgradeResult"],
     "validate": ["scripts.validation.ValidationOutcome"],
     "version": ["scripts.versions.Versions"],

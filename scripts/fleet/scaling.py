@@ -139,9 +139,9 @@ def scale(
             check(change, say)
         plan = make_plan(change.candidate)
         if not quiet:
-            from scripts.plan.command import show
+            from scripts.plan import output
 
-            show(plan)
+            output.show(plan, terminal.console())
         say(steps(change, plan, drain=drain, force=force))
         if problems := blockers(plan):
             raise OperationError("\n".join(["This cannot be deployed:", *problems]))

@@ -3,6 +3,7 @@
 CLUSTER_NAME_MAX = 60
 CLUSTER_NAME_MAX_WITH_ACCOUNTING = 40
 CLUSTER_NAME_PATTERN = rf"[a-zA-Z][a-zA-Z0-9-]{{1,{CLUSTER_NAME_MAX - 1}}}"
+DEPLOYMENT_NAME_PATTERN = r"[a-z][a-z0-9-]{1,39}"
 NODE_GROUP_NAME_PATTERN = r"[a-z][a-z0-9-]{0,24}"
 NODE_FQDN_MAX = 63
 """The Neuron runtime does not resolve a longer name (Neuron documentation, neuron-runtime/nrt-troubleshoot)."""

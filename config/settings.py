@@ -92,7 +92,7 @@ class Settings(Spec):
         head_node = self.cluster.head_node
         if head_node.shared_storage == "efs" and head_node.snapshots is not None:
             got = head_node.snapshots.model_dump()
-            reason = "snapshots cost and hold no /home, which is on EFS: docs/lasting-choices.md"
+            reason = "snapshots cost and hold no /home, which is on EFS: docs/explanation/lasting-choices.md"
             warnings.append(Violation(("head_node", "snapshots"), got, "null", reason))
         return [f"{dotted(each.path)}: {each}" for each in below(("cluster",), warnings)]
 

@@ -77,7 +77,11 @@ def commands_page() -> str:
     """Return the page, in Markdown."""
     codes = "".join(f"| {code.value} | {_MEANINGS[code]} |\n" for code in sorted(ExitCode))
     common = "".join(_rows(cli.get_command(click.Context(cli), "status"), common=True))
-    parts = [_INTRODUCTION, codes, f"\nCommands on an account also take:\n\n{_HEAD}{common}"]
+    parts = [
+        _INTRODUCTION,
+        codes,
+        f"\nAll commands take `--debug`, those on an account also the others:\n\n{_HEAD}{common}",
+    ]
     with click.Context(cli, info_name="./ultracluster") as context:
         for title, names in GROUPS.items():
             parts.append(f"\n## {title}\n")
@@ -118,7 +122,8 @@ def _rows(command: click.Command | None, *, common: bool = False) -> Iterator[st
     shared = common_options(command)
     with click.Context(command) as context:
         for parameter in command.params:
-            if isinstance(parameter, click.Option) and (parameter.name in shared) == common:
+            is_common = parameter.name in shared or parameter.name == "debug"
+            if isinstance(parameter, click.Option) and is_common == common:
                 record = parameter.get_help_record(context)
                 if record:
                     flags, meaning = (part.replace("|", "\\|") for part in record)

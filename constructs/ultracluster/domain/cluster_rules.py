@@ -386,4 +386,4 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
                 f"each of the {nodes:,} nodes of {queue.name} downloads it when it starts, and ten that fail close the "
                 f"queue; up to {MOST_NODES_WITHOUT_IMAGE} nodes that is fine"
             )
-            yield spec.violation("custom_ami", "an image with the Neuron software, docs/images.md", reason)
+            yield spec.violation("custom_ami", "an image with the Neuron software, docs/guides/images.md", reason)

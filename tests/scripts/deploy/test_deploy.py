@@ -125,8 +125,8 @@ def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_da
     assert "Nothing would change." in third.stderr, third.stdout + third.stderr
     result = json.loads(third.stdout)
     assert (third.returncode, result["outcome"]) == (0, "deployed")
-    assert {each["name"]: each["status"] for each in result["stacks"]} == last
-    assert all(each["outputs"] for each in result["stacks"])
+    assert [each["name"] for each in result["stacks"]] == [f"dev-{part}" for part in PARTS]
+    assert all(each["outputs"] and each["status"] == last[each["name"]] for each in result["stacks"])
     assert {last[f"dev-{part}"] for part in PARTS} == {"CREATE_COMPLETE"}
 
 

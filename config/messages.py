@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from ultracluster.domain import violations
 from ultracluster.domain.types import WORDS
 from ultracluster.domain.violations import Path, Violation, shown
 
@@ -38,8 +39,7 @@ def error_path(error: Mapping[str, Any]) -> Path:
 
 def dotted(place: Path) -> str:
     """Return a place as people write it: ``cluster.queues[0].name``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return text.removeprefix(".") or "(file)"
+    return violations.dotted(place) or "(file)"
 
 
 def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:

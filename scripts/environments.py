@@ -116,7 +116,7 @@ def build_python(name: str) -> None:
             run(UV, "venv", "--quiet", "--clear", "--seed", "--python", ROOT / ".uv" / "bin" / "python", directory)
         run(UV, "pip", "install", "--quiet", "--exact", "--python", directory, "--requirements", PINS[name][0])
         if name == ".venv":
-            run(UV, "pip", "install", "--quiet", "--python", directory, "--no-deps", "--editable", ".")
+            run(UV, "pip", "install", "--quiet", "--python", directory, "--no-deps", "--editable", "./constructs")
             link_checkout(directory)
 
 

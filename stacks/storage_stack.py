@@ -5,10 +5,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from config.sections import FileSystemSettings
 from config.settings import Settings
 from stacks.deployment_stack import RETENTIONS, DeploymentStack
 from ultracluster.domain.cluster_configuration import LustreMount
+from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import Network
 from ultracluster.snapshots import HeadNodeSnapshots
@@ -51,7 +51,7 @@ class StorageStack(DeploymentStack):
             cdk.CfnOutput(self, "BucketName", value=file_system.bucket.bucket_name, description="The bucket behind it")
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
 
-    def _make(self, settings: FileSystemSettings, network: Network, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
+    def _make(self, settings: LustreSpec, network: Network, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
         key_arn = settings.kms_key_arn
         return LustreFileSystem(
             self,

@@ -270,9 +270,9 @@ class LustreFileSystem(_FileSystem):
         if violations:
             raise InvalidArguments(f"{self.node.path}.add_data_repository", violations)
         self._linked.append(repository)
-        if bucket is None and self.bucket is None:
-            self.bucket = self._add_bucket()
-        self._add_link(repository, bucket or self.bucket)
+        if bucket is None:
+            bucket = self.bucket = self.bucket or self._add_bucket()
+        self._add_link(repository, bucket)
 
     def shared_storage_name(self, mount_dir: str) -> str:
         """Return the ``Name`` under which ParallelCluster mounts the file system on a directory.

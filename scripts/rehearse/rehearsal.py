@@ -69,7 +69,7 @@ EDITS: Mapping[str, Sequence[Edit]] = {
 
 def edit(environment: str, directory: Path) -> dict[str, Path]:
     """Write the edited settings, and return the files by the names of their assemblies."""
-    raw = yaml.safe_load((options.CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
+    raw = options.settings_of(environment).model_dump(mode="json")
     paths = {}
     for name, edits in EDITS.items():
         edited = deepcopy(raw)

@@ -241,10 +241,11 @@ class Changed:
     def keys(self) -> list[tuple[str, str]]:
         """Path and values of what changes in ParallelCluster's configuration, also what its check passes unsaid."""
         resources = [each for each in self.resources if each.type == CLUSTER_TYPE]
-        properties = [each for all_of in resources for each in all_of.properties]
+        changes = [(each.path, each.before, each.after) for each in self.cluster.changes]
+        changes += [(each.path, each.before, each.after) for all_of in resources for each in all_of.properties]
         return [
-            (re.sub(r"\[[^]]*\]|^ClusterConfiguration\.", "", each.path), f"{each.before} {each.after}")
-            for each in (*self.cluster.changes, *properties)
+            (re.sub(r"\[[^]]*\]|^ClusterConfiguration\.", "", path), f"{before} {after}")
+            for path, before, after in changes
         ]
 
 

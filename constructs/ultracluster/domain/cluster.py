@@ -38,6 +38,8 @@ PlacementGroupLabel = Annotated[
 ImageId = Annotated[
     str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0")
 ]
+NodeGroupName = Annotated[str, Field(json_schema_extra={"pattern": rf"^{names.NODE_GROUP_NAME_PATTERN}$"})]
+"""Rules check it, with a clearer message."""
 RootVolumeSize = Annotated[int, Field(ge=45, le=16384)]
 
 NO_PLACEMENT_GROUP = "none"
@@ -49,7 +51,7 @@ class ComputeResourceSpec(Spec):
 
     aws: ClassVar = "Scheduling.SlurmQueues.ComputeResources"
 
-    name: Annotated[str, Setting(Change.STOPPED_FLEET, ".Name")]
+    name: Annotated[NodeGroupName, Setting(Change.STOPPED_FLEET, ".Name")]
     """Lower case, at most 25 characters; part of node names."""
     instance_type: Annotated[InstanceType, Setting(Change.STOPPED_FLEET, ".InstanceType")] = "trn1.32xlarge"
     """EC2 instance type."""
@@ -89,7 +91,7 @@ class QueueSpec(Spec):
 
     aws: ClassVar = "Scheduling.SlurmQueues"
 
-    name: Annotated[str, Setting(Change.STOPPED_FLEET, ".Name")]
+    name: Annotated[NodeGroupName, Setting(Change.STOPPED_FLEET, ".Name")]
     """Lower case, at most 25 characters; part of node names."""
     capacity_type: Annotated[CapacityType, Setting(Change.DRAINS, ".CapacityType")] = "ONDEMAND"
     """How the capacity is bought."""
@@ -153,7 +155,7 @@ class LoginPoolSpec(Spec):
 
     aws: ClassVar = "LoginNodes.Pools"
 
-    name: Annotated[str, Setting(Change.NO_LOGIN_NODES, ".Name")]
+    name: Annotated[NodeGroupName, Setting(Change.NO_LOGIN_NODES, ".Name")]
     """Lower case, at most 25 characters."""
     instance_type: Annotated[InstanceType, Setting(Change.NO_LOGIN_NODES, ".InstanceType")] = "c6i.2xlarge"
     """x86 instance type."""
@@ -220,9 +222,13 @@ class ClusterOptions(Spec):
     """Operating system of all nodes, one that AWS makes the Neuron SDK for."""
     custom_ami: Annotated[ImageId | None, Setting(Change.NEW_CLUSTER, "Image.CustomAmi")] = None
     """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""
-    neuron_sdk: Annotated[str, Setting(Change.DRAINS)] = neuron.DEFAULT_SDK
+    neuron_sdk: Annotated[str, Field(json_schema_extra={"enum": list(neuron.RELEASES)}), Setting(Change.DRAINS)] = (
+        neuron.DEFAULT_SDK
+    )
     """Release of the AWS Neuron SDK."""
-    pytorch: Annotated[str, Setting(Change.AT_ONCE)] = neuron.DEFAULT_PYTORCH
+    pytorch: Annotated[str, Field(json_schema_extra={"enum": list(neuron.PYTORCHS)}), Setting(Change.AT_ONCE)] = (
+        neuron.DEFAULT_PYTORCH
+    )
     """PyTorch version of that release, in quotes."""
     efa_interface_type: Annotated[EfaInterfaceType, Setting(Change.STOPPED_FLEET)] = "efa-only"
     """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""

@@ -50,7 +50,7 @@ def shape_violations(error: "ValidationError") -> list[Violation]:
     """Return what has a wrong type or lies outside its range, of the values that a model was made of."""
     violations = []
     for each in error.errors():
-        pattern = each.get("ctx", {}).get("pattern")
+        pattern = str(each.get("ctx", {}).get("pattern"))
         allowed = WORDS.get(pattern) or re.sub(r"^(Input|Value) should (be )?", "", each["msg"])
         violations.append(Violation(each["loc"], each["input"], allowed, ""))
     return violations

@@ -75,7 +75,8 @@ def commands_page() -> str:
     """Return the page, in Markdown."""
     codes = "".join(f"| {code.value} | {_MEANINGS[code]} |\n" for code in sorted(ExitCode))
     common = "".join(_rows(cli.get_command(click.Context(cli), "status"), common=True))
-    parts = [_INTRODUCTION, codes, f"\nAll commands take `--debug`, those on an account also the others:\n\n{_HEAD}{common}"]
+    options = f"\nAll commands take `--debug`, those on an account also the others:\n\n{_HEAD}{common}"
+    parts = [_INTRODUCTION, codes, options]
     with click.Context(cli, info_name="./ultracluster") as context:
         for title, names in GROUPS.items():
             parts.append(f"\n## {title}\n")

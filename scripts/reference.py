@@ -105,6 +105,9 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
     rows = list(_rows(command))
     if rows:
         yield f"\n{_HEAD}{''.join(rows)}"
+    if any(words in _RESULTS for words in (name, name.partition(" ")[0])):
+        file = name if name in _RESULTS else name.partition(" ")[0]
+        yield f"\n`--output json`: [schema](schemas/{file.replace(' ', '-')}.json).\n"
     if isinstance(command, Command) and command.examples:
         width = max(len(words) for words, _ in command.examples)
         lines = (f"./ultracluster {words:{width}}  # {meaning}" for words, meaning in command.examples)

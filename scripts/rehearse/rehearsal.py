@@ -251,7 +251,7 @@ class Rehearsal:
             time.sleep(0.5)
 
     def _unprotect_failed(self) -> None:
-        """Do what docs/guides/status.md says after a first deployment that failed: the CDK cannot delete a protected stack."""
+        """Do what docs/guides/status.md says of a first deployment that failed: the CDK deletes no protected stack."""
         cloudformation = self.aws.client("cloudformation", self.settings.region)
         for stack in cloudformation.describe_stacks()["Stacks"]:
             if stack["StackStatus"] == "ROLLBACK_COMPLETE" and stack["EnableTerminationProtection"]:

@@ -103,11 +103,12 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield f"\n{'####' if ' ' in name else '###'} {name}\n\n```\n{usage}\n```\n\n{text}\n"
     rows = list(_rows(command))
+    described = [words.replace(" ", "-") for words in (name, name.partition(" ")[0]) if words in _RESULTS]
+    if described:
+        result = f"Format of the result; its [schema](schemas/{described[0]}.json)."
+        rows = [row.replace("Format of the result.", result) for row in rows]
     if rows:
         yield f"\n{_HEAD}{''.join(rows)}"
-    if any(words in _RESULTS for words in (name, name.partition(" ")[0])):
-        file = name if name in _RESULTS else name.partition(" ")[0]
-        yield f"\n`--output json`: [schema](schemas/{file.replace(' ', '-')}.json).\n"
     if isinstance(command, Command) and command.examples:
         width = max(len(words) for words, _ in command.examples)
         lines = (f"./ultracluster {words:{width}}  # {meaning}" for words, meaning in command.examples)

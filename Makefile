@@ -85,13 +85,14 @@ lint: setup ## Check style, spelling, imports between layers, YAML, shell and wo
 type: setup ## Check types with mypy --strict
 	@mypy
 
-# llms.txt names the pages' Markdown, for programs; Mermaid would come from another host.
+# llms.txt names the pages' Markdown, for programs. No page loads anything from another host, as Mermaid would be.
 .PHONY: docs
-docs: setup ## Build the documentation site, build/site: a broken link or anchor fails
+docs: setup ## Build the documentation site, build/site: broken links fail
 	@.venv/bin/python scripts/environments.py docs
 	@.venv-docs/bin/zensical build --clean --strict
 	@cp node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js build/site/assets/mermaid.js
 	@cd docs && find . -name '*.md' -exec cp --parents {} ../build/site \;
+	@! grep -rE '<(script|link|img|iframe)[^>]+(src|href)="?(https?:)?//' build/site --include=*.html
 
 # --- upkeep ---
 

@@ -72,8 +72,6 @@ def test_help_of_a_group_has_examples_that_its_commands_take(group: str, capsys:
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("deploy", "build/outputs-DEPLOYMENT.json"),
-        ("synth", "STACK.template.json"),
         ("image render", "build/image-DEPLOYMENT.yaml"),
         ("image build", "build/image-DEPLOYMENT.yaml"),
         ("pipeline synth", "build/pipeline"),

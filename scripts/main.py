@@ -69,6 +69,8 @@ EXAMPLES = (
     ("rehearse", "all of it on this machine, without an AWS account"),
     ("init research", "settings of your own, config/research.yaml"),
     ("estimate research --workload llama-2-7b", "what it costs, before it exists"),
+    ("emulate research", "an account on this machine to try the following commands on"),
+    ("preflight research", "what your account lacks, and how to fix it"),
     ("plan research", "what a deployment would do"),
     ("deploy research", "do it, after a question"),
     ("status research --watch", "how far it is"),

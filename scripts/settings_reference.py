@@ -17,7 +17,7 @@ Generated from the declarations of `config/DEPLOYMENT.yaml`, which `./ultraclust
 check it by its first line. Combinations that AWS refuses are errors, all of which are reported at once.
 
 What a change needs is the same that `./ultracluster plan` tells of yours
-([what a change does](../plan.md#what-a-change-does-to-a-running-cluster)):
+([what a change does](plan.md#what-a-change-does-to-a-running-cluster)):
 
 | change | what it means |
 |---|---|
@@ -110,7 +110,7 @@ _TYPES: Final = {
     "string": "text",
 }
 _LIMITS: Final = {
-    "pattern": "`{}`",
+    "patternErrorMessage": "{}",
     "minimum": "at least {}",
     "maximum": "at most {}",
     "maxLength": "at most {} characters",

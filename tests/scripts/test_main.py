@@ -331,6 +331,7 @@ def test_init_without_a_terminal_says_what_nobody_chose(
         "  region: us-east-1\n"
         "  zone_id: use1-az6, known to have trn1.32xlarge; another: --zone\n"
         "  max_count: 16, as in config/trn1-16.yaml; another: --nodes\n"
+        "All settings: docs/reference/settings.md\n"
         "\nNext: ./ultracluster estimate mine  # sizes and costs\n",
     )
 

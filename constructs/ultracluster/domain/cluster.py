@@ -32,13 +32,14 @@ CapacityReservationGroupArn = Annotated[
         "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
 ]
-PlacementGroupLabel = Annotated[
-    str, text(rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first")
-]
+_GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
+PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
 ImageId = Annotated[
     str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0")
 ]
-NodeGroupName = Annotated[str, Field(json_schema_extra={"pattern": rf"^{names.NODE_GROUP_NAME_PATTERN}$"})]
+NodeGroupName = Annotated[
+    str, Field(json_schema_extra={"pattern": _GROUP_NAME[0], "patternErrorMessage": _GROUP_NAME[1]})
+]
 """Rules check it, with a clearer message."""
 RootVolumeSize = Annotated[int, Field(ge=45, le=16384)]
 

@@ -35,7 +35,6 @@ WIDEST_SSH_PREFIX = 8
 _BURSTABLE = re.compile(r"t\d")
 _PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
-EFA_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.efa))
 MOST_NODES_WITHOUT_IMAGE = 64
 """Nodes of a queue that may download the Neuron packages, about 100 MB each, from the same mirrors when they start.
 
@@ -263,7 +262,7 @@ def _compute_resource_violations(resource: ComputeResourceSpec, queue: QueueSpec
         yield resource.violation("instance_type", allowed, "the Trn types that EC2 has")
     if resource.efa and not has_efa(resource.instance_type):
         reason = f"{resource.instance_type} is not known to have EFA"
-        yield resource.violation("efa", f"false, or one of {EFA_TYPES}", reason)
+        yield resource.violation("efa", "null or false, or an instance type that has it", reason)
     if resource.capacity_reservation_id and resource.capacity_reservation_group_arn:
         allowed = "this or capacity_reservation_id, not both"
         yield resource.violation("capacity_reservation_group_arn", allowed, "nodes have one target")

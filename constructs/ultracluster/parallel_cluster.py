@@ -307,8 +307,9 @@ class ParallelCluster(_Cluster):
         self._bind_nodes(head_node, login_nodes)
         for queue in queues:
             self._bind_queue(queue)
-        resource.node.add_dependency(vpc)
-        resource.node.add_dependency(self._scripts)
+        resource.node.add_dependency(
+            vpc, self._scripts, *(each for storage in self._storage for each in storage.dependencies)
+        )
         self.head_node_instance_id = resource.get_att_string("headNode.instanceId")
         self.head_node_private_ip = resource.get_att_string("headNode.privateIpAddress")
         self.status = resource.get_att_string("clusterStatus")
@@ -401,6 +402,7 @@ class ParallelCluster(_Cluster):
         except InvalidArguments:
             self._storage.pop()
             raise
+        self._resource.node.add_dependency(*storage.dependencies)
 
     def _checked(self, further: Sequence[Violation] = ()) -> ClusterSpec:
         """Return what the arguments make together; the violations that were found before are reported with all others.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from aws_cdk import aws_ec2 as ec2
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ultracluster.domain.cluster_configuration import EfsMount, LustreMount
 
@@ -33,10 +33,12 @@ class SharedStorage:
     Attributes:
         mount: What ParallelCluster is told of it.
         security_groups: Groups that nodes carry to reach it.
+        dependencies: What has to be there before a node mounts it, such as mount targets and rules of security groups.
     """
 
     mount: LustreMount | EfsMount
     security_groups: Sequence[ec2.ISecurityGroup] = ()
+    dependencies: Sequence[IDependable] = ()
 
     @classmethod
     def lustre(cls, file_system: IFileSystem, mount_dir: str = "/fsx", *, name: str | None = None) -> Self:
@@ -52,7 +54,11 @@ class SharedStorage:
                 another name. Default: from the construct's path and the directory.
         """
         mount = LustreMount(name or _name("fsx", file_system, mount_dir), mount_dir, file_system.file_system_id)
-        return cls(mount=mount, security_groups=file_system.connections.security_groups)
+        return cls(
+            mount=mount,
+            security_groups=file_system.connections.security_groups,
+            dependencies=[file_system] if isinstance(file_system, Construct) else [],
+        )
 
     @classmethod
     def efs(cls, file_system: IFileSystem, mount_dir: str = "/efs", *, name: str | None = None) -> Self:
@@ -62,7 +68,11 @@ class SharedStorage:
         ``file_system.connections.allow_internally(ec2.Port.NFS)``. Arguments as of `lustre`.
         """
         mount = EfsMount(name or _name("efs", file_system, mount_dir), mount_dir, file_system.file_system_id)
-        return cls(mount=mount, security_groups=file_system.connections.security_groups)
+        return cls(
+            mount=mount,
+            security_groups=file_system.connections.security_groups,
+            dependencies=[file_system] if isinstance(file_system, Construct) else [],
+        )
 
 
 def _name(kind: str, file_system: IFileSystem, mount_dir: str) -> str:

@@ -436,12 +436,12 @@ class ParallelCluster(_Cluster):
     def _bind_nodes(self, head_node: HeadNodeSpec | None, login_nodes: Sequence[LoginPoolSpec]) -> None:
         """Add what the head node and login nodes need."""
         software, spec = self._software, self._spec
-        script = software and software.head_node(spec, self._mount_dir)
+        script = None if software is None else software.head_node(spec, self._mount_dir)
         self._head_node_binding = self._scripts.of_head_node(script)
         self._login_node_binding: Mapping[str, Any] = {}
         self._place(("head_node",), head_node)
         if spec.login_nodes:
-            script = software and software.login_node(spec, self._mount_dir)
+            script = None if software is None else software.login_node(spec, self._mount_dir)
             self._login_node_binding = self._scripts.of_login_nodes(script)
         for pool in login_nodes:
             self._place(("login_nodes", pool.name), pool)
@@ -452,7 +452,8 @@ class ParallelCluster(_Cluster):
         if label is not None and label not in self.placement_groups:
             group = ec2.CfnPlacementGroup(self._placement_groups, label, strategy="cluster")
             self.placement_groups[label] = group
-        script = self._software and self._software.compute_node(self._spec, queue, self._mount_dir)
+        software = self._software
+        script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script)
         self._place(("queues", queue.name), queue)
 

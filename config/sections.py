@@ -10,17 +10,19 @@ from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import KmsKeyArn, SubnetId, VpcId
+from ultracluster.domain.types import KmsKeyArn, SubnetId, VpcId, text
 
-ClusterName = Annotated[str, Field(pattern=rf"^{names.CLUSTER_NAME_PATTERN}$")]
+ClusterName = Annotated[str, text(rf"^{names.CLUSTER_NAME_PATTERN}$", "2 to 60 letters, digits and -, a letter first")]
 
 
 class BootstrapSettings(Spec):
     """The CDK's bootstrap stack in account and Region, which `./ultracluster bootstrap` makes."""
 
-    qualifier: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$"), Setting(Change.NEW_CLUSTER)] = (
-        "hnb659fds"
-    )
+    qualifier: Annotated[
+        str,
+        text(r"^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$", "up to 10 of a-z, 0-9 and -, which is neither first nor last"),
+        Setting(Change.NEW_CLUSTER),
+    ] = "hnb659fds"
     """Part of the names of its bucket, roles and parameter, at most 10 characters. Another one than the CDK's own has a
     stack of its own, CDKToolkit-QUALIFIER. Head and login nodes start from the bucket."""
     kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.AT_ONCE)] = None

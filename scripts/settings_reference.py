@@ -16,7 +16,8 @@ Generated from the declarations of `config/DEPLOYMENT.yaml`, which `./ultraclust
 `./ultracluster validate` checks. A file says only what differs from the defaults. Editors that know YAML complete and
 check it by its first line. Combinations that AWS refuses are errors, all of which are reported at once.
 
-What a change needs, which `./ultracluster plan` tells of yours:
+What a change needs is the same that `./ultracluster plan` tells of yours
+([what a change does](plan.md#what-a-change-does-to-a-running-cluster)):
 
 | change | what it means |
 |---|---|
@@ -109,7 +110,7 @@ _TYPES: Final = {
     "string": "text",
 }
 _LIMITS: Final = {
-    "pattern": "`{}`",
+    "patternErrorMessage": "{}",
     "minimum": "at least {}",
     "maximum": "at most {}",
     "maxLength": "at most {} characters",

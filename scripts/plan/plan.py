@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from config.settings import Settings
@@ -16,6 +16,7 @@ from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
 from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
 from scripts.plan.model import ClusterPlan, Plan, Source, StackPlan
+from scripts.preflight import access, runner
 from scripts.preflight.check import CheckStatus, Finding
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
@@ -60,7 +61,7 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
             f"got {old} and {new}; allowed: two assemblies, or two directories of golden templates, which name no "
             "assets (--assembly says which is the other one)"
         )
-    before, after = _read(old, settings.region) if old else {}, _read(new, settings.region)
+    before, after = read_stacks(old, settings.region) if old else {}, read_stacks(new, settings.region)
     comparison = Comparison(before, after)
     stacks = tuple(
         StackPlan(
@@ -131,6 +132,9 @@ def _findings(
 
 
 def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
+    for each in runner.findings(access.cdk_bootstrap, live.deployment):
+        if each.status is CheckStatus.FAIL:
+            yield each.of("account")
     for name, status in live.statuses.items():
         if status in (*READY, "REVIEW_IN_PROGRESS"):  # that one is deployed as if it did not exist, also if protected
             continue
@@ -145,7 +149,7 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
 
 
-def _read(directory: Path, region: str) -> dict[str, Stack]:
+def read_stacks(directory: Path, region: str) -> dict[str, Stack]:
     """Return the stacks of an assembly, or those whose templates a directory holds."""
     if (directory / MANIFEST).exists():
         return Assembly(directory).stacks
@@ -155,8 +159,12 @@ def _read(directory: Path, region: str) -> dict[str, Stack]:
         raise PlanError(f"got {directory}, with a file that is no JSON: {error}") from None
     if not templates or not all("Resources" in template for template in templates.values()):
         raise PlanError(f"got {directory}; allowed: a directory that cdk synth wrote, or one of templates (*.json)")
-    names = sorted(templates, key=lambda name: (_position(name), name))
-    return {name: Stack(name, region, EXAMPLE_ACCOUNT, templates[name], {}) for name in names}
+    return in_order({name: Stack(name, region, EXAMPLE_ACCOUNT, each, {}) for name, each in templates.items()})
+
+
+def in_order(stacks: Mapping[str, Stack]) -> dict[str, Stack]:
+    """Return stacks in the order of their deployment."""
+    return {name: stacks[name] for name in sorted(stacks, key=lambda name: (_position(name), name))}
 
 
 def _position(stack_name: str) -> int:

@@ -18,7 +18,7 @@ import pytest
 from config.settings import Settings, json_schema
 from scripts.plan.cluster import plan_cluster
 from scripts.plan.comparison import Comparison
-from scripts.plan.model import REPLACING, ClusterChange, Effect, Kind, PropertyChange, Source, StackPlan
+from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
 from tests.stacks.deployments import Raw, deploy, raw_settings
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE
@@ -240,12 +240,12 @@ class Changed:
     @property
     def keys(self) -> list[tuple[str, str]]:
         """Path and values of what changes in ParallelCluster's configuration, also what its check passes unsaid."""
-        changes: list[ClusterChange | PropertyChange] = [*self.cluster.changes]
-        for resource in self.resources:
-            changes += resource.properties if resource.type == CLUSTER_TYPE else ()
+        resources = [each for each in self.resources if each.type == CLUSTER_TYPE]
+        changes = [(each.path, each.before, each.after) for each in self.cluster.changes]
+        changes += [(each.path, each.before, each.after) for all_of in resources for each in all_of.properties]
         return [
-            (re.sub(r"\[[^]]*\]|^ClusterConfiguration\.", "", each.path), f"{each.before} {each.after}")
-            for each in changes
+            (re.sub(r"\[[^]]*\]|^ClusterConfiguration\.", "", path), f"{before} {after}")
+            for path, before, after in changes
         ]
 
 

@@ -14,7 +14,7 @@ from ultracluster.domain.instance_types import (
     interfaces_per_node,
 )
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import InstanceType, LogRetentionDays
+from ultracluster.domain.types import InstanceType, LogRetentionDays, text
 from ultracluster.domain.validators import ACCEPTABLE
 
 CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
@@ -22,14 +22,25 @@ QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023"]
 SharedStorageType = Literal["ebs", "efs"]
-CapacityReservationId = Annotated[str, Field(pattern=r"^cr-[0-9a-f]{17}$")]
-CapacityReservationGroupArn = Annotated[
-    str, Field(pattern=r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$")
+CapacityReservationId = Annotated[
+    str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0")
 ]
-PlacementGroupLabel = Annotated[str, Field(pattern=rf"^{names.NODE_GROUP_NAME_PATTERN}$")]
-NodeGroupName = Annotated[str, Field(json_schema_extra={"pattern": rf"^{names.NODE_GROUP_NAME_PATTERN}$"})]
+CapacityReservationGroupArn = Annotated[
+    str,
+    text(
+        r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$",
+        "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
+    ),
+]
+_GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
+PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
+ImageId = Annotated[
+    str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0")
+]
+NodeGroupName = Annotated[
+    str, Field(json_schema_extra={"pattern": _GROUP_NAME[0], "patternErrorMessage": _GROUP_NAME[1]})
+]
 """Rules check it, with a clearer message."""
-ImageId = Annotated[str, Field(pattern=r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$")]
 RootVolumeSize = Annotated[int, Field(ge=45, le=16384)]
 
 NO_PLACEMENT_GROUP = "none"
@@ -114,8 +125,10 @@ class QueueSpec(Spec):
             return None
         if self.placement_group:
             return self.placement_group
-        reserved = self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources)
-        return SHARED_PLACEMENT_GROUP if not reserved and any(each.has_efa for each in self.compute_resources) else None
+        if self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources):
+            return None
+        with_efa = [each.instance_type in TRAINIUM_TYPES for each in self.compute_resources if each.has_efa]
+        return (SHARED_PLACEMENT_GROUP if any(with_efa) else self.name) if with_efa else None
 
 
 class HeadNodeSpec(Spec):

@@ -7,14 +7,16 @@ from pydantic import Field
 
 from ultracluster.domain import addresses
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import LogRetentionDays
+from ultracluster.domain.types import LogRetentionDays, text
 from ultracluster.domain.violations import Violation
 
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
 """Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS
 ParallelCluster user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
 
-EndpointService = Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]+$")]
+EndpointService = Annotated[
+    str, text(r"^[a-z][a-z0-9.-]+$", "the name of an AWS service in its endpoint, such as ec2 or ecr.dkr")
+]
 
 
 class NetworkSpec(Spec):

@@ -95,14 +95,7 @@ def _monitoring(monitoring: ClusterMonitoringSpec) -> list[Violation]:
 
 
 def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violation]:
-    mount_dir = storage.file_system.mount_dir
-    broken = []
-    for index, queue in enumerate(cluster.queues):
-        if lustre.overlap(queue.scratch_dir, mount_dir):
-            allowed = f"a path neither above nor below {mount_dir}"
-            overlapping = queue.violation("scratch_dir", allowed, "the file system is mounted there")
-            broken += below(("cluster", "queues", index), [overlapping])
-    return broken
+    return below(("cluster",), cluster_rules.scratch_violations(cluster.queues, storage.file_system.mount_dir))
 
 
 def _subnets(

@@ -22,7 +22,7 @@ from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import Account, Region, ZoneId, text
 from ultracluster.domain.violations import Path as KeyPath
-from ultracluster.domain.violations import Violation, below
+from ultracluster.domain.violations import Violation, below, beside, without
 
 __all__ = ["SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
 
@@ -115,27 +115,13 @@ _PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
 """Values of required keys, which have no default, so that rules can check the rest of a file with wrong shapes."""
 
 
-def _without(raw: Any, places: set[KeyPath]) -> Any:
-    """Return a copy of what a file holds without the keys at some places; required ones get placeholders."""
-
-    def copied(value: Any, place: KeyPath) -> Any:
-        if isinstance(value, dict):
-            kept = {key: copied(each, (*place, key)) for key, each in value.items() if (*place, key) not in places}
-            return kept | {key: each for key, each in _PLACEHOLDERS.items() if (*place, key) in places}
-        return [copied(each, (*place, i)) for i, each in enumerate(value)] if isinstance(value, list) else value
-
-    return copied(raw, ())
-
-
 def _violations_beside(raw: dict[str, Any], misshapen: set[KeyPath]) -> list[Violation]:
     """Return the rules that are broken in a file that also has unknown keys or values of a wrong shape.
 
     The rules see the file without those keys, so with defaults or placeholders instead. What they say about the
     mappings that lack a key is left out, because the default may be to blame.
     """
-    around = {place[:-1] for place in misshapen if len(place[:-1]) > 1}
-    violations = rules.violations(_sections(_without(raw, misshapen)))
-    return [each for each in violations if not any(each.path[: len(place)] == place for place in around)]
+    return beside(rules.violations(_sections(without(raw, misshapen, _PLACEHOLDERS))), misshapen)
 
 
 @cache

@@ -125,8 +125,10 @@ class QueueSpec(Spec):
             return None
         if self.placement_group:
             return self.placement_group
-        reserved = self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources)
-        return SHARED_PLACEMENT_GROUP if not reserved and any(each.has_efa for each in self.compute_resources) else None
+        if self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources):
+            return None
+        with_efa = [each.instance_type in TRAINIUM_TYPES for each in self.compute_resources if each.has_efa]
+        return (SHARED_PLACEMENT_GROUP if any(with_efa) else self.name) if with_efa else None
 
 
 class HeadNodeSpec(Spec):

@@ -1,9 +1,9 @@
 """How every rule reports a value that breaks it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ultracluster.domain.types import WORDS
 
@@ -48,12 +48,49 @@ class InvalidArguments(ValueError):
 
 def shape_violations(error: "ValidationError") -> list[Violation]:
     """Return what has a wrong type or lies outside its range, of the values that a model was made of."""
-    violations = []
-    for each in error.errors():
-        pattern = str(each.get("ctx", {}).get("pattern"))
-        allowed = WORDS.get(pattern) or re.sub(r"^(Input|Value) should (be )?", "", each["msg"])
-        violations.append(Violation(each["loc"], each["input"], allowed, ""))
-    return violations
+    return [
+        Violation(each["loc"], None, "a value", "required")
+        if each["type"] == "missing"
+        else Violation(each["loc"], each["input"], _allowed(each["type"], each["msg"], each.get("ctx", {})), "")
+        for each in error.errors()
+    ]
+
+
+def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    """Return what pydantic accepts, by the type, the message and the context of its error."""
+    if kind in _ALLOWED:
+        return _ALLOWED[kind]
+    if kind == "string_pattern_mismatch":
+        return WORDS[context["pattern"]]
+    text = re.sub(r"^(Input|String|List|Value) should (be )?", "", message)
+    return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+
+
+_ALLOWED = {
+    "extra_forbidden": "no argument of this name",
+    "model_type": "an object of the library, or a mapping",
+}
+
+
+def without(value: Any, places: Collection[Path], placeholders: Mapping[str, Any]) -> Any:
+    """Return a copy of nested mappings and lists without what is at some places, or with a placeholder of that key."""
+
+    def copied(each: Any, place: Path) -> Any:
+        if isinstance(each, dict):
+            kept = {key: copied(child, (*place, key)) for key, child in each.items() if (*place, key) not in places}
+            return kept | {key: child for key, child in placeholders.items() if (*place, key) in places}
+        return [copied(child, (*place, i)) for i, child in enumerate(each)] if isinstance(each, list) else each
+
+    return copied(value, ())
+
+
+def beside(violations: Iterable[Violation], places: Collection[Path]) -> list[Violation]:
+    """Return violations of values that are `without` others, but for those in the mappings that lack one.
+
+    There a default or placeholder may be to blame.
+    """
+    around = {place[:-1] for place in places if len(place[:-1]) > 1}
+    return [each for each in violations if not any(each.path[: len(place)] == place for place in around)]
 
 
 def dotted(path: Path) -> str:

@@ -44,9 +44,6 @@ class INetwork(Protocol):
         """The NAT gateway; None: none that is known."""
 
 
-Network = INetwork
-
-
 class UltraClusterNetwork(Construct):
     """Define a VPC with a public subnet (head node, NAT gateway) and a private one (compute nodes, file system).
 

@@ -11,7 +11,7 @@ from stacks.deployment_stack import DeploymentStack
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.lustre import LustreFileSystem
-from ultracluster.network import Network
+from ultracluster.network import INetwork
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.parallel_cluster import ParallelCluster
 from ultracluster.shared_storage import SharedStorage
@@ -23,7 +23,7 @@ class ClusterStack(DeploymentStack):
     """The cluster of the settings."""
 
     def __init__(
-        self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem, mount: LustreMount
+        self, scope: Construct, settings: Settings, network: INetwork, file_system: LustreFileSystem, mount: LustreMount
     ) -> None:
         super().__init__(scope, settings, "cluster")  # the cluster has tags, its stack has none: see ParallelCluster
         spec, kms_key_arn = settings.cluster_spec, settings.bootstrap.kms_key_arn
@@ -59,7 +59,7 @@ class ClusterStack(DeploymentStack):
         )
         self._add_outputs(spec, network, file_system, mount.mount_dir)
 
-    def _add_outputs(self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str) -> None:
+    def _add_outputs(self, spec: ClusterSpec, network: INetwork, file_system: LustreFileSystem, mount_dir: str) -> None:
         cluster = self.cluster
         connect = f"aws ssm start-session --region {spec.region} --target {cluster.head_node_instance_id}"
         log_group_prefix = f"/aws/parallelcluster/{spec.name}-"

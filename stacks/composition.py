@@ -15,6 +15,6 @@ def compose(app: Construct, settings: Settings) -> None:
     network = NetworkStack(app, settings).network
     storage = StorageStack(app, settings, network)
     cluster = ClusterStack(app, settings, network, storage.file_system, storage.mount)
-    MonitoringStack(app, settings, network, storage.mount)
+    MonitoringStack(app, settings, network, storage)
     for warning in settings.warnings:
         cdk.Annotations.of(cluster).add_warning_v2("ultracluster:settings", warning)

@@ -5,27 +5,29 @@ from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
-from ultracluster.domain.cluster_configuration import LustreMount
-from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
-from ultracluster.monitoring import Monitoring
-from ultracluster.network import Network
+from stacks.storage_stack import StorageStack
+from ultracluster.monitoring import ClusterMonitoring
+from ultracluster.network import INetwork
+from ultracluster.parallel_cluster import ParallelCluster
 
 
 class MonitoringStack(DeploymentStack):
     """Alarms and a dashboard of what the other stacks make."""
 
-    def __init__(self, scope: Construct, settings: Settings, network: Network, mount: LustreMount) -> None:
+    def __init__(self, scope: Construct, settings: Settings, network: INetwork, storage: StorageStack) -> None:
         super().__init__(scope, settings, "monitoring", tags=settings.tags)
-        spec, monitoring, nat_gateway = settings.cluster_spec, settings.monitoring, None
-        if network.nat_gateway_id is not None:
-            nat_gateway = NatGatewayMetrics(network.nat_gateway_id, settings.network.public_subnet_cidr)
-        self.monitoring = Monitoring(
+        spec, monitoring = settings.cluster_spec, settings.monitoring
+        self.monitoring = ClusterMonitoring(
             self,
             "Monitoring",
-            cluster=ClusterMetrics(spec.name, [queue.name for queue in spec.queues], monitoring.node_metrics),
-            file_system=FileSystemMetrics(mount.file_system_id, mount.name, settings.storage.file_system.capacity_gib),
-            nat_gateway=nat_gateway,
+            # By its name, not by the construct: the stack of the cluster comes and goes.
+            cluster=ParallelCluster.from_cluster_attributes(self, "Cluster", cluster_name=spec.name),
+            queues=[queue.name for queue in spec.queues],
+            node_metrics=monitoring.node_metrics,
+            file_system=storage.file_system,
+            file_system_name=storage.mount.name,
             file_system_full_percent=monitoring.file_system_full_percent,
+            network=network,
             emails=monitoring.emails,
             dashboard=monitoring.dashboard,
         )

@@ -6,18 +6,19 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from config.settings import Settings
-from stacks.deployment_stack import RETENTIONS, DeploymentStack
+from stacks.deployment_stack import DeploymentStack
 from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
-from ultracluster.network import Network
+from ultracluster.network import INetwork
+from ultracluster.retention import retention
 from ultracluster.snapshots import HeadNodeSnapshots
 
 
 class StorageStack(DeploymentStack):
     """The file system of the settings."""
 
-    def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
+    def __init__(self, scope: Construct, settings: Settings, network: INetwork) -> None:
         super().__init__(scope, settings, "storage", tags=settings.tags)
         storage, snapshots = settings.storage, settings.cluster.head_node.snapshots
         file_system = self._make(storage.file_system, network, settings.network.cidr, retain=storage.retain)
@@ -51,7 +52,7 @@ class StorageStack(DeploymentStack):
             cdk.CfnOutput(self, "BucketName", value=file_system.bucket.bucket_name, description="The bucket behind it")
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
 
-    def _make(self, settings: LustreSpec, network: Network, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
+    def _make(self, settings: LustreSpec, network: INetwork, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
         key_arn = settings.kms_key_arn
         return LustreFileSystem(
             self,
@@ -67,7 +68,7 @@ class StorageStack(DeploymentStack):
             kms_key=None if key_arn is None else kms.Key.from_key_arn(self, "Key", key_arn),
             vpc_cidr=vpc_cidr,
             log_group_name=f"/aws/fsx/lustre/{self.stack_name}",
-            log_retention=RETENTIONS[settings.log_retention_days],
+            log_retention=retention(settings.log_retention_days),
             removal_policy=(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else cdk.RemovalPolicy.DESTROY),
         )
 

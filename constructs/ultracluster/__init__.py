@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ultracluster.domain.cluster import AcceptedWarning
     from ultracluster.domain.violations import InvalidArguments
+    from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
+    from ultracluster.monitoring import ClusterMonitoring
+    from ultracluster.network import INetwork, UltraClusterNetwork
     from ultracluster.neuron_software import NeuronSoftware
     from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
     from ultracluster.parallel_cluster import IParallelCluster, NodeGroup, ParallelCluster
@@ -17,12 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcceptedWarning",
+    "ClusterMonitoring",
     "ComputeResource",
     "HeadNode",
     "IFileSystem",
+    "ILustreFileSystem",
+    "INetwork",
     "IParallelCluster",
     "InvalidArguments",
     "LoginPool",
+    "LustreFileSystem",
     "MonitoringOptions",
     "NeuronSoftware",
     "NodeGroup",
@@ -30,11 +37,15 @@ __all__ = [
     "Queue",
     "SharedStorage",
     "Slurm",
+    "UltraClusterNetwork",
 ]
 
 _MODULES = {
     "domain.cluster": ("AcceptedWarning",),
     "domain.violations": ("InvalidArguments",),
+    "lustre": ("ILustreFileSystem", "LustreFileSystem"),
+    "monitoring": ("ClusterMonitoring",),
+    "network": ("INetwork", "UltraClusterNetwork"),
     "neuron_software": ("NeuronSoftware",),
     "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
     "parallel_cluster": ("IParallelCluster", "NodeGroup", "ParallelCluster"),

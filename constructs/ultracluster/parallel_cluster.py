@@ -93,7 +93,7 @@ class _Cluster(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._name = name
-        self._connections = ec2.Connections(security_groups=security_groups)
+        self._connections = ec2.Connections(security_groups=list(security_groups or ()))
 
     @property
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes

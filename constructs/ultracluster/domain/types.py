@@ -15,6 +15,10 @@ def text(pattern: str, allowed: str, *, max_length: int | None = None) -> Any:
 
 
 Account = Annotated[str, text(r"^\d{12}$", "the 12 digits of an AWS account, in quotes")]
+ZONE_ID_PATTERN = r"^[a-z]+\d-az\d$"
+ZoneId = Annotated[
+    str, text(ZONE_ID_PATTERN, "an availability zone id such as usw2-az4, not a zone name such as us-west-2a")
+]
 Region = Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "an AWS Region such as us-west-2")]
 InstanceType = Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an EC2 instance type such as trn1.32xlarge")]
 VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "the id of a VPC such as vpc-0123456789abcdef0")]

@@ -242,7 +242,9 @@ NEEDED = {
 
 
 @pytest.fixture(scope="module")
-def changed(parallelcluster: ParallelCluster, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Changed]:
+def changed(
+    parallelcluster: ParallelCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, Values], Changed]:
     """Return what a change of a setting does."""
     directory = tmp_path_factory.mktemp("changes")
 
@@ -257,11 +259,10 @@ def changed(parallelcluster: ParallelCluster, tmp_path_factory: pytest.TempPathF
     def assembly(raw: Raw, name: str) -> Assembly:
         return Assembly(deploy(Settings.model_validate(raw), directory / name).directory)
 
-    def change(place: str) -> Changed:
+    def change(place: str, values: Values) -> Changed:
         raw, before = base(next((prefix for prefix in BASES if place.startswith(prefix)), ""))
-        values = VALUES[place]
         raw = copy.deepcopy(raw)
-        for each, value in values.items() if is_several(place, values) else [(place, values)]:
+        for each, value in values.items():
             put(raw, each, value)
         return Changed(parallelcluster, before, assembly(raw, place))
 
@@ -275,9 +276,31 @@ def is_several(place: str, values: Any) -> bool:
 @pytest.mark.slow
 @pytest.mark.validation
 @pytest.mark.parametrize("place", VALUES)
-def test_a_setting_reaches_a_template_and_changes_when_it_says(changed: Callable[[str], Changed], place: str) -> None:
-    change, node = changed(place), SETTINGS[place]
+def test_a_setting_reaches_a_template_and_changes_when_it_says(
+    changed: Callable[[str, Values], Changed], place: str
+) -> None:
+    values, node = VALUES[place], SETTINGS[place]
+    change = changed(place, values if is_several(place, values) else {place: values})
 
     assert change.resources
     assert change.needs == node["x-change"], [(each.path, each.kind) for each in change.cluster.changes]
     assert "x-aws" not in node or change.concerns(node["x-aws"]), change.keys
+
+
+DIRECTIONS: dict[str, tuple[Values, Change]] = {
+    "fewer nodes": ({f"{NODES}.max_count": 8}, Change.STOPPED_FLEET),
+    "more static nodes instead of dynamic ones": ({f"{NODES}.min_count": 4}, Change.STOPPED_FLEET),
+    "more static nodes": ({f"{NODES}.min_count": 4, f"{NODES}.max_count": 20}, Change.AT_ONCE),
+    "fewer login pools": ({"cluster.login_nodes": []}, Change.NO_LOGIN_NODES),
+    "no login nodes": ({f"{LOGIN}.count": 0}, Change.AT_ONCE),
+}
+"""What documentation says beside the declarations."""
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+@pytest.mark.parametrize("name", DIRECTIONS)
+def test_what_a_change_needs_may_depend_on_its_direction(changed: Callable[[str, Values], Changed], name: str) -> None:
+    values, needed = DIRECTIONS[name]
+
+    assert changed(name, values).needs == needed

@@ -19,6 +19,7 @@ from config.settings import Settings, json_schema
 from scripts.plan.cluster import plan_cluster
 from scripts.plan.comparison import Comparison
 from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
+from scripts.settings_reference import settings_page
 from tests.stacks.deployments import Raw, deploy, raw_settings
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE
@@ -179,8 +180,11 @@ def test_each_setting_has_another_value_or_says_why_not() -> None:
     assert VALUES.keys() | ELSEWHERE.keys() == SETTINGS.keys()
 
 
-def test_each_setting_says_when_it_can_change() -> None:
+def test_each_setting_says_when_it_can_change_and_has_a_heading_in_the_reference() -> None:
+    headings = re.findall(r"^### (.*)$", settings_page(), re.MULTILINE)
+
     assert [place for place, node in SETTINGS.items() if "x-change" not in node] == []
+    assert sorted(headings) == sorted(place.replace("[0]", "[]") for place in SETTINGS)
 
 
 class Changed:

@@ -57,7 +57,8 @@ class ComputeResourceSpec(Spec):
     instance_type: Annotated[InstanceType, Setting(Change.STOPPED_FLEET, ".InstanceType")] = "trn1.32xlarge"
     """EC2 instance type."""
     min_count: Annotated[int, Field(ge=0), Setting(Change.STOPPED_FLEET, ".MinCount")] = 0
-    """Nodes that always run and always cost. Above 0, creation of the cluster waits for them."""
+    """Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised together with
+    max_count it changes at once."""
     max_count: Annotated[int, Field(ge=1), Setting(Change.AT_ONCE, ".MaxCount")]
     """Nodes at most. Fewer need a stopped fleet, or `queue_update_strategy: TERMINATE`."""
     efa: Annotated[bool | None, Setting(Change.DRAINS, ".Efa.Enabled")] = None

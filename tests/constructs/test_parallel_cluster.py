@@ -110,6 +110,22 @@ def test_nodes_are_where_their_options_say(stack: cdk.Stack) -> None:
     assert configuration["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == ["subnet-isolated"]
 
 
+def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.Stack) -> None:
+    head_node = HeadNode(
+        instance_type=ec2.InstanceType.of(ec2.InstanceClass.M7I, ec2.InstanceSize.XLARGE2),
+        root_volume_gib=cdk.Size.tebibytes(1),
+        ssh_key_name=ec2.KeyPair.from_key_pair_name(stack, "Key", "mine"),
+    )
+    nodes = ComputeResource(name="nodes", instance_type=ec2.InstanceType("c7i.large"), max_count=1)
+    group = ec2.PlacementGroup.from_placement_group_name(stack, "Group", "theirs")
+
+    assert (head_node.instance_type, head_node.root_volume_gib) == ("m7i.2xlarge", 1024)
+    assert head_node.ssh_key_name == "mine"
+    assert Queue(name="cpu", compute_resources=[nodes], existing_placement_group=group).placement_group_label is None
+    assert Slurm(idle_minutes=cdk.Duration.hours(1)).idle_minutes == 60
+    assert LoginPool(name="login", grace_minutes=cdk.Duration.minutes(5)).grace_minutes == 5
+
+
 def test_one_exception_names_all_violations_and_leaves_nothing_in_the_tree(stack: cdk.Stack) -> None:
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["a"])
     before = [each.node.path for each in stack.node.find_all()]

@@ -185,7 +185,7 @@ def parallelcluster_table(report: Validation) -> Table:
         for verdict in [report.verdicts.get(each.validator) if each.level == "WARNING" else None]
     ]
     columns = [Column(title, False) for title in ("Level", "Validator", "Finding", "What it does here")]
-    return Table("ParallelCluster's findings", columns, rows, notes=[f"It fails: {each}" for each in report.problems])
+    return Table("Findings of ParallelCluster", columns, rows, notes=[f"It fails: {each}" for each in report.problems])
 
 
 def nag_table(report: Mapping[str, Any]) -> tuple[Table, int]:
@@ -200,7 +200,7 @@ def nag_table(report: Mapping[str, Any]) -> tuple[Table, int]:
                 state = "acknowledged" if key == "suppressedViolations" else "OPEN"
                 rows.setdefault((state, each["ruleName"], reason or each["description"]), []).extend(where)
     table = Table(
-        "cdk-nag's findings",
+        "Findings of cdk-nag",
         [Column(title, False) for title in ("State", "Rule", "Reason, or finding", "Where")],
         [(*row, listed(list(dict.fromkeys(where)))) for row, where in rows.items()],
     )

@@ -40,12 +40,9 @@ class Box:
         members: What a frame is around; a box has none.
     """
 
-    def __init__(
-        self, name: str, *words: str, stack: str = "", shape: tuple[str, str] = _SQUARE, stacked: bool = False
-    ) -> None:
+    def __init__(self, name: str, *words: str, stack: str = "", shape: tuple[str, str] = _SQUARE) -> None:
         text = "<br>".join(_escaped(each) for each in words if each)
         self.id = name
-        self._stacked = stacked
         self.stack = stack
         self.members: list[Box] = []
         self._text = f'{name}{shape[0]}"{text}"{shape[1]}'
@@ -66,8 +63,6 @@ class Box:
             yield self._text
             return
         yield f"subgraph {self._text}"
-        if self._stacked:
-            yield "  direction LR"
         for each in self.members:
             yield from (f"  {line}" for line in each.lines())
         yield "end"
@@ -93,6 +88,7 @@ class _Drawing:
     Attributes:
         vpc: The frame of the VPC.
         frames: The frames of its subnets, by id.
+        fleets: The frames of compute nodes, by subnet.
         others: What is outside of the VPC.
         lines: What is connected, and the colours.
     """
@@ -101,6 +97,7 @@ class _Drawing:
         self._resources = resources
         self.vpc = Box("vpc", "VPC, which exists")
         self.frames: dict[str, Box] = {}
+        self.fleets: dict[str, Box] = {}
         self.others: list[Box] = []
         self.lines: list[str] = []
 
@@ -132,7 +129,7 @@ class _Drawing:
             way = ways.get(route.properties.get("NatGatewayId") or route.properties.get("GatewayId", ""))
             for each in tables if way else ():
                 if each["RouteTableId"] == route.properties["RouteTableId"]:
-                    self._connect(self._frame(each["SubnetId"]).id, "-->", str(way))
+                    self._connect(str(way), "---", self._frame(each["SubnetId"]).id)
         endpoints = self._all("AWS::EC2::VPCEndpoint")
         for kind in sorted({each.properties["VpcEndpointType"] for each in endpoints}):
             alike = [each for each in endpoints if each.properties["VpcEndpointType"] == kind]
@@ -143,12 +140,17 @@ class _Drawing:
         """Add file systems, and the data in S3 that they are linked to."""
         buckets = {each.id: each.stack for each in self._all("AWS::S3::Bucket")}
         groups = {each.id: each.properties for each in self._all("AWS::EC2::SecurityGroup")}
+        mounts = {
+            each.get("FsxLustreSettings", {}).get("FileSystemId"): each["MountDir"]
+            for cluster in self._all(CLUSTER_TYPE)
+            for each in cluster.properties["ClusterConfiguration"].get("SharedStorage", [])
+        }
         for system in self._all("AWS::FSx::FileSystem"):
             has, lustre = system.properties, system.properties["LustreConfiguration"]
             speed, days = lustre.get("PerUnitStorageThroughput"), lustre.get("AutomaticBackupRetentionDays")
             size, ways = f"{has['StorageCapacity']:,} GiB, {lustre['DeploymentType']}", has["SecurityGroupIds"]
             words = [
-                "FSx for Lustre",
+                f"FSx for Lustre, {mounts[system.id]} on all nodes" if system.id in mounts else "FSx for Lustre",
                 size + (f", {speed} MB/s per TiB" if speed else ""),
                 f"backups for {days} days" if days else "",
                 "stays when its stack is deleted" if system.retained else "",
@@ -178,7 +180,7 @@ class _Drawing:
     def _add_nodes(self, configuration: Part, stack: str) -> None:
         head = configuration["HeadNode"]
         home = "EFS" if head.get("SharedStorageType") == "Efs" else "its volume"
-        words = "Head node", head["InstanceType"], f"Slurm; /home on {home}"
+        words = "Head node", head["InstanceType"], f"Slurm, /home on {home}"
         self._frame(head["Networking"]["SubnetId"]).add(Box("head", *words, stack=stack))
         nodes: list[tuple[str, Part]] = [("head", head)]
         for pool in configuration.get("LoginNodes", {}).get("Pools", []):
@@ -189,27 +191,29 @@ class _Drawing:
         self._reached(nodes)
         for name, _ in nodes[1:]:
             self._connect("head", "<-->", name, "Slurm, NFS" if name.startswith("login") else "any port")
-        for storage in configuration.get("SharedStorage", []):
-            for system in self._all("AWS::FSx::FileSystem"):
-                for name, _ in nodes if storage.get("FsxLustreSettings", {}).get("FileSystemId") == system.id else ():
-                    self._connect(name, "-->", _name(system), storage["MountDir"] if name != "head" else "")
+        mounted = str(configuration.get("SharedStorage", ""))
+        systems = [_name(each) for each in self._all("AWS::FSx::FileSystem") if each.id in mounted]
+        for fleet in self.fleets.values():
+            for system in systems:
+                self._connect(fleet.id, "-->", system)
+            boxes = [each.id for each in fleet.all() if not each.members]
+            self._connect(" ~~~ ".join([*boxes, *systems[:1]]), "", "")  # invisible: one below the other
 
     def _queues(self, queues: Sequence[Part], stack: str) -> Iterator[tuple[str, Part]]:
         """Add boxes of queues, within their placement groups, and yield the frames that they are in, with a queue."""
         own = {each.id: each.stack for each in self._all("AWS::EC2::PlacementGroup")}
-        fleets: dict[str, Box] = {}
         groups: dict[str, Box] = {}
         for alike in folded(queues):
             subnet = alike[0]["Networking"]["SubnetIds"][0]
-            if subnet not in fleets:
-                fleets[subnet] = Box(f"fleet{len(fleets)}", "Compute nodes", stack=stack, stacked=True)
-                self._frame(subnet).add(fleets[subnet])
-                yield fleets[subnet].id, alike[0]
-            frame, placements = fleets[subnet], {_placement(each) for each in alike}
+            if subnet not in self.fleets:
+                self.fleets[subnet] = Box(f"fleet{len(self.fleets)}", "Compute nodes", stack=stack)
+                self._frame(subnet).add(self.fleets[subnet])
+                yield self.fleets[subnet].id, alike[0]
+            frame, placements = self.fleets[subnet], {_placement(each) for each in alike}
             group = placements.pop() if len(placements) == 1 else ""
             if group and group not in groups:
                 words = "Placement group" if group in own else f"Placement group {group}, which exists"
-                groups[group] = Box(f"group{len(groups)}", words, stack=own.get(group, ""), stacked=True)
+                groups[group] = Box(f"group{len(groups)}", words, stack=own.get(group, ""))
                 frame.add(groups[group])
             several = f"in {len(placements)} placement groups" if placements else ""
             (groups[group] if group else frame).add(
@@ -237,7 +241,7 @@ class _Drawing:
         for each in (alarms + dashboards)[:1]:
             words = [counted(len(alarms), "alarm"), counted(len(dashboards), "dashboard")]
             self.others.append(Box("monitoring", "CloudWatch", ", ".join(filter(None, words)), stack=each.stack))
-            self._connect("vpc", "-.->", "monitoring")
+            self._connect(self._last(), "-.->", "monitoring")
         addresses = [each.properties["Endpoint"] for each in self._all("AWS::SNS::Subscription")]
         if addresses:
             self.others.append(Box("mail", listed(addresses), shape=_ROUND))
@@ -251,7 +255,7 @@ class _Drawing:
             stacks.add(Box(f"stack{index}", name, counted(count, "resource"), stack=name))
         self.others.append(stacks)
         self._connect(" --> ".join(each.id for each in stacks.members), "", "")
-        self._connect("vpc", "~~~", "stacks")  # invisible: it puts them below
+        self._connect(self._last(), "~~~", "stacks")  # invisible: it puts them below
         boxes = [each for box in (*self.others, self.vpc, *self.frames.values()) for each in box.all()]
         self.lines.append("classDef frame fill:none")
         self.lines.append(f"class {','.join(each.id for each in boxes if each.members)} frame")
@@ -268,6 +272,10 @@ class _Drawing:
         """Return the frame of a subnet; one that no template has, exists."""
         new = Box(f"subnet{len(self.frames)}", f"Subnet {subnet}, which exists")
         return self.frames.setdefault(subnet, new)
+
+    def _last(self) -> str:
+        """Return what is drawn lowest in the VPC."""
+        return next((_name(each) for each in self._all("AWS::FSx::FileSystem")), "vpc")
 
     def _connect(self, start: str, arrow: str, end: str, label: str = "") -> None:
         text = f'|"{_escaped(label)}"|' if label else ""
@@ -338,5 +346,5 @@ def counted(number: int, noun: str, plural: str = "s") -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text as it is in a label: the characters of Mermaid's and HTML's own as entities."""
-    return re.sub(r'[#"<>&`]', lambda match: f"#{ord(match[0])};", text)
+    """Return text as it is in a label: all that Mermaid or HTML may read otherwise, as entities."""
+    return re.sub(r"[^\w ,.:/()@-]", lambda match: f"#{ord(match[0])};", text)

@@ -73,10 +73,3 @@ def test_drawings_in_documents_are_those_of_the_templates(pytestconfig: pytest.C
 @pytest.mark.parametrize(("queues", "boxes"), [(1, 1), (6, 6), (7, 1), (50, 1)])
 def test_many_queues_share_boxes(queues: int, boxes: int) -> None:
     assert len(re.findall(r"queue_q\d+\[", draw(with_queues(queues, 2)))) == boxes
-
-
-def test_what_mermaid_or_html_would_read_otherwise_is_written_as_entities() -> None:
-    stacks = stacks_of("much")
-    link = next(each for each in stacks["much-storage"].resources.values() if each["Type"].endswith("Association"))
-    link["Properties"]["FileSystemPath"] = '/a"]<script>#'
-    assert "/a#34;]#60;script#62;#35;: imports" in draw(stacks)

@@ -241,6 +241,32 @@ def test_other_constructs_let_nodes_in_and_are_let_in(stack: cdk.Stack, vpc: ec2
     assert {each["FromPort"]: each["GroupId"] == group for each in rules} == {5432: False, 8000: True}
 
 
+def test_without_groups_of_its_own_a_cluster_has_those_of_its_storage(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    storage = SharedStorage.lustre(file_system(stack))
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], shared_storage=[storage], security_groups=[])
+
+    assert [each.security_group_id for each in cluster.connections.security_groups] == ["sg-0123456789abcdef0"]
+    assert queues(stack)[0]["Networking"]["AdditionalSecurityGroups"] == ["sg-0123456789abcdef0"]
+
+
+def test_a_reservation_of_the_same_stack_is_a_token(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    reserved = ec2.CfnCapacityReservation(
+        stack,
+        "Reserved",
+        availability_zone="us-west-2d",
+        instance_count=4,
+        instance_platform="Linux/UNIX",
+        instance_type="p5.48xlarge",
+    )
+    nodes = ComputeResource(
+        name="nodes", instance_type="p5.48xlarge", max_count=4, capacity_reservation_id=reserved.ref
+    )
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[Queue(name="gpu", compute_resources=[nodes])])
+
+    [target] = [each["CapacityReservationTarget"] for each in queues(stack)[0]["ComputeResources"]]
+    assert target == {"CapacityReservationId": {"Ref": "Reserved"}}
+
+
 def test_queues_and_storage_are_added_until_synthesis_and_refused_without_a_trace(
     stack: cdk.Stack, vpc: ec2.IVpc
 ) -> None:

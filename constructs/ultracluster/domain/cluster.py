@@ -17,6 +17,7 @@ from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import (
     FROM_DURATION,
     FROM_SIZE,
+    TOKENS,
     InstanceType,
     KeyPairName,
     LogRetentionDays,
@@ -34,7 +35,7 @@ ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effor
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023"]
 SharedStorageType = Literal["ebs", "efs"]
 CapacityReservationId = Annotated[
-    str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0")
+    str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0"), TOKENS
 ]
 CapacityReservationGroupArn = Annotated[
     str,
@@ -42,11 +43,12 @@ CapacityReservationGroupArn = Annotated[
         r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$",
         "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
+    TOKENS,
 ]
 _GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
 PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
 ImageId = Annotated[
-    str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0")
+    str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0"), TOKENS
 ]
 NodeGroupName = Annotated[
     str, Field(json_schema_extra={"pattern": _GROUP_NAME[0], "patternErrorMessage": _GROUP_NAME[1]})

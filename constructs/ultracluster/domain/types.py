@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WrapValidator
 
 WORDS: dict[str, str] = {}
 """What each pattern allows, in words."""
@@ -110,5 +110,7 @@ else:
     PlacementGroupName = Annotated[str | None, _converted("placement_group_name")]
     """A name, or an ``ec2.IPlacementGroup``."""
 
+TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
+"""Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""
 FROM_SIZE = _converted("to_gibibytes")
 FROM_DURATION = _converted("to_minutes")

@@ -279,9 +279,10 @@ def test_queues_and_storage_are_added_until_synthesis_and_refused_without_a_trac
         cluster.add_queue(queue("gpu"))
     with pytest.raises(InvalidArguments, match=r"shared_storage\[1\]\.mount_dir: got '/fsx'"):
         cluster.add_shared_storage(storage)
+    cluster.add_queue(queue("last"))
     [configuration] = configurations(stack)
 
-    _, gpu = queues(stack)
+    _, gpu, _ = queues(stack)
     assert cluster.placement_groups.keys() == {"gpu"}
     assert "GroupName" in str(gpu["Networking"]["PlacementGroup"]["Name"])
     assert gpu["ComputeResources"][0]["Efa"] == {"Enabled": True}

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
     from ultracluster.parallel_cluster import IParallelCluster, NodeGroup, ParallelCluster
     from ultracluster.shared_storage import IFileSystem, SharedStorage
+    from ultracluster.snapshots import HeadNodeSnapshots
 
 __all__ = [
     "AcceptedWarning",
     "ClusterMonitoring",
     "ComputeResource",
     "HeadNode",
+    "HeadNodeSnapshots",
     "IFileSystem",
     "ILustreFileSystem",
     "INetwork",
@@ -49,6 +51,7 @@ _MODULES = {
     "neuron_software": ("NeuronSoftware",),
     "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
     "parallel_cluster": ("IParallelCluster", "NodeGroup", "ParallelCluster"),
+    "snapshots": ("HeadNodeSnapshots",),
     "shared_storage": ("IFileSystem", "SharedStorage"),
 }
 

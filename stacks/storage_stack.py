@@ -7,7 +7,6 @@ from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
-from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import INetwork
@@ -32,8 +31,6 @@ class StorageStack(DeploymentStack):
                 export_events=repository.export_events,
             )
         self.file_system = file_system
-        mount_dir = storage.file_system.mount_dir
-        self.mount = LustreMount(file_system.shared_storage_name(mount_dir), mount_dir, file_system.file_system_id)
         if snapshots is not None:
             HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=settings.name, **snapshots.model_dump())
         self._set_references(file_system)
@@ -41,7 +38,7 @@ class StorageStack(DeploymentStack):
             "file_system_id": file_system.file_system_id,
             "dns_name": file_system.dns_name,
             "mount_name": file_system.mount_name,
-            "mount_dir": self.mount.mount_dir,
+            "mount_dir": storage.file_system.mount_dir,
             "security_group_id": file_system.security_group.security_group_id,
             "log_group": file_system.log_group.log_group_name,
             "retained": storage.retain,

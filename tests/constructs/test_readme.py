@@ -11,6 +11,8 @@ import pytest
 
 from tests.stacks.small_app import new_app
 from ultracluster import InvalidArguments
+from ultracluster.domain.cluster import ClusterOptions, HeadNodeSpec, MonitoringSpec, QueueSpec, SlurmSpec
+from ultracluster.domain.lustre import LustreSpec
 
 CONSTRUCTS = Path(__file__).parents[2] / "constructs"
 EXAMPLES = sorted((CONSTRUCTS / "examples").glob("*.py"))
@@ -54,3 +56,18 @@ def test_the_readme_shows_the_message_that_wrong_arguments_get() -> None:
         exec(f"{START}\n{wrong}", {})  # noqa: S102 the README is ours
     readme = re.sub(r"\n  ", "\n", (CONSTRUCTS / "README.md").read_text(encoding="utf-8"))
     assert f"InvalidArguments: {refused.value}" in readme
+
+
+def test_the_readme_has_the_defaults_of_the_models() -> None:
+    head, slurm, logs, disk = HeadNodeSpec(), SlurmSpec(), MonitoringSpec(), LustreSpec()
+    told = (
+        f"| {head.instance_type}, {head.root_volume_gib} GiB with `/home`",
+        f"{QueueSpec.model_fields['root_volume_gib'].default} GiB, local NVMe on",
+        f"terminated after {slurm.idle_minutes} minutes",
+        f"{disk.deployment_type}, {disk.capacity_gib:,} GiB, {disk.throughput_mbps_per_tib} MB/s per TiB",
+        f"{disk.backup_retention_days} days of backups",
+        f"in CloudWatch for {logs.log_retention_days} days",
+        f"**One version of ParallelCluster**, {ClusterOptions.model_fields['parallelcluster_version'].default}",
+    )
+    readme = (CONSTRUCTS / "README.md").read_text(encoding="utf-8")
+    assert [text for text in told if text not in readme] == []

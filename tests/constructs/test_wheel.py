@@ -154,7 +154,8 @@ def _ask(parallelcluster: ParallelCluster, aws: EmulatedAws, assembly: Assembly)
     )
     publish_files(assembly, aws)
     resolver = Resolver(assembly, aws)
-    problems, asked = [], 0
+    problems: list[str] = []
+    asked = 0
     for stack in assembly.stacks.values():
         for resource in stack.resources.values():
             if resource["Type"] == CLUSTER_TYPE:

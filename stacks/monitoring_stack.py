@@ -5,16 +5,16 @@ from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
-from stacks.storage_stack import StorageStack
+from stacks.network_stack import Network
+from ultracluster.lustre import LustreFileSystem
 from ultracluster.monitoring import ClusterMonitoring
-from ultracluster.network import INetwork
 from ultracluster.parallel_cluster import ParallelCluster
 
 
 class MonitoringStack(DeploymentStack):
     """Alarms and a dashboard of what the other stacks make."""
 
-    def __init__(self, scope: Construct, settings: Settings, network: INetwork, storage: StorageStack) -> None:
+    def __init__(self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem) -> None:
         super().__init__(scope, settings, "monitoring", tags=settings.tags)
         spec, monitoring = settings.cluster_spec, settings.monitoring
         self.monitoring = ClusterMonitoring(
@@ -24,10 +24,11 @@ class MonitoringStack(DeploymentStack):
             cluster=ParallelCluster.from_cluster_attributes(self, "Cluster", cluster_name=spec.name),
             queues=[queue.name for queue in spec.queues],
             node_metrics=monitoring.node_metrics,
-            file_system=storage.file_system,
-            file_system_name=storage.mount.name,
+            file_system=file_system,
+            # Another file system has another name and so makes another template, so that its id is read again.
+            file_system_name=file_system.shared_storage_name(settings.storage.file_system.mount_dir),
             file_system_full_percent=monitoring.file_system_full_percent,
-            network=network,
+            network=network.made,
             emails=monitoring.emails,
             dashboard=monitoring.dashboard,
         )

@@ -9,22 +9,28 @@ from constructs import Construct
 from config.sections import ExistingVpc, NetworkSettings
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
-from ultracluster.network import INetwork, UltraClusterNetwork
+from ultracluster.network import UltraClusterNetwork
 from ultracluster.retention import retention
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExistingNetwork:
-    """References to a network that exists already, without asking the account about it.
+class Network:
+    """What the other stacks need to know of the network.
 
-    The subnets have the routes, or endpoints, of those that `UltraClusterNetwork` makes, and the VPC DNS support and
-    hostnames.
+    Whatever is launched in a subnet and needs the internet must depend on ``vpc``: the gateways and routes are ready
+    only then. Across stacks that makes a dependency between the stacks.
+
+    Attributes:
+        vpc: The VPC.
+        public_subnet: Has a route to an internet gateway.
+        private_subnet: Has a route to a NAT gateway, or the endpoints that nodes need.
+        made: The construct; None: the VPC exists already.
     """
 
     vpc: ec2.IVpc
     public_subnet: ec2.ISubnet
     private_subnet: ec2.ISubnet
-    nat_gateway_id: None = None
+    made: UltraClusterNetwork | None = None
 
 
 class NetworkStack(DeploymentStack):
@@ -33,10 +39,12 @@ class NetworkStack(DeploymentStack):
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings, "network", tags=settings.tags)
         self._zone_id = settings.zone_id
-        self.network: INetwork
         nat_addresses: list[str] = []
         if settings.network.existing is None:
-            self.network = made = self._make(settings.network)
+            made = self._make(settings.network)
+            self.network = Network(
+                vpc=made.vpc, public_subnet=made.public_subnet, private_subnet=made.private_subnet, made=made
+            )
             nat_addresses = made.nat_addresses
             self._export(made)
             cdk.CfnOutput(
@@ -85,7 +93,12 @@ class NetworkStack(DeploymentStack):
         for value in (network.vpc.vpc_id, public_subnet_id, private_subnet_id, network.nat_gateway_id):
             self.export_value(value)
 
-    def _refer_to(self, existing: ExistingVpc, cidr: str) -> ExistingNetwork:
+    def _refer_to(self, existing: ExistingVpc, cidr: str) -> Network:
+        """Refer to a network that exists already, without asking the account about it.
+
+        The subnets have the routes, or endpoints, of those that `UltraClusterNetwork` makes, and the VPC DNS support
+        and hostnames.
+        """
         # CloudFormation refuses a stack without resources; this one makes nothing and costs nothing.
         cdk.CfnWaitConditionHandle(self, "NothingToMake")
         vpc = ec2.Vpc.from_vpc_attributes(
@@ -97,4 +110,4 @@ class NetworkStack(DeploymentStack):
             cdk.Annotations.of(subnet).acknowledge_warning(
                 "@aws-cdk/aws-ec2:noSubnetRouteTableId", "no route is added to a network that is not ours"
             )
-        return ExistingNetwork(vpc=vpc, public_subnet=public_subnet, private_subnet=private_subnet)
+        return Network(vpc=vpc, public_subnet=public_subnet, private_subnet=private_subnet)

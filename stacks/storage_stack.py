@@ -7,10 +7,9 @@ from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
-from ultracluster.domain.cluster_configuration import LustreMount
+from stacks.network_stack import Network
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
-from ultracluster.network import INetwork
 from ultracluster.retention import retention
 from ultracluster.snapshots import HeadNodeSnapshots
 
@@ -18,7 +17,7 @@ from ultracluster.snapshots import HeadNodeSnapshots
 class StorageStack(DeploymentStack):
     """The file system of the settings."""
 
-    def __init__(self, scope: Construct, settings: Settings, network: INetwork) -> None:
+    def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
         super().__init__(scope, settings, "storage", tags=settings.tags)
         storage, snapshots = settings.storage, settings.cluster.head_node.snapshots
         file_system = self._make(storage.file_system, network, settings.network.cidr, retain=storage.retain)
@@ -32,8 +31,6 @@ class StorageStack(DeploymentStack):
                 export_events=repository.export_events,
             )
         self.file_system = file_system
-        mount_dir = storage.file_system.mount_dir
-        self.mount = LustreMount(file_system.shared_storage_name(mount_dir), mount_dir, file_system.file_system_id)
         if snapshots is not None:
             HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=settings.name, **snapshots.model_dump())
         self._set_references(file_system)
@@ -41,7 +38,7 @@ class StorageStack(DeploymentStack):
             "file_system_id": file_system.file_system_id,
             "dns_name": file_system.dns_name,
             "mount_name": file_system.mount_name,
-            "mount_dir": self.mount.mount_dir,
+            "mount_dir": storage.file_system.mount_dir,
             "security_group_id": file_system.security_group.security_group_id,
             "log_group": file_system.log_group.log_group_name,
             "retained": storage.retain,
@@ -52,7 +49,7 @@ class StorageStack(DeploymentStack):
             cdk.CfnOutput(self, "BucketName", value=file_system.bucket.bucket_name, description="The bucket behind it")
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
 
-    def _make(self, settings: LustreSpec, network: INetwork, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
+    def _make(self, settings: LustreSpec, network: Network, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
         key_arn = settings.kms_key_arn
         return LustreFileSystem(
             self,

@@ -1,21 +1,20 @@
 """GPU and CPU queues beside each other; the nodes of one queue may read a secret."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_secretsmanager as secretsmanager
 
-from ultracluster import ComputeResource, HeadNode, ParallelCluster, Queue, Slurm
+from ultracluster import ComputeResource, HeadNode, ParallelCluster, Queue, Slurm, UltraClusterNetwork
 
 app = cdk.App()
 stack = cdk.Stack(app, "Research", env=cdk.Environment(region="us-east-1"))
-vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a"], flow_logs={"Logs": ec2.FlowLogOptions()})
+network = UltraClusterNetwork(stack, "Network", zone_id="use1-az1")
 token = secretsmanager.Secret.from_secret_complete_arn(
     stack, "Token", "arn:aws:secretsmanager:us-east-1:123456789012:secret:model-registry-AbCdEf"
 )
 cluster = ParallelCluster(
     stack,
     "Cluster",
-    vpc=vpc,
+    vpc=network.vpc,
     head_node=HeadNode(root_volume_gib=500),
     queues=[
         Queue(

@@ -2,20 +2,14 @@
 
 import aws_cdk as cdk
 
-from ultracluster import (
-    ComputeResource,
-    LustreFileSystem,
-    NeuronSoftware,
-    ParallelCluster,
-    Queue,
-    SharedStorage,
-    UltraClusterNetwork,
-)
+import ultracluster as uc
 
 app = cdk.App()
 stack = cdk.Stack(app, "Training", env=cdk.Environment(region="us-west-2"))
-network = UltraClusterNetwork(stack, "Network", zone_id="usw2-az4")
-data = SharedStorage.lustre(LustreFileSystem(stack, "Data", vpc=network.vpc), mount_dir="/fsx")
-queue = Queue(name="trn1", compute_resources=[ComputeResource(name="trn1-32xl", max_count=16)])
-ParallelCluster(stack, "Cluster", vpc=network.vpc, queues=[queue], shared_storage=[data], software=NeuronSoftware())
+network = uc.UltraClusterNetwork(stack, "Network", zone_id="usw2-az4")
+data = uc.LustreFileSystem(stack, "Data", vpc=network.vpc)
+uc.ParallelCluster(
+    stack, "Cluster", vpc=network.vpc, software=uc.NeuronSoftware(), shared_storage=[uc.SharedStorage.lustre(data)],
+    queues=[uc.Queue(name="trn1", compute_resources=[uc.ComputeResource(name="trn1-32xl", max_count=16)])],
+)  # fmt: skip
 app.synth()

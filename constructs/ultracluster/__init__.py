@@ -12,20 +12,21 @@ if TYPE_CHECKING:
     from ultracluster.domain.violations import InvalidArguments
     from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
     from ultracluster.monitoring import ClusterMonitoring
-    from ultracluster.network import INetwork, UltraClusterNetwork
+    from ultracluster.network import UltraClusterNetwork
     from ultracluster.neuron_software import NeuronSoftware
     from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
     from ultracluster.parallel_cluster import IParallelCluster, NodeGroup, ParallelCluster
     from ultracluster.shared_storage import IFileSystem, SharedStorage
+    from ultracluster.snapshots import HeadNodeSnapshots
 
 __all__ = [
     "AcceptedWarning",
     "ClusterMonitoring",
     "ComputeResource",
     "HeadNode",
+    "HeadNodeSnapshots",
     "IFileSystem",
     "ILustreFileSystem",
-    "INetwork",
     "IParallelCluster",
     "InvalidArguments",
     "LoginPool",
@@ -45,10 +46,11 @@ _MODULES = {
     "domain.violations": ("InvalidArguments",),
     "lustre": ("ILustreFileSystem", "LustreFileSystem"),
     "monitoring": ("ClusterMonitoring",),
-    "network": ("INetwork", "UltraClusterNetwork"),
+    "network": ("UltraClusterNetwork",),
     "neuron_software": ("NeuronSoftware",),
     "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
     "parallel_cluster": ("IParallelCluster", "NodeGroup", "ParallelCluster"),
+    "snapshots": ("HeadNodeSnapshots",),
     "shared_storage": ("IFileSystem", "SharedStorage"),
 }
 

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from ultracluster.domain import metrics
 from ultracluster.lustre import ILustreFileSystem
+from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import IParallelCluster
 
 _ROW = 24
@@ -115,34 +116,17 @@ def row_of_file_system(file_system: ILustreFileSystem) -> list[cloudwatch.IWidge
     ]
 
 
-def row_of_nat_gateway(nat_gateway_id: str) -> list[cloudwatch.IWidget]:
-    """Return the graphs of a NAT gateway."""
-
-    def line(name: str, statistic: str, label: str | None = None) -> cloudwatch.Metric:
-        return nat_gateway_metric(nat_gateway_id, name, statistic, label=label)
-
+def row_of_nat_gateway(network: UltraClusterNetwork) -> list[cloudwatch.IWidget]:
+    """Return the graphs of a network's NAT gateway."""
+    line = network.metric_nat_gateway
     return [
-        _graph("NAT gateway, connections", [line("ActiveConnectionCount", "Maximum", "open")]),
-        _graph("NAT gateway, connections without a port", [line("ErrorPortAllocation", "Sum")]),
+        _graph("NAT gateway, connections", [line("ActiveConnectionCount", statistic="Maximum", label="open")]),
+        _graph("NAT gateway, connections without a port", [line("ErrorPortAllocation")]),
         _graph(
             "NAT gateway, bytes per minute",
-            [line("BytesInFromDestination", "Sum", "in"), line("BytesOutToDestination", "Sum", "out")],
+            [line("BytesInFromDestination", label="in"), line("BytesOutToDestination", label="out")],
         ),
     ]
-
-
-def nat_gateway_metric(
-    nat_gateway_id: str, name: str, statistic: str, *, period: Duration | None = None, label: str | None = None
-) -> cloudwatch.Metric:
-    """Return one of https://docs.aws.amazon.com/vpc/latest/userguide/metrics-dimensions-nat-gateway.html."""
-    return cloudwatch.Metric(
-        namespace="AWS/NATGateway",
-        metric_name=name,
-        dimensions_map={"NatGatewayId": nat_gateway_id},
-        statistic=statistic,
-        period=period or Duration.minutes(1),
-        label=label,
-    )
 
 
 def _graph(title: str, drawn: Sequence[cloudwatch.IMetric], *, width: int = _ROW // 3) -> cloudwatch.GraphWidget:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
@@ -15,7 +14,6 @@ from pydantic import ValidationError
 
 from ultracluster.dashboard import (
     Dashboard,
-    nat_gateway_metric,
     row_of_file_system,
     row_of_nat_gateway,
     rows_of_nodes,
@@ -25,7 +23,7 @@ from ultracluster.domain import monitoring as rules
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
-from ultracluster.network import INetwork
+from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import IParallelCluster, ParallelCluster
 
 _DEFAULTS = ClusterMonitoringSpec()
@@ -81,7 +79,7 @@ class ClusterMonitoring(Construct):
         file_system_name: str | None = None,
         file_system_capacity_gib: int | None = None,
         file_system_full_percent: int = _DEFAULTS.file_system_full_percent,
-        network: INetwork | None = None,
+        network: UltraClusterNetwork | None = None,
         emails: Sequence[str] = tuple(_DEFAULTS.emails),
         topic: sns.ITopic | None = None,
         dashboard: bool = _DEFAULTS.dashboard,
@@ -128,9 +126,9 @@ class ClusterMonitoring(Construct):
                 file_system, file_system_name or file_system.file_system_id, file_system_full_percent, full_below_gib
             )
             rows.append(row_of_file_system(file_system))
-        if network is not None and network.nat_gateway_id is not None:
-            self._add_nat_gateway_alarm(network.nat_gateway_id, network.public_subnet)
-            rows.append(row_of_nat_gateway(network.nat_gateway_id))
+        if network is not None:
+            self._add_nat_gateway_alarm(network)
+            rows.append(row_of_nat_gateway(network))
         self.dashboard_name = None
         if dashboard:
             self.dashboard_name = Dashboard(self, "Dashboard", alarms=self.alarms, rows=rows).name
@@ -242,13 +240,13 @@ class ClusterMonitoring(Construct):
             missing=cloudwatch.TreatMissingData.IGNORE,
         )
 
-    def _add_nat_gateway_alarm(self, nat_gateway_id: str, subnet: ec2.ISubnet) -> None:
+    def _add_nat_gateway_alarm(self, network: UltraClusterNetwork) -> None:
         self._add_alarm(
             "NatPortsExhausted",
-            nat_gateway_metric(nat_gateway_id, "ErrorPortAllocation", "Sum", period=_FIVE_MINUTES),
+            network.metric_nat_gateway("ErrorPortAllocation", period=_FIVE_MINUTES),
             # With its subnet's block: another subnet makes another gateway, and another template.
-            f"The NAT gateway in {subnet.ipv4_cidr_block} had no port left for a new connection: nodes fail to fetch "
-            "packages when many start at once. Raise `network.nat_addresses` and deploy.",
+            f"The NAT gateway in {network.public_subnet.ipv4_cidr_block} had no port left for a new connection: nodes "
+            "fail to fetch packages when many start at once. Raise `network.nat_addresses` and deploy.",
         )
 
     def _add_alarm(

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import cast
 
-from aws_cdk import RemovalPolicy, Stack, Token
+from aws_cdk import Duration, RemovalPolicy, Stack, Token
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -18,30 +19,6 @@ from ultracluster.retention import retention
 
 _DEFAULTS = NetworkSpec()
 _FLOW_LOG_RETENTION = retention(_DEFAULTS.flow_log_retention_days)
-
-
-class INetwork(Protocol):
-    """A VPC with the two subnets of a cluster.
-
-    Whatever is launched in a subnet and needs the internet must depend on ``vpc``: the gateways and routes are ready
-    only then. Across stacks that makes a dependency between the stacks.
-    """
-
-    @property
-    def vpc(self) -> ec2.IVpc:
-        """The VPC."""
-
-    @property
-    def public_subnet(self) -> ec2.ISubnet:
-        """Has a route to an internet gateway."""
-
-    @property
-    def private_subnet(self) -> ec2.ISubnet:
-        """Has a route to a NAT gateway, or the endpoints that nodes need."""
-
-    @property
-    def nat_gateway_id(self) -> str | None:
-        """The NAT gateway; None: none that is known."""
 
 
 class UltraClusterNetwork(Construct):
@@ -146,6 +123,26 @@ class UltraClusterNetwork(Construct):
             acknowledge(vpc, "VPC7", "flow logs cost; the caller wants none")
         else:
             self._add_flow_log(vpc, flow_log_retention)
+
+    def metric_nat_gateway(
+        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return one of https://docs.aws.amazon.com/vpc/latest/userguide/metrics-dimensions-nat-gateway.html.
+
+        Args:
+            metric_name: Such as ``ErrorPortAllocation``.
+            statistic: Such as ``Sum`` or ``Maximum``.
+            period: Default: a minute.
+            label: Default: CloudWatch makes one.
+        """
+        return cloudwatch.Metric(
+            namespace="AWS/NATGateway",
+            metric_name=metric_name,
+            dimensions_map={"NatGatewayId": self.nat_gateway_id},
+            statistic=statistic,
+            period=period or Duration.minutes(1),
+            label=label,
+        )
 
     def _connect(
         self, vpc: ec2.Vpc, public_subnet: ec2.PublicSubnet, private_subnet: ec2.PrivateSubnet, nat_addresses: int

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from ultracluster.domain import violations
+from ultracluster.domain.types import WORDS
 from ultracluster.domain.violations import Path, Violation, shown
 
 RULE = "rule"
@@ -37,8 +39,7 @@ def error_path(error: Mapping[str, Any]) -> Path:
 
 def dotted(place: Path) -> str:
     """Return a place as people write it: ``cluster.queues[0].name``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return text.removeprefix(".") or "(file)"
+    return violations.dotted(place) or "(file)"
 
 
 def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
@@ -58,11 +59,14 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
         return f"unknown key; {hint}allowed: {', '.join(allowed)}"
     if kind == "missing":
         text = "missing; this key is required"
+    elif kind == "string_pattern_mismatch":
+        text = f"got {shown(got)}; allowed: {WORDS[error['ctx']['pattern']]}"
     else:
         expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", error["msg"])
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
         text = f"got {shown(got)}; {expected}{quotes}"
-    meaning = " ".join(_node(place, schema).get("description", "").split()).removesuffix(".")
+    description = _node(place, schema).get("description", "").partition("\n\n")[0]
+    meaning = " ".join(description.split()).removesuffix(".")
     return f"{text} ({meaning})" if place and meaning else text
 
 

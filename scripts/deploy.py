@@ -1,20 +1,29 @@
-"""Deploys a cloud assembly with the CDK, once no operation on the stacks is in progress."""
+"""Plans and deploys with the CDK, once no operation on the stacks is in progress."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING, Final, Literal
+
+from pydantic import Field
 
 from scripts import terminal
 from scripts.deployment import PARTS
+from scripts.document import Document
+from scripts.errors import ExitCode, OperationError
 from scripts.interrupts import handled
 from scripts.plan import cdk
+from scripts.preflight.check import CheckStatus
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from scripts.deployment import Deployment
 
 BUILD = cdk.ROOT / "build"
@@ -28,7 +37,80 @@ _FOLLOWED_FAILED: Final = (
 )
 
 
-def settle(deployment: Deployment) -> str:
+class DeployedStack(Document):
+    """A stack after a deployment."""
+
+    name: str = Field(description="Its name.")
+    status: str = Field(description="CloudFormation's status of it, such as UPDATE_COMPLETE.")
+    outputs: dict[str, str] = Field(description="Its outputs.")
+
+
+class DeployResult(Document):
+    """The result of a deployment."""
+
+    environment: str = Field(description="File name in config/ without .yaml.")
+    region: str = Field(description="Region of the stacks.")
+    outcome: Literal["deployed", "blocked", "failed"] = Field(
+        description="deployed: all stacks are as planned; blocked: nothing was changed; failed: the CDK failed."
+    )
+    blockers: tuple[str, ...] = Field(description="What blocks it, a sentence each.")
+    exit_code: int = Field(description="That of the command.")
+    seconds: float = Field(description="How long planning and deploying took.")
+    stacks: tuple[DeployedStack, ...] = Field((), description="Those that exist, in the order of their deployment.")
+
+
+def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, accepted: bool, asks: bool) -> DeployResult:
+    """Synthesize, show what would change, ask, and let the CDK deploy exactly that.
+
+    Args:
+        deployment: What is deployed.
+        of_cdk: Further arguments of the CDK.
+        console: Where the plan is shown, and what the CDK prints on its standard output.
+        accepted: Whether replacing and removing what holds data was accepted.
+        asks: Whether somebody is asked.
+
+    Raises:
+        OperationError: What was in progress failed, the settings are outdated, or the answer was no.
+        PlanError: There is no plan; the message says why.
+    """
+    from scripts.plan import output
+    from scripts.plan.command import make_plan, synthesize
+
+    name, started = deployment.environment, time.monotonic()
+    with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
+        assembly = Path(directory) / "cdk.out"
+        if blocker := settle(deployment, console):
+            raise OperationError(blocker)
+        synthesize(name, assembly)
+        plan = make_plan(name, assembly, accepted=accepted)
+        output.show(plan, console)
+        code: int = ExitCode.FAILED
+        if plan.ok:
+            if asks and not plan.empty:
+                terminal.confirm()
+            code = deploy(name, assembly, of_cdk, output=sys.stderr if console.stderr else None)
+    return DeployResult(
+        environment=name,
+        region=plan.region,
+        outcome="deployed" if code == ExitCode.DONE else "failed" if plan.ok else "blocked",
+        blockers=tuple(f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is CheckStatus.FAIL),
+        exit_code=code,
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+def with_stacks(result: DeployResult, deployment: Deployment) -> DeployResult:
+    """Return a result with the stacks of the deployment as they are now."""
+    deployment.account.forget()
+    stacks = [stack for part in PARTS if (stack := deployment.stack(deployment.stack_name(part)))]
+    states = [
+        DeployedStack(name=each["StackName"], status=each["StackStatus"], outputs=deployment.outputs(each["StackName"]))
+        for each in stacks
+    ]
+    return result.model_copy(update={"stacks": tuple(states)})
+
+
+def settle(deployment: Deployment, console: Console) -> str:
     """Follow operations in progress on a deployment's stacks to their end, and return a blocker; empty: there is none.
 
     Settings of an older generation than the newest cluster are from before an upgrade: they would create the replaced
@@ -36,7 +118,6 @@ def settle(deployment: Deployment) -> str:
     """
     from scripts import generations
     from scripts.clock import Clock
-    from scripts.errors import ExitCode
     from scripts.progress import watch as progress
     from scripts.stacks import in_progress
 
@@ -48,7 +129,7 @@ def settle(deployment: Deployment) -> str:
     names = [settings.stack_name(part) for part in PARTS]
     if not in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
         return ""
-    code = progress.watch(deployment, terminal.console(), clock=Clock(), as_json=False)
+    code = progress.watch(deployment, console, clock=Clock(), as_json=False)
     return "" if code == ExitCode.DONE else _FOLLOWED_FAILED.format(deployment.environment)
 
 

@@ -142,9 +142,10 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
 
         try:
             with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
-                print(f"It has what config/{environment}.yaml names, and is bootstrapped for the CDK.")
+                state = f"but for one thing ({name}): {scenario.what}" if name else "and is bootstrapped for the CDK"
+                print(f"It has what config/{environment}.yaml needs, {state}.")
                 if name:
-                    print(f"What is wrong ({name}): {scenario.what}. The check {scenario.caught_by} must say so.")
+                    print(f"The check {scenario.caught_by} of preflight must say so.")
                 print("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")
                 print(*(f"  {line}" for line in exports(variables, settings.region)), sep="\n")
                 print(f"  ./ultracluster preflight {environment}\n  ./ultracluster deploy {environment}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,7 +69,29 @@ class Draft:
             NODES: ("Compute nodes at most", str(self._settings.cluster.queues[0].compute_resources[0].max_count)),
         }[keys]
         convert = _COUNT if keys == NODES else click.STRING
-        click.prompt(question, default, value_proc=lambda text: self.set({keys: convert(text)}), err=True)
+        while True:
+            try:
+                self.set({keys: convert(click.prompt(question, default, err=True))})
+            except click.UsageError as error:
+                print(f"error: {error.message}", file=sys.stderr)
+            else:
+                return
+
+    def report(self, kept: Collection[Keys]) -> str:
+        """Return the values that a person chooses, a line each, and for those that nobody gave where they are from."""
+        resource = self._settings.cluster.queues[0].compute_resources[0]
+        template = options.settings_of(self._template)
+        lines = []
+        for keys, value, option in (
+            (REGION, self._settings.region, "--region"),
+            (ZONE, self._settings.zone_id, "--zone"),
+            (NODES, resource.max_count, "--nodes"),
+        ):
+            origin = f"as in config/{self._template}.yaml"
+            if keys == ZONE and value != template.zone_id:
+                origin = f"known to have {self._instance_type}"
+            lines.append(f"  {keys[-1]}: {value}" + (f", {origin}; another: {option}" if keys in kept else ""))
+        return "\n".join(lines)
 
     @property
     def _instance_type(self) -> str:
@@ -86,7 +109,10 @@ class Draft:
         schema, *lines = text.splitlines(keepends=True)
         while lines[0].startswith("#") or lines[0].isspace():  # about the template
             del lines[0]
-        head = f"# Deployment {name}, from config/{template}.yaml. Next: ./ultracluster estimate {name}\n\n"
+        head = (
+            f"# Deployment {name}, from config/{template}.yaml. Next: ./ultracluster estimate {name}\n"
+            f"# All other settings have their defaults: {options.SETTINGS_REFERENCE}\n\n"
+        )
         body = re.sub(rf"(?<=#)(.*)\b{template}-", rf"\1{name}-", "".join(lines))
         with TemporaryDirectory() as directory:
             path = Path(directory) / f"{name}.yaml"

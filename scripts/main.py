@@ -70,6 +70,8 @@ EXAMPLES = (
     ("rehearse", "all of it on this machine, without an AWS account"),
     ("init research", "settings of your own, config/research.yaml"),
     ("estimate research --workload llama-2-7b", "what it costs, before it exists"),
+    ("emulate research", "an account on this machine to try the following commands on"),
+    ("preflight research", "what your account lacks, and how to fix it"),
     ("plan research", "what a deployment would do"),
     ("deploy research", "do it, after a question"),
     ("status research --watch", "how far it is"),
@@ -196,7 +198,7 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
     if isinstance(error, click.ClickException):
         if debug:
             traceback.print_exception(error)
-        error.show()
+        _show_usage_error(error)
         return ExitCode.UNUSABLE
     reported = _advice(error)
     if reported is not None:
@@ -208,6 +210,16 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
             print(f"\nhint: {advice}", file=sys.stderr)
         return code
     return None
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    """Print Click's error as all others are, with the usage line and where help is."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    print(f"error: {error.format_message()}", file=sys.stderr)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        print(f"\n{error.ctx.get_usage()}\nhint: ./{error.ctx.command_path} --help", file=sys.stderr)
 
 
 def _note_causes(error: BaseException) -> None:

@@ -32,12 +32,13 @@ def heading(text: str, output: str) -> None:
         click.secho(f"{text}\n", bold=None if os.environ.get("NO_COLOR") else True)
 
 
-def console(output: str = "text", width: int | None = None) -> Console:
+def console(output: str = "text", width: int | None = None, *, to_stderr: bool = False) -> Console:
     """Return the console for a command's text, which is silent unless text was asked for.
 
     Args:
         output: The format of the result.
         width: Columns if standard output is no terminal and COLUMNS is not set; None: `PLAIN_WIDTH`.
+        to_stderr: Whether it prints to standard error, as where the result is JSON and progress is shown.
     """
     from rich.console import Console
     from rich.table import Table
@@ -58,6 +59,7 @@ def console(output: str = "text", width: int | None = None) -> Console:
     screen = CommandConsole(
         highlight=False,
         emoji=False,
+        stderr=to_stderr,
         quiet=output != "text",
         color_system=None if os.environ.get("NO_COLOR") else "auto",  # rich itself leaves bold and underlined
     )
@@ -170,7 +172,7 @@ def report_interrupted(sentence: str) -> Iterator[None]:
         raise
 
 
-def suggest(command: str, purpose: str = "") -> None:
-    """Name the next sensible command to a person at a terminal."""
-    if sys.stderr.isatty():
+def suggest(command: str, purpose: str = "", *, always: bool = False) -> None:
+    """Name the next sensible command to a person at a terminal, or always."""
+    if always or sys.stderr.isatty():
         print(f"\nNext: ./ultracluster {command}" + (f"  # {purpose}" if purpose else ""), file=sys.stderr)

@@ -4,8 +4,9 @@ If an operation on a stack of the deployment is in progress, such as that of a j
 first. Words after -- go to `cdk deploy`: --verbose, --debug, --ci, --no-color, --progress bar|events,
 --concurrency STACKS.
 
-What the CDK prints is for people. For programs the stacks' outputs are in build/outputs-DEPLOYMENT.json, and
-`plan -o json` and `status -o json` have what would change and the state.
+What the CDK prints is for people. With -o json all of that goes to standard error, and the result ends the command on
+standard output: stacks, their status and outputs, and what blocks the deployment. `plan -o json` has what would change.
+The stacks' outputs are in build/outputs-DEPLOYMENT.json, too.
 
 Exit code: the CDK's own once it was started; before that 1: there is a blocker, what was followed failed, or the
 answer was no; 2: the settings or arguments cannot be used, AWS did not answer, or nobody can be asked; 130: Ctrl-C.
@@ -15,14 +16,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -40,37 +39,30 @@ https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html
     __doc__,
     ("deploy research", "the plan, a question, the deployment"),
     ("deploy research --yes", "in a pipeline"),
+    ("deploy research --yes -o json | jq .stacks[].outputs", "the outputs, for programs"),
     ("deploy research -- --concurrency 4", "up to four stacks at once"),
     further="of_cdk",
 )
 @options.deployment
 @click.option("--accept-replacement", is_flag=True, help="Allow to replace resources with data or dependents.")
 @options.yes
-def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement: bool, yes: bool) -> int:
+@options.output("json")
+def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement: bool, yes: bool, output: str) -> int:
     """Deploy, and return the exit code."""
-    from scripts.deploy import deploy, settle
-    from scripts.plan.command import make_plan, show, synthesize
+    from scripts.deploy import run, with_stacks
 
-    name = deployment.environment
     _check(of_cdk)
-    terminal.require_answers(given=yes)
-    with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
-        assembly = Path(directory) / "cdk.out"
-        if blocker := settle(deployment):
-            raise OperationError(blocker)
-        synthesize(name, assembly)
-        plan = make_plan(name, assembly, accepted=accept_replacement)
-        show(plan)
-        if not plan.ok:
-            return ExitCode.FAILED
-        if not plan.empty and not yes:
-            terminal.confirm()
-        code = deploy(name, assembly, of_cdk)
-    if code == ExitCode.DONE:
-        terminal.suggest(f"status {name}")
-    elif code not in (ExitCode.TERMINATED, ExitCode.INTERRUPTED):
-        print(f"Why: ./ultracluster diagnose {name}. The same command deploys the rest.", file=sys.stderr)
-    return code
+    terminal.require_answers(given=yes, output=output)
+    console = terminal.console(to_stderr=output == "json")
+    result = run(deployment, of_cdk, console, accepted=accept_replacement, asks=not yes)
+    is_ended = result.exit_code in (ExitCode.TERMINATED, ExitCode.INTERRUPTED)
+    if output == "json" and not is_ended:
+        print(with_stacks(result, deployment).to_json())
+    elif result.outcome == "deployed":
+        terminal.suggest(f"status {deployment.environment}")
+    if result.outcome == "failed" and not is_ended:
+        print(f"Why: ./ultracluster diagnose {result.environment}. The same command deploys the rest.", file=sys.stderr)
+    return result.exit_code
 
 
 def _check(of_cdk: Sequence[str]) -> None:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.clock import Clock
     from scripts.deployment import Deployment
-    from scripts.fleet.document import FleetState, Scaled
+    from scripts.fleet.document import FleetState
+    from scripts.fleet.scaling import Scaled
 
-_REQUEUE = (
-    "Batch jobs are requeued and start again once the fleet is started, unless they were submitted with --no-requeue; "
-    "those and interactive ones end."
-)
-"""Of jobs whose nodes are terminated: JobRequeue is 1 by default, and ParallelCluster's slurm.conf does not change it.
-
-https://slurm.schedmd.com/slurm.conf.html#OPT_JobRequeue,
-https://github.com/aws/aws-parallelcluster-cookbook/blob/develop/cookbooks/aws-parallelcluster-slurm/templates/default/slurm/slurm.conf.erb
-"""
 _STATUS = """Show the state of the fleet and its queues.
 
 Exit code 0: shown; 1: AWS or Slurm does not answer; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
@@ -72,11 +61,12 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
 
     from scripts.clock import Clock
     from scripts.fleet import control
+    from scripts.fleet.jobs import confirm_termination
 
     terminal.require_answers(given=yes or not force, output=output)
     clock, say = Clock(), terminal.speaker(terminal.console(output))
     if force and not yes:
-        _confirm_jobs(deployment, clock)
+        confirm_termination(deployment, clock)
     seconds = None if limit is None else limit * 60
     control.known_status(deployment)  # without credentials or a cluster nothing is requested
     with terminal.report_interrupted(_CONTINUES.format("stop")):
@@ -100,16 +90,10 @@ def start(*, deployment: Deployment, output: str) -> int:
     """Start the fleet, show it, and return the exit code."""
     from scripts.clock import Clock
     from scripts.fleet import control
-    from scripts.remote.head_node import HeadNodeError
 
-    was_running = control.known_status(deployment) == control.RUNNING
+    control.known_status(deployment)
     with terminal.report_interrupted(_CONTINUES.format("start")):
-        try:
-            control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
-        except HeadNodeError:
-            # ParallelCluster itself opens the queues of a fleet that it starts; that they are not known is shown below.
-            if was_running or control.known_status(deployment) != control.RUNNING:
-                raise
+        control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
     _show(deployment, output, following="jobs list")
     return ExitCode.DONE
 
@@ -164,53 +148,23 @@ def scale(
 
     from scripts.clock import Clock
     from scripts.fleet import scaling
-    from scripts.fleet.document import Scaled
 
     terminal.require_answers(given=yes or dry_run, instead="--yes or --dry-run", output=output)
-    clock, say = Clock(), terminal.speaker(terminal.console(output))
-    with TemporaryDirectory() as directory:
-        change = scaling.prepare(deployment, target, counts, Path(directory))
-        if change.grows and not no_preflight:
-            scaling.check(change, say)
-        plan = scaling.make_plan(change.candidate)
-        if output == "text":
-            from scripts.plan.command import show
-
-            show(plan)
-        say(scaling.steps(change, plan, drain=drain, force=force))
-        if blockers := scaling.blockers(plan):
-            raise OperationError("\n".join(["This cannot be deployed:", *blockers]))
-        if not dry_run:
-            if not yes:
-                if force:
-                    _confirm_jobs(deployment, clock)
-                terminal.confirm()
-            scaling.apply(change, plan, clock=clock, say=say, drain=drain, force=force, quiet=output != "text")
-        scaled = Scaled(
-            queue=change.queue,
-            compute_resource=change.compute_resource,
-            before=change.before,
-            after=change.after,
-            stops_fleet=scaling.has(plan, "FLEET_STOPPED"),
-            ends_jobs=scaling.has(plan, "TERMINATES"),
-            done=not dry_run,
-        )
+    scaled = scaling.scale(
+        deployment,
+        target,
+        counts,
+        clock=Clock(),
+        say=terminal.speaker(terminal.console(output)),
+        drain=drain,
+        force=force,
+        dry_run=dry_run,
+        checks=not no_preflight,
+        asks=not yes,
+        quiet=output != "text",
+    )
     _show(deployment, output, scaled, following="" if dry_run else "jobs list")
     return ExitCode.DONE
-
-
-def _confirm_jobs(deployment: Deployment, clock: Clock) -> None:
-    """List the jobs whose nodes --force terminates, and ask."""
-    from scripts.fleet.jobs import listed, slurm_state
-    from scripts.remote.head_node import HeadNode, HeadNodeError
-
-    try:
-        state = slurm_state(HeadNode(deployment, clock))
-    except HeadNodeError as error:
-        terminal.confirm(f"{error}\nJobs that cannot be listed lose their nodes. {_REQUEUE}")
-    else:
-        if state.active_jobs:
-            terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
 
 
 def _show(deployment: Deployment, output: str, scaled: Scaled | None = None, following: str = "") -> FleetState:

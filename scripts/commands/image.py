@@ -51,7 +51,7 @@ def command() -> None:
 
     It writes build/image-DEPLOYMENT.yaml, the configuration, and build/image-DEPLOYMENT.sh, the component that it
     names: the scripts of `nodes` in one file, which runs image.sh. ParallelCluster's own schema and validators check
-    the configuration, in an emulated AWS. Nothing is created in the account.
+    the configuration, in an emulated AWS. Nothing is created in the account. Programs read the files.
 
     The account is asked for its number, unless the settings or --bucket say it, and for ParallelCluster's newest image,
     unless --parent-image is given; with both no credentials are needed.

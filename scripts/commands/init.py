@@ -1,7 +1,7 @@
 """Write a settings file of your own, config/DEPLOYMENT.yaml, from a template, and check it.
 
-What is not given by options is asked for at a terminal. Without a terminal, the template's values are kept. An existing
-file is never overwritten.
+What is not given by options is asked for at a terminal. Without a terminal the template's values are kept, with a zone
+of the Region, and named. An existing file is never overwritten.
 
 Exit code 0: written; 1: the file exists already; 2: the values or arguments cannot be used, and nothing is
 written; 130: Ctrl-C.
@@ -17,8 +17,7 @@ import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode, OperationError
-
-NAME = re.compile(r"[a-z][a-z0-9-]{1,39}")
+from ultracluster.domain import names
 
 
 class NewName(click.ParamType[str]):
@@ -28,7 +27,7 @@ class NewName(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name, if stacks can have it."""
-        if not NAME.fullmatch(value):
+        if not re.fullmatch(names.DEPLOYMENT_NAME_PATTERN, value):
             self.fail(f"got {value}; allowed: 2 to 40 of a-z, 0-9 and -, a letter first", param, ctx)
         return value
 
@@ -60,11 +59,12 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
     draft, is_asking = Draft(name, template), sys.stdin.isatty()
     answers: dict[Keys, Any] = {REGION: aws_region, ZONE: zone, NODES: nodes}
     draft.set({keys: answer for keys, answer in answers.items() if answer is not None}, guesses_zone=is_asking)
-    if is_asking:
-        for keys in [keys for keys, answer in answers.items() if answer is None]:
-            draft.ask(keys)
+    missing = [keys for keys, answer in answers.items() if answer is None]
+    while is_asking and missing:
+        draft.ask(missing.pop(0))
     with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
         file.write(draft.text)
-    print(f"Wrote config/{name}.yaml; each setting is explained in it.", file=sys.stderr)
-    terminal.suggest(f"estimate {name}", "sizes and costs")
+    print(f"Wrote config/{name}.yaml:\n{draft.report(missing)}", file=sys.stderr)
+    print(f"All settings: {options.SETTINGS_REFERENCE}", file=sys.stderr)
+    terminal.suggest(f"estimate {name}", "sizes and costs", always=True)
     return ExitCode.DONE

@@ -30,7 +30,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     """List, and return the exit code."""
     from scripts.clock import Clock
     from scripts.inventory import screen
-    from scripts.inventory.resources import inventory
+    from scripts.inventory.resources import LEFT, inventory
 
     resources = inventory(deployment)
     if output == "json":
@@ -39,6 +39,8 @@ def command(*, deployment: Deployment, output: str) -> int:
         print(screen.markdown(resources, Clock().now()))
     else:
         screen.show(resources, terminal.console(), Clock().now())
-        if resources.resources:
+        if any(not each.stack.startswith("(") for each in resources.resources):
             terminal.suggest(f"destroy {deployment.environment} --dry-run", "what could be deleted")
+        elif any(each.stack == LEFT for each in resources.resources):
+            terminal.suggest(f"destroy {deployment.environment} --all --sweep", "what is left over")
     return ExitCode.FAILED if resources.not_listed else ExitCode.DONE

@@ -100,9 +100,9 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
 
 @options.subcommand(
     command,
-    """Show the output file of a job and the logs of its nodes, as `logs --job` does.
+    """Show the output of a job and the logs of its nodes.
 
-    JOB is a number, 12_3 of an array, or a name.
+    It is `logs --job`. JOB is a number, 12_3 of an array, or a name.
 
     Exit code 0: shown; 1: there are no such logs; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
     """,

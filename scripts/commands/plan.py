@@ -51,7 +51,8 @@ def command(
     if diff and (against or output != "text"):
         raise click.UsageError("--diff compares with the account, as text.")
 
-    from scripts.plan.command import make_plan, show, synthesize
+    from scripts.plan import output as outputs
+    from scripts.plan.command import make_plan, synthesize
 
     name = deployment.environment
     if against is None and assembly is None:
@@ -66,11 +67,9 @@ def command(
     if output == "json":
         print(plan.to_json())
     elif output == "markdown":
-        from scripts.plan.output import as_markdown
-
-        print(as_markdown(plan), end="")
+        print(outputs.as_markdown(plan), end="")
     else:
-        show(plan)
+        outputs.show(plan, terminal.console())
         if plan.ok and not plan.empty and against is None:
             terminal.suggest(f"deploy {name}")
     return ExitCode.DONE if plan.ok else ExitCode.FAILED

@@ -9,7 +9,6 @@ credentials cannot be used, or there is no plugin; 130: Ctrl-C.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -38,5 +37,5 @@ def command(*, deployment: Deployment, port: int, local_port: int | None, node: 
 
     local_port = local_port or port
     target = nodes.running(deployment, node)
-    print(f"http://localhost:{local_port} is port {port} of {target.name}, until Ctrl-C", file=sys.stderr)
-    sessions.open_session(deployment, target.instance_id, sessions.forwarding(port, local_port))
+    remark = f"http://localhost:{local_port} is port {port} of {target.name}, until Ctrl-C"
+    sessions.open_session(deployment, target.instance_id, sessions.forwarding(port, local_port), remark)

@@ -2,8 +2,8 @@
 
 OPTIONS are those of submit.py: --nodes N, --output DIR, --queue, --time, --no-compile, --dry-run; and those of the
 training program, among them --phase, --optimizer, --scaling strong|weak, --data, --steps, --checkpoint-interval, --keep
-and --reference (docs/training.md has a table of both). On a head or login node submit.py is called directly. From
-elsewhere the same command is sent to the head node by Systems Manager, as by `exec`; Ctrl-C cancels it there, too.
+and --reference (docs/reference/training.md has a table of both). On a head or login node submit.py is called directly.
+From elsewhere the same command is sent to the head node by Systems Manager, as by `exec`; Ctrl-C cancels it there, too.
 
 Exit code: that of submit.py (0: submitted, 1: Slurm refused, 2: the arguments or the input cannot be used); before that
 1: the head node is not reachable, 2: settings or credentials cannot be used; 130: Ctrl-C.
@@ -11,8 +11,6 @@ Exit code: that of submit.py (0: submitted, 1: Slurm refused, 2: the arguments o
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,9 +21,6 @@ from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
-
-LONGEST = 3600
-"""Seconds that submit.py may take, which reads the data before anything is submitted."""
 
 
 @options.command(
@@ -41,16 +36,9 @@ LONGEST = 3600
 @click.argument("of_submit", metavar="OPTIONS...", nargs=-1, type=click.UNPROCESSED)
 def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
     """Call the cluster's submit.py, here or on the head node, and return its exit code."""
-    jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
-    words = ["python3", f"{jobs}/submit.py", *of_submit]
-    if shutil.which("sbatch"):
-        return subprocess.run(words, check=False).returncode
+    from scripts.fleet.jobs import submit
 
-    from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import print_output, start
-
-    sent = start(deployment, HeadNode(deployment), words, seconds=LONGEST)
-    code = sent.follow_or_cancel(print_output)
+    code = submit(deployment, of_submit)
     if code == ExitCode.DONE and "--dry-run" not in of_submit:
         terminal.suggest(f"jobs list {deployment.environment}")
     return code

@@ -1,6 +1,6 @@
 """Write templates and ParallelCluster configuration of a deployment to cdk.out, for review, and list what is in them.
 
-It is `cdk synth -c env=DEPLOYMENT`, without AWS and credentials. Programs read the files: STACK.template.json, and
+It is `cdk synth -c env=DEPLOYMENT`, without AWS and credentials. The files are STACK.template.json, and
 CLUSTER.parallelcluster.yaml beside them.
 
 Exit code 0: written; 1: the CDK failed; 2: the settings cannot be used.
@@ -16,18 +16,25 @@ from scripts import options, terminal
 from scripts.errors import ExitCode
 
 
-@options.command(__doc__, ("synth research", "templates in cdk.out"))
+@options.command(
+    __doc__,
+    ("synth research", "templates in cdk.out"),
+    ("synth research -o json | jq -r .templates[].path", "the files, for programs"),
+)
 @options.deployment_name
 @click.option(
     "--directory", type=click.Path(path_type=Path), default=Path("cdk.out"), show_default=True, help="Where to."
 )
-def command(*, name: str, directory: Path) -> int:
+@options.output("json")
+def command(*, name: str, directory: Path, output: str) -> int:
     """Synthesize, print what there is, and return the exit code."""
-    from scripts.synth import review, write
+    from scripts.synth import as_text, review, write
 
     options.settings_of(name)
     directory = directory.absolute()
     write(name, directory)
-    print("\n".join(review(directory)))
-    terminal.suggest(f"validate {name}")
+    written = review(directory)
+    print(written.to_json() if output == "json" else as_text(written))
+    if output == "text":
+        terminal.suggest(f"validate {name}")
     return ExitCode.DONE

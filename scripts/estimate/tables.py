@@ -46,7 +46,7 @@ def _price_sentence(estimate: Estimate) -> str:
         listed = f"AWS Price List API, {estimate.region}, {day.isoformat()}{kept}"
         return f"Prices: {listed}; {_TABLE_MARK} marks those of the dated table."
     dates = sorted(source.date for source in SOURCES.values())
-    return f"Prices: the dated table, {dates[0]} to {dates[-1]} ({prices.remark}). Sources: docs/estimate.md."
+    return f"Prices: the dated table, {dates[0]} to {dates[-1]} ({prices.remark}). Sources: docs/reference/prices.md."
 
 
 def _nodes(estimate: Estimate) -> Table:

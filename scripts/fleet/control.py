@@ -151,8 +151,13 @@ def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
         return now == RUNNING
 
     clock.wait(runs, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
-    open_queues(head_node, say)
-    _wait_for_static_nodes(head_node, clock, report)
+    try:
+        open_queues(head_node, say)
+        _wait_for_static_nodes(head_node, clock, report)
+    except HeadNodeError as error:
+        if before == RUNNING:
+            raise
+        say(f"ParallelCluster opens the queues of a fleet that it starts; whether it has is not known: {error}")
 
 
 def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None = None) -> None:

@@ -11,7 +11,7 @@ from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.fleet import control as fleet
 from scripts.fleet.jobs import nodes, slurm_state
-from scripts.fleet.scaling import Counts
+from scripts.fleet.scaling import Scaled
 from scripts.remote.head_node import HeadNode, HeadNodeError
 
 if TYPE_CHECKING:
@@ -36,20 +36,6 @@ class Queue(Document):
         "queue is protected."
     )
     nodes: tuple[FleetNodes, ...] = Field(description="Its nodes, by compute resource and kind.")
-
-
-class Scaled(Document):
-    """The result of scaling."""
-
-    queue: str = Field(description="The queue.")
-    compute_resource: str = Field(description="The compute resource.")
-    before: Counts = Field(description="The counts in the settings file before.")
-    after: Counts = Field(description="The new counts.")
-    stops_fleet: bool = Field(description="Whether ParallelCluster accepts the change on a stopped fleet only.")
-    ends_jobs: bool = Field(
-        description="Whether nodes are terminated while the fleet runs (queue_update_strategy TERMINATE)."
-    )
-    done: bool = Field(description="Whether it was done; false with --dry-run.")
 
 
 class FleetState(Document):

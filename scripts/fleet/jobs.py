@@ -1,18 +1,23 @@
-"""The jobs of a cluster: which have nodes or wait for some, how they are cancelled, and how queues are drained."""
+"""The jobs of a cluster: submitted, listed and cancelled, and how queues are drained."""
 
 from __future__ import annotations
 
 import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
 from pydantic import Field
 
+from scripts import terminal
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import OperationError
-from scripts.remote.head_node import HeadNode, ask_slurm
+from scripts.remote.head_node import HeadNode, HeadNodeError, ask_slurm
+from scripts.remote.streamed_command import print_output, start
 from scripts.slurm import ACTIVE, SCRIPT, Job, SlurmState, parse
 from scripts.terminal import Say
 
@@ -24,8 +29,19 @@ Others are ``down`` (jobs wait) and ``inactive`` (ParallelCluster has stopped th
 https://slurm.schedmd.com/sinfo.html
 """
 SECONDS_BETWEEN_POLLS: Final = 60.0
+SECONDS_TO_SUBMIT: Final = 3600
+"""How long submit.py may take, which reads the data before anything is submitted."""
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
+_REQUEUE: Final = (
+    "Batch jobs are requeued and start again once the fleet is started, unless they were submitted with --no-requeue; "
+    "those and interactive ones end."
+)
+"""Of jobs whose nodes are terminated: JobRequeue is 1 by default, and ParallelCluster's slurm.conf does not change it.
+
+https://slurm.schedmd.com/slurm.conf.html#OPT_JobRequeue,
+https://github.com/aws/aws-parallelcluster-cookbook/blob/develop/cookbooks/aws-parallelcluster-slurm/templates/default/slurm/slurm.conf.erb
+"""
 
 
 class JobList(Document):
@@ -121,6 +137,37 @@ def _update(head_node: HeadNode, before: str, after: str) -> list[str]:
         if answer.code:
             raise OperationError(f"Slurm did not set {', '.join(names)} to {after.upper()}: {answer.errors}")
     return names
+
+
+def confirm_termination(deployment: Deployment, clock: Clock) -> None:
+    """List the jobs whose nodes are about to be terminated, and ask.
+
+    Raises:
+        OperationError: The answer is no.
+    """
+    try:
+        state = slurm_state(HeadNode(deployment, clock))
+    except HeadNodeError as error:
+        terminal.confirm(f"{error}\nJobs that cannot be listed lose their nodes. {_REQUEUE}")
+    else:
+        if state.active_jobs:
+            terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
+
+
+def submit(deployment: Deployment, words: Sequence[str]) -> int:
+    """Call the cluster's submit.py with these words, here if Slurm is, else on the head node; return its exit code.
+
+    Ctrl-C cancels it there, too.
+
+    Raises:
+        HeadNodeError: The head node cannot be reached.
+    """
+    jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
+    command = ["python3", f"{jobs}/submit.py", *words]
+    if shutil.which("sbatch"):
+        return subprocess.run(command, check=False).returncode
+    sent = start(deployment, HeadNode(deployment), command, seconds=SECONDS_TO_SUBMIT)
+    return sent.follow_or_cancel(print_output)
 
 
 def list_jobs(deployment: Deployment) -> JobList:

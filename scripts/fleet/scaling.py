@@ -11,17 +11,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from scripts import terminal
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
-from scripts.fleet.jobs import slurm_state
+from scripts.fleet.jobs import confirm_termination, slurm_state
 from scripts.options import CONFIG
 from scripts.remote.head_node import HeadNode
 from scripts.terminal import Say
@@ -54,6 +56,20 @@ class Counts(Document):
     max_count: PositiveInt = Field(description="Nodes at most.")
 
 
+class Scaled(Document):
+    """The result of scaling."""
+
+    queue: str = Field(description="The queue.")
+    compute_resource: str = Field(description="The compute resource.")
+    before: Counts = Field(description="The counts in the settings file before.")
+    after: Counts = Field(description="The new counts.")
+    stops_fleet: bool = Field(description="Whether ParallelCluster accepts the change on a stopped fleet only.")
+    ends_jobs: bool = Field(
+        description="Whether nodes are terminated while the fleet runs (queue_update_strategy TERMINATE)."
+    )
+    done: bool = Field(description="Whether it was done; false with --dry-run.")
+
+
 @dataclass(frozen=True)
 class Scaling:
     """A change of the numbers of nodes of one compute resource; the deployment has the settings file as it is."""
@@ -82,6 +98,68 @@ class Scaling:
     def grows(self) -> bool:
         """Whether there may be more nodes, or more static ones."""
         return any(after > before for before, after in self.edits.values())
+
+
+def scale(
+    deployment: Deployment,
+    target: str | None,
+    counts: dict[str, int],
+    *,
+    clock: Clock,
+    say: Say,
+    drain: bool,
+    force: bool,
+    dry_run: bool,
+    checks: bool,
+    asks: bool,
+    quiet: bool,
+) -> Scaled:
+    """Plan other counts, show the steps, ask, and take them.
+
+    Args:
+        deployment: Whose fleet it is.
+        target: As for `prepare`, like the counts.
+        counts: The new min_count, max_count or both.
+        clock: The time.
+        say: Takes messages.
+        drain: As for `apply`, like `force`.
+        force: Whether nodes of jobs are terminated.
+        dry_run: Whether the steps are only shown.
+        checks: Whether preflight looks for room for more nodes first.
+        asks: Whether somebody is asked.
+        quiet: Whether standard output is left alone: the plan is not shown.
+
+    Raises:
+        OperationError: There is no cluster or no room, something blocks it, a step failed, or the answer was no.
+        UnusableError: There is no such compute resource, or the settings break rules with these counts.
+    """
+    with TemporaryDirectory() as directory:
+        change = prepare(deployment, target, counts, Path(directory))
+        if change.grows and checks:
+            check(change, say)
+        plan = make_plan(change.candidate)
+        if not quiet:
+            from scripts.plan import output
+
+            output.show(plan, terminal.console())
+        say(steps(change, plan, drain=drain, force=force))
+        if problems := blockers(plan):
+            raise OperationError("\n".join(["This cannot be deployed:", *problems]))
+        if not dry_run:
+            if asks and force:
+                confirm_termination(deployment, clock)
+            if asks:
+                terminal.confirm()
+            apply(change, plan, clock=clock, say=say, drain=drain, force=force, quiet=quiet)
+        return Scaled(
+            queue=change.queue,
+            compute_resource=change.compute_resource,
+            before=change.before,
+            after=change.after,
+            stops_fleet=has(plan, "FLEET_STOPPED"),
+            ends_jobs=has(plan, "TERMINATES"),
+            done=not dry_run,
+        )
 
 
 def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], directory: Path) -> Scaling:

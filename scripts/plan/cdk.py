@@ -1,4 +1,4 @@
-"""The CDK command line, as `make` calls it, for the account of the credentials in use."""
+"""The CDK command line, for the account of the credentials in use."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment in which it is found, with Node: `make setup` puts both beside this interpreter."""
+    """Return the environment in which it is found, with Node: `make setup` puts both beside this interpreter.
+
+    It does not ask for newer versions of itself: this project pins one.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1"}
+    return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1", "CDK_DISABLE_VERSION_CHECK": "1"}

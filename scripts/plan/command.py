@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts import options, terminal
+from scripts import options
 from scripts.errors import UnusableError
 from scripts.plan import cdk
 
@@ -77,10 +77,3 @@ def make_plan(
         raise PlanError(str(error)) from None
     except RunnerError as error:
         raise PlanError(f"ParallelCluster's code broke down:\n{error}") from None
-
-
-def show(plan: Plan) -> None:
-    """Print a plan for people."""
-    from scripts.plan import output
-
-    output.show(plan, terminal.console())

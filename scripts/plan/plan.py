@@ -16,6 +16,7 @@ from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
 from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
 from scripts.plan.model import ClusterPlan, Plan, Source, StackPlan
+from scripts.preflight import access, runner
 from scripts.preflight.check import CheckStatus, Finding
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
@@ -131,6 +132,9 @@ def _findings(
 
 
 def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
+    for each in runner.findings(access.cdk_bootstrap, live.deployment):
+        if each.status is CheckStatus.FAIL:
+            yield each.of("account")
     for name, status in live.statuses.items():
         if status in (*READY, "REVIEW_IN_PROGRESS"):  # that one is deployed as if it did not exist, also if protected
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -79,8 +80,8 @@ def cli_command(deployment: Deployment, instance_id: str, session: Session) -> l
     ]
 
 
-def open_session(deployment: Deployment, instance_id: str, session: Session) -> NoReturn:
-    """Become the plugin, with a session on an instance. Needs ssm:StartSession.
+def open_session(deployment: Deployment, instance_id: str, session: Session, remark: str = "") -> NoReturn:
+    """Become the plugin, with a session on an instance, after a remark to people. Needs ssm:StartSession.
 
     Raises:
         UnusableError: The plugin is not installed.
@@ -88,7 +89,7 @@ def open_session(deployment: Deployment, instance_id: str, session: Session) -> 
     """
     plugin = shutil.which(PLUGIN)
     if plugin is None:
-        raise UnusableError(f"There is no {PLUGIN} on PATH. Install it: {_INSTALL}")
+        raise UnusableError(f"There is no {PLUGIN} on PATH", f"install it: {_INSTALL}")
     client = deployment.account.client("ssm")
     parameters = {
         "Target": instance_id,
@@ -102,4 +103,6 @@ def open_session(deployment: Deployment, instance_id: str, session: Session) -> 
     environment = {**os.environ, _RESPONSE: response}
     destination = (client.meta.region_name, "StartSession", os.environ.get("AWS_PROFILE", ""))
     arguments = [PLUGIN, _RESPONSE, *destination, json.dumps(parameters), client.meta.endpoint_url]
+    if remark:
+        print(remark, file=sys.stderr, flush=True)
     os.execve(plugin, arguments, environment)  # noqa: S606 - no shell is wanted

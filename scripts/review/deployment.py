@@ -157,7 +157,8 @@ def permission_table(resources: Iterable[Resource]) -> Table:
                     said.setdefault(statement, []).append(name)
     rows = [(listed(subjects), statement) for statement, subjects in said.items()]
     notes = [
-        "Roles that ParallelCluster makes are in docs/permissions.md, those of AWS's provider in its own template."
+        "Roles that ParallelCluster makes are in docs/reference/permissions.md, those of AWS's provider in its own"
+        " template."
     ]
     return Table("Permissions", [Column("What has it", False), Column("Statement", False)], rows, notes=notes)
 

@@ -184,8 +184,8 @@ class _Drawing:
         self._frame(head["Networking"]["SubnetId"]).add(Box("head", *words, stack=stack))
         nodes: list[tuple[str, Part]] = [("head", head)]
         for pool in configuration.get("LoginNodes", {}).get("Pools", []):
-            name, nodes_of = _id(f"login_{pool['Name']}"), f"{pool['Count']} x {pool['InstanceType']}"
-            self._frame(pool["Networking"]["SubnetIds"][0]).add(Box(name, "Login nodes", nodes_of, stack=stack))
+            name, count = _id(f"login_{pool['Name']}"), f"{pool['Count']} x {pool['InstanceType']}"
+            self._frame(pool["Networking"]["SubnetIds"][0]).add(Box(name, "Login nodes", count, stack=stack))
             nodes.append((name, pool))
         nodes += self._queues(configuration["Scheduling"]["SlurmQueues"], stack)
         self._reached(nodes)

@@ -72,8 +72,6 @@ def test_help_of_a_group_has_examples_that_its_commands_take(group: str, capsys:
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("deploy", "build/outputs-DEPLOYMENT.json"),
-        ("synth", "STACK.template.json"),
         ("image render", "build/image-DEPLOYMENT.yaml"),
         ("image build", "build/image-DEPLOYMENT.yaml"),
         ("pipeline synth", "build/pipeline"),
@@ -168,14 +166,23 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
         (["init", "mine", "--region", "us-west-9"], "--region: got us-west-9; allowed: a Region of AWS, us-west-2"),
         (["init", "mine", "--zone", "usw2-az9"], "got usw2-az9; allowed: usw2-az1, usw2-az4, which have trn1.32xlarge"),
         (["init", "mine", "--region", "eu-west-1"], "zone_id: got 'usw2-az4'; allowed: euw1-az1"),
-        (["init", "mine", "--nodes", "99999"], "config/mine.yaml:20: network.private_subnet_cidr: got"),
+        (["init", "mine", "--nodes", "99999"], "config/mine.yaml:1: network.private_subnet_cidr: got"),
     ],
 )
 def test_what_cannot_be_used(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
     assert ultracluster(*words) == 2
     captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
     assert message in " ".join(captured.err.split())
     assert captured.out == ""
+
+
+def test_a_usage_error_looks_as_all_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster("fleet", "stop", "dev", "--forse") == 2
+    assert capsys.readouterr().err == (
+        "error: No such option '--forse'. Did you mean '--force'?\n"
+        "\nUsage: ultracluster fleet stop [OPTIONS] DEPLOYMENT\nhint: ./ultracluster fleet stop --help\n"
+    )
 
 
 def failing(error: BaseException) -> Callable[..., Any]:
@@ -305,11 +312,28 @@ def test_init_checks_each_answer_when_it_is_given(
     answers = ("us-east-9", "us-east-1", "usw2-az4", "use1-az5", "0", "many", "99999", "4")
     monkeypatch.setattr(sys, "stdin", Terminal("".join(f"{answer}\n" for answer in answers)))
     assert ultracluster("init", "mine") == 0
-    rejected = re.findall(r"Error: .*?(us-east-9|usw2-az4|0 is|many|99999)", capsys.readouterr().err)
+    rejected = re.findall(r"error: .*?(us-east-9|usw2-az4|0 is|many|99999)", capsys.readouterr().err)
     assert rejected == ["us-east-9", "usw2-az4", "0 is", "many", "99999"]
     settings = load(tmp_path / "mine.yaml")
     assert (settings.name, settings.region, settings.zone_id) == ("mine", "us-east-1", "use1-az5")
     assert settings.cluster_spec.max_nodes == 4
+
+
+def test_init_without_a_terminal_says_what_nobody_chose(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shutil.copy(options.CONFIG / "trn1-16.yaml", tmp_path)
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    assert ultracluster("init", "mine", "--region", "us-east-1") == 0
+    assert capsys.readouterr() == (
+        "",
+        "Wrote config/mine.yaml:\n"
+        "  region: us-east-1\n"
+        "  zone_id: use1-az6, known to have trn1.32xlarge; another: --zone\n"
+        "  max_count: 16, as in config/trn1-16.yaml; another: --nodes\n"
+        "All settings: docs/reference/settings.md\n"
+        "\nNext: ./ultracluster estimate mine  # sizes and costs\n",
+    )
 
 
 def test_the_only_deployment_needs_no_name(

@@ -22,6 +22,7 @@ def results(module: str, screen: str, **result: Any) -> dict[str, Any]:
     return {module: SimpleNamespace(**result), screen: []}
 
 
+RESOURCE, LEFT_OVER = SimpleNamespace(stack="trn1-16"), SimpleNamespace(stack="(left over)")
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("status", results("status.collect.collect", "status.screen.render", **HEALTHY), "jobs list trn1-16"),
     (
@@ -53,8 +54,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "inventory",
-        results("inventory.resources.inventory", "inventory.screen.show", resources=("one",), not_listed=()),
+        results("inventory.resources.inventory", "inventory.screen.show", resources=(RESOURCE,), not_listed=()),
         "destroy trn1-16 --dry-run  # what could be deleted",
+    ),
+    (
+        "inventory",
+        results("inventory.resources.inventory", "inventory.screen.show", resources=(LEFT_OVER,), not_listed=()),
+        "destroy trn1-16 --all --sweep  # what is left over",
     ),
     ("fleet stop", dict.fromkeys([*FLEET, "fleet.control.stop"]), "fleet start trn1-16"),
     ("fleet start", dict.fromkeys([*FLEET, "fleet.control.start"]), "jobs list trn1-16"),

@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
-from scripts import permissions
+from scripts import permissions, terminal
 from scripts.deploy import settle
 from scripts.plan.model import Source
 from scripts.plan.plan import plan_of_account
@@ -98,7 +98,7 @@ def test_a_deployment_may_see_whether_another_one_is_in_progress(
     operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with only(permissions.deploying(), operated, monkeypatch):
-        assert settle(operated.deployment()) == ""
+        assert settle(operated.deployment(), terminal.console()) == ""
 
 
 NOT_READ = {"vpc-lattice:DescribeServiceNetworkVpcEndpointAssociation", "kms:Decrypt"}

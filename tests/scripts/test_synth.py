@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from scripts.synth import review
+from scripts.synth import as_text, review
 
 
 def test_resources_are_counted_and_the_configuration_is_written_out(tmp_path: Path) -> None:
@@ -19,14 +19,18 @@ def test_resources_are_counted_and_the_configuration_is_written_out(tmp_path: Pa
     (tmp_path / "x-cluster.template.json").write_text(json.dumps({"Resources": resources}), encoding="utf-8")
     (tmp_path / "x-network.template.json").write_text(json.dumps({"Resources": {}}), encoding="utf-8")
 
-    lines = review(tmp_path)
+    result = review(tmp_path)
 
     written = tmp_path / "fleet.parallelcluster.yaml"
-    assert lines == [
+    assert as_text(result).splitlines() == [
         f"{tmp_path}/x-cluster.template.json: 3 resources",
-        "    1 Custom::PclusterCluster",
         "    2 EC2::PlacementGroup",
-        f"{written}: the ParallelCluster configuration that the template carries",
+        "    1 Custom::PclusterCluster",
         f"{tmp_path}/x-network.template.json: 0 resources",
+        f"{written}: the ParallelCluster configuration that its template carries",
     ]
+    assert json.loads(result.to_json())["templates"][0] == {
+        "path": f"{tmp_path}/x-cluster.template.json",
+        "resources": {"AWS::EC2::PlacementGroup": 2, "Custom::PclusterCluster": 1},
+    }
     assert yaml.safe_load(written.read_text(encoding="utf-8")) == configuration

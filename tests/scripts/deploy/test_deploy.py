@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
-from scripts import deploy, emulate
+from scripts import deploy, emulate, terminal
 from scripts.deployment import PARTS, Account, Deployment
 from scripts.errors import ExitCode
 from scripts.options import CONFIG
@@ -59,7 +60,7 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
 
         monkeypatch.setattr(Account, "list", answer)
         monkeypatch.setattr(progress, "watch", watch)
-        return deploy.settle(Deployment("dev", DEV)), followed
+        return deploy.settle(Deployment("dev", DEV), terminal.console()), followed
 
     return called
 
@@ -94,7 +95,7 @@ def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
 
 
 def test_a_blocker_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("scripts.deploy.settle", lambda _: "not now")
+    monkeypatch.setattr("scripts.deploy.settle", lambda *_: "not now")
     assert ultracluster("deploy", "dev", "--yes") == 1
     assert capsys.readouterr().err == "error: not now\n"
 
@@ -114,13 +115,18 @@ def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_da
             first.send_signal(signal.SIGTERM)
         assert first.returncode == 128 + signal.SIGTERM
         second, third = (
-            subprocess.run(command, cwd=CONFIG.parent, env=environment, capture_output=True, text=True, check=False)
-            for _ in range(2)
+            subprocess.run(
+                [*command, *more], cwd=CONFIG.parent, env=environment, capture_output=True, text=True, check=False
+            )
+            for more in ((), ("--output", "json"))
         )
         last = statuses(cloudformation)
     assert second.returncode == 0, second.stdout + second.stderr
-    assert "Nothing would change." in third.stdout, third.stdout + third.stderr
-    assert third.returncode == 0
+    assert "Nothing would change." in third.stderr, third.stdout + third.stderr
+    result = json.loads(third.stdout)
+    assert (third.returncode, result["outcome"]) == (0, "deployed")
+    assert [each["name"] for each in result["stacks"]] == [f"dev-{part}" for part in PARTS]
+    assert all(each["outputs"] and each["status"] == last[each["name"]] for each in result["stacks"])
     assert {last[f"dev-{part}"] for part in PARTS} == {"CREATE_COMPLETE"}
 
 

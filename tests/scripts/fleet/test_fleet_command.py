@@ -43,7 +43,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     fake = FakeCluster(tmp_path, monkeypatch)
     monkeypatch.setattr("scripts.deployment.Deployment", lambda *_: fake.deployment)
     monkeypatch.setattr("scripts.clock.Clock", lambda: fake)
-    for module in ("scripts.fleet.document", "scripts.remote.head_node"):
+    for module in ("scripts.fleet.document", "scripts.fleet.jobs"):
         monkeypatch.setattr(f"{module}.HeadNode", lambda *_: fake)
     return fake
 

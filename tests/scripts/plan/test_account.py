@@ -63,6 +63,20 @@ def of_status(plan: Plan, status: CheckStatus) -> list[str]:
 
 
 @pytest.mark.usefixtures("without_change_sets")
+def test_an_account_that_is_not_bootstrapped_blocks_a_deployment(cluster: DeployedCluster) -> None:
+    ssm = cluster.client("ssm")
+    version = ssm.get_parameter(Name="/cdk-bootstrap/hnb659fds/version")["Parameter"]
+    ssm.delete_parameter(Name=version["Name"])
+    try:
+        plan = cluster.plan("unchanged", unchanged)
+    finally:
+        ssm.put_parameter(Name=version["Name"], Value=version["Value"], Type=version["Type"])
+    [finding] = [each for each in plan.findings if each.status is CheckStatus.FAIL]
+    assert finding.sentence == "us-west-2 is not bootstrapped: no /cdk-bootstrap/hnb659fds/version"
+    assert finding.hint == "`./ultracluster bootstrap trn1-16`"
+
+
+@pytest.mark.usefixtures("without_change_sets")
 def test_a_faster_file_system_is_a_new_one_which_can_be_accepted(cluster: DeployedCluster) -> None:
     plan = cluster.plan("faster_file_system", faster_file_system)
     assert effects(plan)[STORAGE] == {"AWS::FSx::FileSystem": Effect.REPLACED}

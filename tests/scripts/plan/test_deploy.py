@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import pytest
 
 from scripts import deploy
 from scripts.deploy import deploy as deploy_assembly
+from scripts.deployment import Deployment
 from scripts.plan import cdk, command
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus, Finding
@@ -39,14 +41,14 @@ class Deploying:
         self._monkeypatch = monkeypatch
         self.plan = planned(CHANGE)
         self.started: list[list[str]] = []
-        monkeypatch.setattr(deploy, "settle", lambda _: "")
+        monkeypatch.setattr(deploy, "settle", lambda *_: "")
         monkeypatch.setattr(command, "synthesize", lambda *_: None)
         monkeypatch.setattr(command, "make_plan", self._make_plan)
 
     def leave_out_the_cdk(self) -> None:
         self._monkeypatch.setattr(deploy, "deploy", self._note)
 
-    def _note(self, name: str, _: Path, arguments: Sequence[str]) -> int:
+    def _note(self, name: str, _: Path, arguments: Sequence[str], **__: object) -> int:
         self.started.append([name, *arguments])
         return 0
 
@@ -88,6 +90,20 @@ def test_it_does_not_deploy_a_plan_with_a_blocking_issue_unless_accepted(deployi
     assert "the VPC is replaced" in out
     assert run("deploy", "trn1-16", "--yes", "--accept-replacement", "--", "--verbose")[0] == 0
     assert deploying.started == [["trn1-16", "--verbose"]]
+
+
+def test_json_is_all_of_standard_output(deploying: Deploying, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = {"StackStatus": "CREATE_COMPLETE", "Outputs": [{"OutputKey": "VpcId", "OutputValue": "vpc-1"}]}
+    monkeypatch.setattr(Deployment, "stack", lambda _, name: {"StackName": name, **stack} if "net" in name else None)
+    code, out, err = run("deploy", "trn1-16", "--yes", "--output", "json")
+    result = json.loads(out)
+    assert (code, result["exit_code"], result["outcome"], result["blockers"]) == (0, 0, "deployed", [])
+    assert result["stacks"] == [{"name": "trn1-16-network", "status": "CREATE_COMPLETE", "outputs": {"VpcId": "vpc-1"}}]
+    assert "EC2::VPC" in err
+    deploying.plan = planned(CHANGE, findings=[BLOCKING])
+    code, out, err = run("deploy", "trn1-16", "--yes", "--output", "json")
+    assert (code, json.loads(out)["outcome"]) == (1, "blocked")
+    assert json.loads(out)["blockers"] == ["network: the VPC is replaced"]
 
 
 def use_cdk(monkeypatch: pytest.MonkeyPatch, program: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from scripts import deploy
 from scripts.deploy import deploy as deploy_assembly
 from scripts.deployment import Deployment
+from scripts.errors import ExitCode
 from scripts.plan import cdk, command
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus, Finding
@@ -90,6 +91,27 @@ def test_it_does_not_deploy_a_plan_with_a_blocking_issue_unless_accepted(deployi
     assert "the VPC is replaced" in out
     assert run("deploy", "trn1-16", "--yes", "--accept-replacement", "--", "--verbose")[0] == 0
     assert deploying.started == [["trn1-16", "--verbose"]]
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "scripts.deploy.settle",
+        "scripts.plan.command.synthesize",
+        "scripts.plan.command.make_plan",
+        "sys.stdin.readline",
+    ],
+)
+def test_ctrl_c_before_the_cdk_starts_deploys_nothing(
+    stage: str, deploying: Deploying, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    deploying.answer("y")
+    monkeypatch.setattr(stage, interrupt)
+    assert run("deploy", "trn1-16")[0] == ExitCode.INTERRUPTED
+    assert deploying.started == []
 
 
 def test_json_is_all_of_standard_output(deploying: Deploying, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

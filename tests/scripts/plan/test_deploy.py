@@ -14,7 +14,7 @@ from scripts import deploy
 from scripts.deploy import deploy as deploy_assembly
 from scripts.deployment import Deployment
 from scripts.errors import ExitCode
-from scripts.plan import cdk, command
+from scripts.plan import cdk, plan
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus, Finding
 from tests.scripts.destroy.accounts import Terminal
@@ -43,8 +43,8 @@ class Deploying:
         self.plan = planned(CHANGE)
         self.started: list[list[str]] = []
         monkeypatch.setattr(deploy, "settle", lambda *_: "")
-        monkeypatch.setattr(command, "synthesize", lambda *_: None)
-        monkeypatch.setattr(command, "make_plan", self._make_plan)
+        monkeypatch.setattr(cdk, "synthesize", lambda *_: None)
+        monkeypatch.setattr(plan, "make_plan", self._make_plan)
 
     def leave_out_the_cdk(self) -> None:
         self._monkeypatch.setattr(deploy, "deploy", self._note)
@@ -97,8 +97,8 @@ def test_it_does_not_deploy_a_plan_with_a_blocking_issue_unless_accepted(deployi
     "stage",
     [
         "scripts.deploy.settle",
-        "scripts.plan.command.synthesize",
-        "scripts.plan.command.make_plan",
+        "scripts.plan.cdk.synthesize",
+        "scripts.plan.plan.make_plan",
         "sys.stdin.readline",
     ],
 )
@@ -145,7 +145,7 @@ def test_the_planned_directory_is_deployed(run: Run, tmp_path: Path, monkeypatch
         directory.mkdir()
         (directory / "manifest.json").write_text("planned")
 
-    monkeypatch.setattr(command, "synthesize", synthesize)
+    monkeypatch.setattr(cdk, "synthesize", synthesize)
     program = "import shutil, sys; print(sys.argv); shutil.copytree(sys.argv[sys.argv.index('--app') + 1], 'deployed')"
     use_cdk(monkeypatch, program)
     code, out, err = run("deploy", "trn1-16", "--yes")

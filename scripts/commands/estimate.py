@@ -114,14 +114,14 @@ def command(
     else:
         from rich.text import Text
 
-        from scripts import tables
-        from scripts.estimate.tables import tables as tables_of
+        from scripts import screen
+        from scripts.estimate.tables import tables
 
         console = terminal.console()
         console.print(Text.assemble((f"Estimate of {result.name}", "bold"), f", {result.region}, {result.zone_id}"))
-        for table in tables_of(result):
+        for table in tables(result):
             console.print()
-            tables.show(table, console)
+            screen.show(table, console)
         for remark in result.remarks:
             console.print(Text(f"Note: {remark}"))
         terminal.suggest(f"preflight {name}")

@@ -76,14 +76,14 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
         PlanError: There is no plan; the message says why.
     """
     from scripts.plan import output
-    from scripts.plan.command import make_plan, synthesize
+    from scripts.plan.plan import make_plan
 
     name, started = deployment.environment, time.monotonic()
     with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
         assembly = Path(directory) / "cdk.out"
         if blocker := settle(deployment, console):
             raise OperationError(blocker)
-        synthesize(name, assembly)
+        cdk.synthesize(name, assembly)
         plan = make_plan(name, assembly, accepted=accepted)
         output.show(plan, console)
         code: int = ExitCode.FAILED

@@ -32,7 +32,7 @@ from emulator.aws import EmulatedAws
 from scripts import deploy, options
 from scripts.clock import Clock
 from scripts.errors import ExitCode
-from scripts.plan import command, plan
+from scripts.plan import cdk, plan
 from scripts.remote import head_node, streamed_command
 from tests.command_line import leaves, ultracluster
 from tests.scripts.account import Operated
@@ -377,7 +377,7 @@ def test_the_same_of_commands_that_synthesize_first(
     operated.shell(f"cat >/dev/null; cat {STATE}")
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
     synthesized = operated.synthesized.directory
-    monkeypatch.setattr(command, "synthesize", lambda _, directory: shutil.copytree(synthesized, directory))
+    monkeypatch.setattr(cdk, "synthesize", lambda _, directory: shutil.copytree(synthesized, directory))
     monkeypatch.setattr(deploy, "deploy", lambda *_, **__: 0)
     with ParallelCluster(os.environ) as parallelcluster:
         monkeypatch.setattr(plan, "ParallelCluster", lambda _: nullcontext(parallelcluster))
@@ -469,8 +469,6 @@ def test_a_terminal_of_40_columns_without_colour(operated: Operated) -> None:
 def test_ctrl_c_during_a_deployment_is_left_to_the_cdk(
     code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scripts.plan import cdk
-
     program = f"import os; os.kill(os.getppid(), {int(signal.SIGINT)}); raise SystemExit({int(code)})"
     monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", program])
     monkeypatch.setattr(deploy, "BUILD", tmp_path)

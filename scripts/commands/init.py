@@ -1,7 +1,8 @@
 """Write a settings file of your own, config/DEPLOYMENT.yaml, from a template, and check it.
 
 What is not given by options is asked for at a terminal. Without a terminal the template's values are kept, with a zone
-of the Region, and named. An existing file is never overwritten.
+of the Region, and named. An existing file is never overwritten. All settings are in
+docs/reference/settings.md.
 
 Exit code 0: written; 1: the file exists already; 2: the values or arguments cannot be used, and nothing is
 written; 130: Ctrl-C.

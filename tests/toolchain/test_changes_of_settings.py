@@ -208,6 +208,9 @@ class Changed:
             return Change.NEW_DEPLOYMENT
         if FILE_SYSTEM in replaced:
             return Change.NEW_FILE_SYSTEM
+        ended = {change.type for change in self.resources if change.effect in (*REPLACING, Effect.REMOVED)}
+        if "AWS::FSx::DataRepositoryAssociation" in ended:  # the new one is made before the old one is deleted
+            return Change.TWO_DEPLOYMENTS
         return next((needed for kind, needed in NEEDED.items() if kind in kinds), Change.AT_ONCE)
 
     def concerns(self, aws: str) -> bool:

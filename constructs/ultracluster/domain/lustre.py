@@ -127,12 +127,11 @@ class DataRepository(Spec):
 
     aws: ClassVar = "AWS::FSx::DataRepositoryAssociation"
 
-    path: Annotated[str, Setting(Change.AT_ONCE, ".FileSystemPath")]
-    """Directory in the file system, such as /data. Another one, or another bucket or prefix, in two deployments: first
-    without the link, then with the new one."""
-    bucket: Annotated[str | None, Setting(Change.AT_ONCE, ".DataRepositoryPath")] = None
+    path: Annotated[str, Setting(Change.TWO_DEPLOYMENTS, ".FileSystemPath")]
+    """Directory in the file system, such as /data."""
+    bucket: Annotated[str | None, Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = None
     """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
-    prefix: Annotated[str, Setting(Change.AT_ONCE, ".DataRepositoryPath")] = ""
+    prefix: Annotated[str, Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = ""
     """Prefix within the bucket, without a leading slash."""
     import_events: Annotated[list[FileEvent], Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
         "NEW",

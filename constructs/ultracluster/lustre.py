@@ -1,6 +1,6 @@
 """The shared file system of an UltraCluster: FSx for Lustre, with links to S3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from constructs import Construct
 from pydantic import ValidationError
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.domain import addresses
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
@@ -25,6 +26,8 @@ from ultracluster.retention import retention
 _DEFAULTS = LustreSpec()
 _LOG_RETENTION = retention(_DEFAULTS.log_retention_days)
 _PORTS = [ec2.Port.tcp_range(first, last) for first, last in rules.PORTS]
+_LOG_GROUP_PREFIX = "/aws/fsx/"
+"""https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreLogCreateConfiguration.html"""
 _DEFAULT_PORT = ec2.Port.tcp_range(rules.PORTS[0][0], rules.PORTS[-1][-1])
 """Connections have one default; the ports between the two ranges are nobody's."""
 _LINK = DataRepository(path="/")
@@ -192,6 +195,7 @@ class LustreFileSystem(_FileSystem):
         if place is None:
             reason = "the VPC has neither private nor isolated subnets"
             violations.append(Violation(("subnet",), None, "a subnet", reason))
+        violations += _other_violations(vpc_cidr, log_group_name)
         if spec is None or place is None or violations:
             raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
 
@@ -206,7 +210,8 @@ class LustreFileSystem(_FileSystem):
         self.log_group = logs.LogGroup(
             self,
             "LogGroup",
-            log_group_name=log_group_name or f"/aws/fsx/lustre/{Names.unique_resource_name(self, separator='-')}",
+            log_group_name=log_group_name
+            or f"{_LOG_GROUP_PREFIX}lustre/{Names.unique_resource_name(self, separator='-')}",
             retention=log_retention,
             removal_policy=RemovalPolicy.DESTROY,
         )
@@ -410,6 +415,17 @@ def _checked(options: Mapping[str, Any]) -> tuple[LustreSpec | None, list[Violat
     except ValidationError as error:
         spec, violations = None, shape_violations(error)
     return spec, [replace(each, path=("kms_key",)) if each.path == ("kms_key_arn",) else each for each in violations]
+
+
+def _other_violations(vpc_cidr: str | None, log_group_name: str | None) -> Iterator[Violation]:
+    """Yield what is wrong about arguments that the specification of a file system does not have."""
+    if vpc_cidr is not None and not Token.is_unresolved(vpc_cidr) and addresses.parse(vpc_cidr) is None:
+        allowed = "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix"
+        yield Violation(("vpc_cidr",), vpc_cidr, allowed, "not a CIDR")
+    if log_group_name is not None and not log_group_name.startswith(_LOG_GROUP_PREFIX):
+        yield Violation(
+            ("log_group_name",), log_group_name, f"a name that starts with {_LOG_GROUP_PREFIX}", "FSx takes no other"
+        )
 
 
 def _checkable_name(bucket: s3.IBucket) -> str:

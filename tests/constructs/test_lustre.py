@@ -58,6 +58,8 @@ def test_invalid_arguments_are_named_together_and_leave_nothing_in_the_tree(stac
             capacity_gib=cdk.Size.tebibytes(1),
             backup_retention_days=cdk.Duration.days(1),
             kms_key=kms.Key(stack, "Key"),
+            vpc_cidr="10.0.0.1/16",
+            log_group_name="/data",
         )
     assert str(refused.value).startswith(
         "invalid arguments of LustreFileSystem Training/Data:\n  capacity_gib: got 1024"
@@ -69,6 +71,8 @@ def test_invalid_arguments_are_named_together_and_leave_nothing_in_the_tree(stac
         ("backup_retention_days",),
         ("kms_key",),
         ("subnet",),
+        ("vpc_cidr",),
+        ("log_group_name",),
     ]
     assert stack.node.try_find_child("Data") is None
 

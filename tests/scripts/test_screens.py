@@ -29,7 +29,7 @@ from tests.scripts.plan.conftest import SNAPSHOTS
 from tests.scripts.plan.conftest import offline as offline  # noqa: PLC0414 - re-exported
 from tests.scripts.plan.conftest import parallelcluster as parallelcluster  # noqa: PLC0414 - re-exported
 from tests.scripts.plan.test_commands import edited as edited  # noqa: PLC0414 - re-exported
-from tests.scripts.slurm_samples import RECORDED, shell
+from tests.scripts.slurm_samples import shell
 
 ROOT = Path(__file__).parents[2]
 SCREENS = ROOT / "docs" / "screens"
@@ -47,6 +47,22 @@ VARYING = {
 }
 """What differs from machine to machine or from run to run, and what is shown instead."""
 
+BUSY = """\
+# queues
+ trn1|up
+# nodes
+ 8 trn1|trn1-dy-trn1-32xl|allocated
+ 1 trn1|trn1-dy-trn1-32xl|drained
+ 7 trn1|trn1-dy-trn1-32xl|idle~
+# problems
+ 1|drained|{since}|trn1-dy-trn1-32xl-5 |ultracluster: SRAM_ECC: neuron7 has sram_ecc_uncorrected 3 (replace)
+# counts
+       1 trn1|RUNNING
+       2 trn1|PENDING
+# jobs
+# end
+"""
+"""What the head node answers: a job on eight nodes, and a node that a health check drained."""
 Screen = Callable[..., None]
 
 
@@ -101,8 +117,9 @@ def test_status(screen: Screen, operated: Operated, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(collect, "WAIT_SECONDS", 600)
     monkeypatch.setattr(Clock, "sleep", lambda *_: None)
     monkeypatch.setattr(Clock, "now", lambda _: datetime.now(UTC) + timedelta(days=2, hours=4, minutes=5))
-    operated.launch(2)
-    operated.shell(shell(RECORDED))
+    operated.launch(9)
+    drained = datetime.now(UTC) + timedelta(days=1)
+    operated.shell(shell(BUSY.format(since=drained.strftime("%Y-%m-%dT%H:%M:%S"))))
     screen("status", "trn1-16")
 
 

@@ -56,7 +56,7 @@ coverage: setup-training ## Run all tests and measure coverage: a quarter longer
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
 # In a copy: mutmut knows packages beside it or in src/, and constructs/ is neither.
-MUTATION_FILES := pyproject.toml pipeline.yaml docs/nodes.md scripts \
+MUTATION_FILES := pyproject.toml pipeline.yaml docs/explanation/nodes.md scripts \
   nodes tests/command_line.py tests/configurations.py tests/conftest.py tests/fork tests/config tests/constructs/domain
 
 .PHONY: mutation
@@ -67,7 +67,7 @@ mutation: setup ## Mutate settings and rules, and list the mutants that no unit 
 	@cd build/mutation && mutmut run $(ARGS) && mutmut results | sed '/: not checked$$/d'
 
 .PHONY: bench
-bench: setup-training ## Measure what docs/performance.md shows: ARGS='--only tests', ARGS='--only clone'
+bench: setup-training ## Measure what docs/explanation/performance.md shows: ARGS='--only tests', ARGS='--only clone'
 	@python -m scripts.bench $(ARGS)
 
 .PHONY: lint
@@ -85,6 +85,15 @@ lint: setup ## Check style, spelling, imports between layers, YAML, shell and wo
 type: setup ## Check types with mypy --strict
 	@mypy
 
+# llms.txt names the pages' Markdown, for programs. No page loads anything from another host, as Mermaid would be.
+.PHONY: docs
+docs: setup ## Build the documentation site, build/site: broken links fail
+	@.venv/bin/python scripts/environments.py docs
+	@.venv-docs/bin/zensical build --clean --strict
+	@cp node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js build/site/assets/mermaid.js
+	@cd docs && find . -name '*.md' -exec cp --parents {} ../build/site \;
+	@! grep -rE '<(script|link|img|iframe)[^>]+(src|href)="?(https?:)?//' build/site --include=*.html
+
 # --- upkeep ---
 
 .PHONY: format
@@ -97,11 +106,11 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 	@python -m config.settings
 	@python -m config.pipeline
 	@# jsonpatch orders the operations of a difference by sets.
-	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
+	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_drawing.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
 
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited
-	@for each in dev pcluster; do \
+	@for each in dev pcluster docs; do \
 	  out=constraints.txt; [ $$each = dev ] || out=constraints-$$each.txt; \
 	  UV_PYTHON_DOWNLOADS=never .uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --no-emit-package ultracluster \
 	    --custom-compile-command "make update-deps" requirements-$$each.txt -o $$out; done
@@ -117,7 +126,7 @@ outdated: setup ## List newer versions of what is pinned, as Markdown
 
 .PHONY: clean
 clean: ## Delete generated files; the environments stay
-	@rm -rf build cdk.out .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf build .cache cdk.out .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./.git -prune -o -path './.venv*' -prune -o -path ./node_modules -prune -o -name __pycache__ -exec rm -rf {} +
 
 # --- former targets ---

@@ -1,4 +1,7 @@
-"""Entry point of the CDK: `cdk synth -c env=NAME` reads config/NAME.yaml; NAME may be an absolute path, too."""
+"""Entry point of the CDK: `cdk synth -c env=NAME` reads config/NAME.yaml; NAME may be an absolute path, too.
+
+With `-c cdk-nag=true` the rules of AwsSolutions are applied; what they find is in validation-report.json.
+"""
 
 import sys
 from pathlib import Path
@@ -19,6 +22,10 @@ def main() -> None:
     except SettingsError as error:
         sys.exit(str(error))
     compose(app, settings)
+    if app.node.try_get_context("cdk-nag"):
+        from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 -- half a second
+
+        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
 
 

@@ -21,7 +21,7 @@ class EditError(ValueError):
 
 
 def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
-    """Change scalars of a settings file, or add keys to mappings; every other character stays.
+    """Change scalars of a settings file, or add keys that it leaves to their defaults; every other character stays.
 
     The file is replaced as a whole: a reader sees the old or the new one.
 
@@ -30,8 +30,8 @@ def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
         values: The new values by place, which is keys and indices: ``("cluster", "queues", 0, "name")``.
 
     Raises:
-        EditError: There is no such place, it holds something else than a scalar, or it is written in a way that cannot
-            be changed without changing more (an anchor with aliases).
+        EditError: There can be no such place, it holds something else than a scalar, or it is written in a way that
+            cannot be changed without changing more (an anchor with aliases).
         OSError: The file cannot be read or written.
     """
     path = path.resolve()  # the target of a link is replaced
@@ -50,7 +50,8 @@ def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
 def _changed(text: str, place: Place, value: Scalar) -> str:
     """Return a YAML text with another value at a place. A candidate counts only if nothing else in it changes."""
     try:
-        wanted = _leaves(text) | {place: repr(value)}
+        kept = {each: leaf for each, leaf in _leaves(text).items() if each != place[: len(each)]}  # not {} around it
+        wanted = kept | {place: repr(value)}
         start, end, before, after = _span(text, yaml.compose(text, Loader=LOADER), place)
     except yaml.YAMLError as error:
         raise EditError(f"not YAML: {error}") from None
@@ -95,8 +96,8 @@ def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, st
         if not isinstance(node, yaml.MappingNode):
             raise LookupError(key)
         children = [child for name, child in node.value if name.value == key]
-        if not children and depth == len(place) - 1:
-            return _span_of_new_key(text, node, key)
+        if not children:
+            return _span_of_new_keys(text, node, place[depth:])
         node = children[0]
     if not isinstance(node, yaml.ScalarNode):
         raise LookupError(place)
@@ -104,12 +105,16 @@ def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, st
     return start, node.end_mark.index, " " if text[start - 1 : start] == ":" else "", ""
 
 
-def _span_of_new_key(text: str, mapping: yaml.MappingNode, key: str | int) -> tuple[int, int, str, str]:
-    """Return where a key is added: before the last one and the comment above that."""
-    mark = mapping.value[-1][0].start_mark
+def _span_of_new_keys(text: str, mapping: yaml.MappingNode, keys: Place) -> tuple[int, int, str, str]:
+    """Return where keys, each within the one before it, are added: before the last one and the comment above that."""
+    if any(isinstance(key, int) for key in keys):
+        raise LookupError(keys)
     if mapping.flow_style:
-        return mark.index, mark.index, f"{key}: ", ", "
+        start = mapping.value[-1][0].start_mark.index if mapping.value else mapping.start_mark.index + 1
+        return start, start, "{".join(f"{key}: " for key in keys), "}" * (len(keys) - 1) + ", " * bool(mapping.value)
+    mark = mapping.value[-1][0].start_mark
     indent = " " * mark.column
     lines = re.search(rf"^(?:{indent}#.*\n)*{indent}\Z", text[: mark.index], re.MULTILINE)
     start = lines.start() + mark.column if lines else mark.index  # after "- " there is no comment of the key's own
-    return start, start, f"{key}: ", f"\n{indent}"
+    nested = ":\n".join(f"{indent * (depth > 0)}{'  ' * depth}{key}" for depth, key in enumerate(keys))
+    return start, start, f"{nested}: ", f"\n{indent}"

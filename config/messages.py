@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from config.sections import EMAIL
-from ultracluster.domain import names
+from ultracluster.domain import violations
+from ultracluster.domain.types import WORDS
 from ultracluster.domain.violations import Path, Violation, shown
 
 RULE = "rule"
@@ -20,37 +20,6 @@ _EXPECTED = {
     "list_type": "should be a list",
     "model_type": "should be a mapping",
 }
-
-
-_NAMES = "{} of a-z, 0-9 and -, a letter first"
-PATTERNS = {
-    r"^[a-z][a-z0-9-]{1,39}$": _NAMES.format("2 to 40"),
-    r"^\d{12}$": "the 12 digits of an AWS account, in quotes",
-    r"^[a-z]{2}(-[a-z]+)+-\d$": "an AWS Region such as us-west-2",
-    r"^[a-z]+\d-az\d$": "an availability zone id such as usw2-az4, not a zone name such as us-west-2a",
-    r"^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$": "up to 10 of a-z, 0-9 and -, which is neither first nor last",
-    r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$": "the ARN of a KMS key: "
-    "arn:aws:kms:REGION:ACCOUNT:key/ID",
-    r"^vpc-[0-9a-f]{8,17}$": "the id of a VPC such as vpc-0123456789abcdef0",
-    r"^subnet-[0-9a-f]{8,17}$": "the id of a subnet such as subnet-0123456789abcdef0",
-    r"^[a-z][a-z0-9.-]+$": "the name of an AWS service in its endpoint, such as ec2 or ecr.dkr",
-    rf"^{names.CLUSTER_NAME_PATTERN}$": "2 to 60 letters, digits and -, a letter first",
-    EMAIL: "an email address such as ops@example.com",
-    r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$": "an EC2 instance type such as trn1.32xlarge",
-    r"^cr-[0-9a-f]{17}$": "the id of a capacity reservation such as cr-0123456789abcdef0",
-    r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$": "the ARN of a resource group: "
-    "arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
-    r"^[a-z][a-z0-9-]{0,24}$": _NAMES.format("1 to 25"),
-    r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$": "the id of an image such as ami-0123456789abcdef0",
-    r"^[a-z][a-z0-9-]{0,39}$": _NAMES.format("1 to 40"),
-    r"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$": "OWNER/NAME of a repository on GitHub",
-    r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$": "the name of a branch such as main",
-    r"^arn:aws:iam::\d{12}:oidc-provider/token\.actions\.githubusercontent\.com$": "the ARN of GitHub's OIDC provider: "
-    "arn:aws:iam::ACCOUNT:oidc-provider/token.actions.githubusercontent.com",
-    r"^arn:aws:code(connections|star-connections):[a-z0-9-]+:\d{12}:connection/.+$": "the ARN of a connection: "
-    "arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
-}
-"""What the patterns of the models allow, in words."""
 
 
 class SettingsError(ValueError):
@@ -70,8 +39,7 @@ def error_path(error: Mapping[str, Any]) -> Path:
 
 def dotted(place: Path) -> str:
     """Return a place as people write it: ``cluster.queues[0].name``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return text.removeprefix(".") or "(file)"
+    return violations.dotted(place) or "(file)"
 
 
 def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
@@ -91,13 +59,14 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
         return f"unknown key; {hint}allowed: {', '.join(allowed)}"
     if kind == "missing":
         text = "missing; this key is required"
-    elif kind == "string_pattern_mismatch" and error["ctx"]["pattern"] in PATTERNS:
-        text = f"got {shown(got)}; allowed: {PATTERNS[error['ctx']['pattern']]}"
+    elif kind == "string_pattern_mismatch":
+        text = f"got {shown(got)}; allowed: {WORDS[error['ctx']['pattern']]}"
     else:
         expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", error["msg"])
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
         text = f"got {shown(got)}; {expected}{quotes}"
-    meaning = " ".join(_node(place, schema).get("description", "").split()).removesuffix(".")
+    description = _node(place, schema).get("description", "").partition("\n\n")[0]
+    meaning = " ".join(description.split()).removesuffix(".")
     return f"{text} ({meaning})" if place and meaning else text
 
 

@@ -16,6 +16,7 @@ from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.types import Account, Region, text
 from ultracluster.domain.violations import Violation
 
 PATH = Path(__file__).parents[1] / "pipeline.yaml"
@@ -24,6 +25,21 @@ PLACEHOLDER = "your-org/your-fork"
 READ_ROLE = "ultracluster-ci-read"
 READ = "read"
 """Names the role of pull requests, where other roles have the name of their stage."""
+
+OidcProviderArn = Annotated[
+    str,
+    text(
+        r"^arn:aws:iam::\d{12}:oidc-provider/token\.actions\.githubusercontent\.com$",
+        "GitHub's provider: arn:aws:iam::ACCOUNT:oidc-provider/token.actions.githubusercontent.com",
+    ),
+]
+ConnectionArn = Annotated[
+    str,
+    text(
+        r"^arn:aws:code(connections|star-connections):[a-z0-9-]+:\d{12}:connection/.+$",
+        "the ARN of a connection: arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
+    ),
+]
 
 
 def deploy_role(stage: str) -> str:
@@ -34,7 +50,7 @@ def deploy_role(stage: str) -> str:
 class Stage(Spec):
     """One deployment of the pipeline."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+    name: Annotated[str, text(r"^[a-z][a-z0-9-]{0,39}$", "1 to 40 of a-z, 0-9 and -, a letter first")]
     """Name of the stage, and of its environment on GitHub."""
     environment: str
     """File name in config/ without .yaml."""
@@ -53,25 +69,19 @@ class Stage(Spec):
 class Pipeline(Spec):
     """What is deployed from which repository, and where to."""
 
-    repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$")]
+    repository: Annotated[str, text(r"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$", "OWNER/NAME of a repository on GitHub")]
     """OWNER/NAME of the repository on GitHub, in its own upper and lower case, which IAM distinguishes."""
-    account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
+    account: Account | None = None
     """AWS account of all stages, in quotes; null: nothing is deployed."""
-    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+    region: Region
     """AWS Region of all stages."""
-    branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$")] = "main"
+    branch: Annotated[str, text(r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$", "the name of a branch such as main")] = "main"
     """What is merged to it is deployed."""
     stages: Annotated[list[Stage], Field(min_length=1)]
     """Deployments, one after the other."""
-    oidc_provider_arn: (
-        Annotated[str, Field(pattern=r"^arn:aws:iam::\d{12}:oidc-provider/token\.actions\.githubusercontent\.com$")]
-        | None
-    ) = None
+    oidc_provider_arn: OidcProviderArn | None = None
     """IAM's identity provider for GitHub, of which an account has one at most; null: make it."""
-    connection_arn: (
-        Annotated[str, Field(pattern=r"^arn:aws:code(connections|star-connections):[a-z0-9-]+:\d{12}:connection/.+$")]
-        | None
-    ) = None
+    connection_arn: ConnectionArn | None = None
     """Connection to GitHub for the pipeline inside AWS; null: no such pipeline."""
 
     @property

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any
 
-from config.sections import BootstrapSettings, ClusterSettings, MonitoringSettings, NetworkSettings, StorageSettings
+from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from ultracluster.domain import addresses, cluster_rules, lustre
-from ultracluster.domain.cluster import LOG_RETENTION_DAYS
+from ultracluster.domain import monitoring as monitoring_rules
+from ultracluster.domain import network as network_rules
 from ultracluster.domain.instance_types import zone_id_prefix
+from ultracluster.domain.monitoring import ClusterMonitoringSpec
+from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.spec import Spec
 from ultracluster.domain.violations import Violation, below
 
@@ -49,15 +52,15 @@ def _bootstrap(account: str | None, region: str, bootstrap: BootstrapSettings) -
 
 
 def _network(network: NetworkSettings) -> list[Violation]:
-    blocks = {field: getattr(network, field) for field in ("cidr", "public_subnet_cidr", "private_subnet_cidr")}
-    broken = [*addresses.block_violations(blocks), *_retention_violations(network, "flow_log_retention_days")]
+    broken = list(network_rules.violations(network))
     existing = network.existing
     if existing is not None:
-        for field in blocks.keys() - network.model_fields_set:
-            reason = "it is not looked up"
-            broken.append(Violation((field,), None, "the block of the existing VPC or subnet", reason))
-        for field, unused in (("nat_addresses", 1), ("interface_endpoints", []), ("flow_log_retention_days", 90)):
-            if getattr(network, field) not in (None, unused):
+        for field in NetworkSpec.model_fields:
+            is_block, value = field in network_rules.BLOCKS, getattr(network, field)
+            if is_block and field not in network.model_fields_set:
+                reason = "it is not looked up"
+                broken.append(Violation((field,), None, "the block of the existing VPC or subnet", reason))
+            elif not is_block and value not in (None, NetworkSpec.model_fields[field].get_default()):
                 broken.append(network.violation(field, "leave it out", "an existing VPC is not changed"))
         if existing.public_subnet_id == existing.private_subnet_id:
             reason = "nodes of several interfaces take no public addresses"
@@ -69,7 +72,6 @@ def _storage(region: str, storage: StorageSettings) -> list[Violation]:
     file_system = storage.file_system
     broken = [
         *lustre.violations(file_system),
-        *_retention_violations(file_system, "log_retention_days"),
         *_region_violations(file_system, "kms_key_arn", region),
     ]
     of_links = lustre.repository_violations(file_system, storage.data_repositories)
@@ -79,7 +81,6 @@ def _storage(region: str, storage: StorageSettings) -> list[Violation]:
 def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSettings) -> list[Violation]:
     spec = cluster.spec(name=name, region=region, tags=tags)
     broken = cluster_rules.violations(spec)
-    broken += below(("monitoring",), _retention_violations(cluster.monitoring, "log_retention_days"))
     for q, queue in enumerate(cluster.queues):
         for r, resource in enumerate(queue.compute_resources):
             elsewhere = _region_violations(resource, "capacity_reservation_group_arn", region)
@@ -93,24 +94,12 @@ def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSetti
     return of_tags + below(("cluster",), [violation for violation in broken if violation not in of_tags])
 
 
-def _monitoring(monitoring: MonitoringSettings) -> list[Violation]:
-    emails = [email.lower() for email in monitoring.emails]
-    return [
-        Violation(("monitoring", "emails", index), email, "each address once", "two subscriptions would be one")
-        for index, email in enumerate(monitoring.emails)
-        if email.lower() in emails[:index]
-    ]
+def _monitoring(monitoring: ClusterMonitoringSpec) -> list[Violation]:
+    return below(("monitoring",), monitoring_rules.violations(monitoring))
 
 
 def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violation]:
-    mount_dir = storage.file_system.mount_dir
-    broken = []
-    for index, queue in enumerate(cluster.queues):
-        if lustre.overlap(queue.scratch_dir, mount_dir):
-            allowed = f"a path neither above nor below {mount_dir}"
-            overlapping = queue.violation("scratch_dir", allowed, "the file system is mounted there")
-            broken += below(("cluster", "queues", index), [overlapping])
-    return broken
+    return below(("cluster",), cluster_rules.scratch_violations(cluster.queues, storage.file_system.mount_dir))
 
 
 def _subnets(
@@ -135,13 +124,6 @@ def _subnets(
         *addresses.room_violations("public_subnet_cidr", network.public_subnet_cidr, public, in_public),
     ]
     return below(("network",), broken)
-
-
-def _retention_violations(section: Spec, field: str) -> list[Violation]:
-    if getattr(section, field) in (None, *LOG_RETENTION_DAYS):
-        return []
-    allowed = "one of " + ", ".join(map(str, LOG_RETENTION_DAYS))
-    return [section.violation(field, allowed, "the periods that CloudWatch Logs has")]
 
 
 def _region_violations(section: Spec, field: str, region: str) -> list[Violation]:

@@ -14,40 +14,53 @@ from pydantic_core import InitErrorDetails
 
 from config import rules
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
-from config.sections import BootstrapSettings, ClusterSettings, MonitoringSettings, NetworkSettings, StorageSettings
+from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from config.yaml_source import YamlSource
 from ultracluster.domain import cluster_rules, names
 from ultracluster.domain.cluster import ClusterSpec
-from ultracluster.domain.spec import Spec
+from ultracluster.domain.monitoring import ClusterMonitoringSpec
+from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.types import Account, Region, text
 from ultracluster.domain.violations import Path as KeyPath
-from ultracluster.domain.violations import Violation, below
+from ultracluster.domain.violations import Violation, below, beside, without
 
 __all__ = ["SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 
+Part = Literal["network", "storage", "cluster", "monitoring"]
+TagValue = Annotated[str, Field(max_length=256)]
+
 
 class Settings(Spec):
     """A deployment: network, storage, cluster and monitoring."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{1,39}$")]
+    name: Annotated[
+        str,
+        text(rf"^{names.DEPLOYMENT_NAME_PATTERN}$", "2 to 40 of a-z, 0-9 and -, a letter first"),
+        Setting(Change.NEW_DEPLOYMENT),
+    ]
     """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring. That of
     the cluster ends in -N in generation N, from 2 on."""
-    account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
+    account: Annotated[Account | None, Setting(Change.NEW_DEPLOYMENT)] = None
     """AWS account, in quotes; null: the one of the credentials in use."""
-    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+    region: Annotated[Region, Setting(Change.NEW_DEPLOYMENT)]
     """AWS Region."""
-    zone_id: Annotated[str, Field(pattern=r"^[a-z]+\d-az\d$")]
+    zone_id: Annotated[
+        str,
+        text(r"^[a-z]+\d-az\d$", "an availability zone id such as usw2-az4, not a zone name such as us-west-2a"),
+        Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.AvailabilityZoneId"),
+    ]
     """Availability zone id, the same place in every account (a zone name such as us-west-2a is not)."""
-    tags: dict[str, Annotated[str, Field(max_length=256)]] = {}
-    """Tags of everything that is made."""
-    termination_protection: list[Literal["network", "storage", "cluster", "monitoring"]] = ["network", "storage"]
+    tags: Annotated[dict[str, TagValue], Setting(Change.AT_ONCE)] = {}
+    """Tags of everything that is made, at most 39."""
+    termination_protection: Annotated[list[Part], Setting(Change.AT_ONCE)] = ["network", "storage"]
     """Stacks that cannot be deleted until they are taken off this list and deployed once more."""
     bootstrap: BootstrapSettings = BootstrapSettings()
     network: NetworkSettings = NetworkSettings()
     storage: StorageSettings = StorageSettings()
     cluster: ClusterSettings
-    monitoring: MonitoringSettings = MonitoringSettings()
+    monitoring: ClusterMonitoringSpec = ClusterMonitoringSpec()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -79,7 +92,7 @@ class Settings(Spec):
         head_node = self.cluster.head_node
         if head_node.shared_storage == "efs" and head_node.snapshots is not None:
             got = head_node.snapshots.model_dump()
-            reason = "snapshots cost and hold no /home, which is on EFS: docs/lasting-choices.md"
+            reason = "snapshots cost and hold no /home, which is on EFS: docs/explanation/lasting-choices.md"
             warnings.append(Violation(("head_node", "snapshots"), got, "null", reason))
         return [f"{dotted(each.path)}: {each}" for each in below(("cluster",), warnings)]
 
@@ -106,27 +119,13 @@ _PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
 """Values of required keys, which have no default, so that rules can check the rest of a file with wrong shapes."""
 
 
-def _without(raw: Any, places: set[KeyPath]) -> Any:
-    """Return a copy of what a file holds without the keys at some places; required ones get placeholders."""
-
-    def copied(value: Any, place: KeyPath) -> Any:
-        if isinstance(value, dict):
-            kept = {key: copied(each, (*place, key)) for key, each in value.items() if (*place, key) not in places}
-            return kept | {key: each for key, each in _PLACEHOLDERS.items() if (*place, key) in places}
-        return [copied(each, (*place, i)) for i, each in enumerate(value)] if isinstance(value, list) else value
-
-    return copied(raw, ())
-
-
 def _violations_beside(raw: dict[str, Any], misshapen: set[KeyPath]) -> list[Violation]:
     """Return the rules that are broken in a file that also has unknown keys or values of a wrong shape.
 
     The rules see the file without those keys, so with defaults or placeholders instead. What they say about the
     mappings that lack a key is left out, because the default may be to blame.
     """
-    around = {place[:-1] for place in misshapen if len(place[:-1]) > 1}
-    violations = rules.violations(_sections(_without(raw, misshapen)))
-    return [each for each in violations if not any(each.path[: len(place)] == place for place in around)]
+    return beside(rules.violations(_sections(without(raw, misshapen, _PLACEHOLDERS))), misshapen)
 
 
 @cache

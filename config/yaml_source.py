@@ -68,9 +68,17 @@ class YamlSource:
             place = place[:-1]
         return self._lines.get(place, 1)
 
+    def _of_default(self, place: KeyPath, text: str) -> str:
+        return text if place in self._lines else text.replace("; allowed: ", " by default; allowed: ", 1)
+
     def report(self, texts: Iterable[tuple[KeyPath, str]]) -> str:
-        """Return what is wrong with values, a line each: the file, the value's line and place, and the text."""
-        by_line = sorted({(self.line(place), f"{dotted(place)}: {text}") for place, text in texts})
+        """Return what is wrong with values, a line each: the file, the value's line and place, and the text.
+
+        A value that is not in the file is the default.
+        """
+        by_line = sorted(
+            {(self.line(place), f"{dotted(place)}: {self._of_default(place, text)}") for place, text in texts}
+        )
         return "\n".join(f"{self.name}:{line}: {text}" for line, text in by_line)
 
 

@@ -1,8 +1,8 @@
 """Build the environments of this checkout as pinned: Python's with uv, Node's with npm.
 
 `./ultracluster` and `make` run it with any Python 3.11 or newer, so it imports the standard library only. Without
-arguments it builds what the command line needs; `training` and `xla` are the environments of the training program's
-tests. Exit code 0: complete; 2: not, and the message says why; 130: Ctrl-C.
+arguments it builds what the command line needs; `docs` builds the documentation, `training` and `xla` are the
+environments of the training program's tests. Exit code 0: complete; 2: not, and the message says why; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ PINS = {
     ".venv": ("constraints.txt",),
     ".venv-pcluster": ("constraints-pcluster.txt",),
     "node_modules": ("package.json", "package-lock.json", ".npmrc"),
+    ".venv-docs": ("constraints-docs.txt",),
     ".venv-training": ("requirements-training.txt",),
     ".venv-xla": ("requirements-xla.txt",),
 }
@@ -115,7 +116,7 @@ def build_python(name: str) -> None:
             run(UV, "venv", "--quiet", "--clear", "--seed", "--python", ROOT / ".uv" / "bin" / "python", directory)
         run(UV, "pip", "install", "--quiet", "--exact", "--python", directory, "--requirements", PINS[name][0])
         if name == ".venv":
-            run(UV, "pip", "install", "--quiet", "--python", directory, "--no-deps", "--editable", ".")
+            run(UV, "pip", "install", "--quiet", "--python", directory, "--no-deps", "--editable", "./constructs")
             link_checkout(directory)
 
 
@@ -172,7 +173,7 @@ def locked() -> Iterator[None]:
 
 def main() -> int:
     """Build the environments that the arguments name, and return the exit code."""
-    known = {"training": ".venv-training", "xla": ".venv-xla"}
+    known = {"docs": ".venv-docs", "training": ".venv-training", "xla": ".venv-xla"}
     extra = sys.argv[1:]
     if unknown := [name for name in extra if name not in known]:
         print(f"error: got {' '.join(unknown)}; allowed: {', '.join(known)}", file=sys.stderr)

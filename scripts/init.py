@@ -109,7 +109,10 @@ class Draft:
         schema, *lines = text.splitlines(keepends=True)
         while lines[0].startswith("#") or lines[0].isspace():  # about the template
             del lines[0]
-        head = f"# Deployment {name}, from config/{template}.yaml. Next: ./ultracluster estimate {name}\n\n"
+        head = (
+            f"# Deployment {name}, from config/{template}.yaml. Next: ./ultracluster estimate {name}\n"
+            f"# All other settings have their defaults: {options.SETTINGS_REFERENCE}\n\n"
+        )
         body = re.sub(rf"(?<=#)(.*)\b{template}-", rf"\1{name}-", "".join(lines))
         with TemporaryDirectory() as directory:
             path = Path(directory) / f"{name}.yaml"

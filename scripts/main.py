@@ -30,6 +30,7 @@ GROUPS = {
         "estimate": "Estimate sizes, cost, quotas and time to train, offline",
         "validate": "Run ParallelCluster's own validators, offline",
         "synth": "Write templates and ParallelCluster configuration, for review",
+        "review": "Write a page on all that would be created, to approve",
         "preflight": "Check whether the account is ready, read-only",
     },
     "Change": {

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config"
+SETTINGS_REFERENCE = "docs/reference/settings.md"
 BUILD = ROOT / "build"
 VARIABLE = "ULTRACLUSTER_DEPLOYMENT"
 COMMON = ("profile", "region", "debug")

@@ -1,9 +1,10 @@
 """Propose newer versions of what is pinned, as Markdown for an issue.
 
-It covers what `make update-deps` resolves: requirements.txt, requirements-dev.txt, requirements-pcluster.txt and
-package.json. Not covered are the pins of the training program, which follow the nodes' (docs/nodes.md), and these the
-release of Neuron that the settings name. The versions are those of the indexes that pip and npm are configured for; pip
-names only what this Python can install. Exit code 0: printed; 2: neither pip nor npm answered.
+It covers what `make update-deps` resolves: requirements.txt, requirements-dev.txt, requirements-pcluster.txt,
+requirements-docs.txt and package.json. Not covered are the pins of the training program, which follow the nodes'
+(docs/explanation/nodes.md), and these the release of Neuron that the settings name. The versions are those of the
+indexes that pip and npm are configured for; pip names only what this Python can install. Exit code 0: printed; 2:
+neither pip nor npm answered.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import NamedTuple
 from scripts.markdown import table
 
 ROOT = Path(__file__).parents[1]
-REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-pcluster.txt")
+REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-docs.txt", "requirements-pcluster.txt")
 PACKAGES = "package.json"
 MARKER = "<!-- ultracluster:pins -->"
 NOTHING = "<!-- nothing newer -->"

@@ -77,7 +77,8 @@ def commands_page() -> str:
     """Return the page, in Markdown."""
     codes = "".join(f"| {code.value} | {_MEANINGS[code]} |\n" for code in sorted(ExitCode))
     common = "".join(_rows(cli.get_command(click.Context(cli), "status"), common=True))
-    parts = [_INTRODUCTION, codes, f"\nCommands on an account also take:\n\n{_HEAD}{common}"]
+    options = f"\nAll commands take `--debug`, those on an account also the others:\n\n{_HEAD}{common}"
+    parts = [_INTRODUCTION, codes, options]
     with click.Context(cli, info_name="./ultracluster") as context:
         for title, names in GROUPS.items():
             parts.append(f"\n## {title}\n")
@@ -104,6 +105,10 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield f"\n{'####' if ' ' in name else '###'} {name}\n\n```\n{usage}\n```\n\n{text}\n"
     rows = list(_rows(command))
+    described = [words.replace(" ", "-") for words in (name, name.partition(" ")[0]) if words in _RESULTS]
+    if described:
+        result = f"Format of the result; its [schema](schemas/{described[0]}.json)."
+        rows = [row.replace("Format of the result.", result) for row in rows]
     if rows:
         yield f"\n{_HEAD}{''.join(rows)}"
     if isinstance(command, Command) and command.examples:
@@ -118,7 +123,8 @@ def _rows(command: click.Command | None, *, common: bool = False) -> Iterator[st
     shared = common_options(command)
     with click.Context(command) as context:
         for parameter in command.params:
-            if isinstance(parameter, click.Option) and (parameter.name in shared) == common:
+            is_common = parameter.name in shared or parameter.name == "debug"
+            if isinstance(parameter, click.Option) and is_common == common:
                 record = parameter.get_help_record(context)
                 if record:
                     flags, meaning = (part.replace("|", "\\|") for part in record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from scripts.document import Document
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.parallelcluster import Message, ParallelCluster
+from toolchain.synthesis import SynthesisError, synthesize
 from ultracluster.domain.validator_warnings import Verdict, judge
 from ultracluster.domain.validators import TIMED_OUT
 
@@ -103,13 +104,19 @@ def _is_missing(warning: Message) -> bool:
     return warning.validator == "AsyncTimedUrlValidator" and TIMED_OUT not in warning.text
 
 
-def outcomes(names: Sequence[str]) -> Iterator[ValidationOutcome]:
-    """Examine deployments one after the other, in an emulated AWS that is empty before each."""
+def outcomes(
+    names: Sequence[str], synthesize: Callable[[str, Path], Assembly] = synthesize
+) -> Iterator[ValidationOutcome]:
+    """Examine deployments one after the other, in an emulated AWS that is empty before each.
+
+    Args:
+        names: Names of the deployments.
+        synthesize: Makes the assembly of one, if it likes in the directory that it gets, which does not stay.
+    """
     from botocore.exceptions import BotoCoreError, ClientError
 
     from config.settings import SettingsError
     from toolchain.parallelcluster import RunnerError
-    from toolchain.synthesis import SynthesisError, synthesize
     from toolchain.values import UnsupportedError
     from ultracluster.domain.validator_warnings import accepted
 

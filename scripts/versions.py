@@ -25,7 +25,7 @@ class Versions(Document):
 
 def versions() -> Versions:
     """Return the versions, from the files that pin them."""
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = (ROOT / "constructs" / "pyproject.toml").read_text(encoding="utf-8")
     pins = "".join(
         (ROOT / name).read_text(encoding="utf-8") for name in ("requirements.txt", "requirements-pcluster.txt")
     )

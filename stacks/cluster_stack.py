@@ -1,22 +1,21 @@
 """The stack of the cluster. It can be destroyed and made again without touching network and data."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from config.settings import Settings
-from stacks import node_arguments
 from stacks.deployment_stack import DeploymentStack
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import Network
-from ultracluster.node_scripts import NodeScript
+from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.parallel_cluster import ParallelCluster
+from ultracluster.shared_storage import SharedStorage
 
-_NODE_SCRIPTS = Path(__file__).parents[1] / "nodes"
 _JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 
 
@@ -27,29 +26,38 @@ class ClusterStack(DeploymentStack):
         self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem, mount: LustreMount
     ) -> None:
         super().__init__(scope, settings, "cluster")  # the cluster has tags, its stack has none: see ParallelCluster
-        spec, mount_dir, node_metrics = settings.cluster_spec, mount.mount_dir, settings.monitoring.node_metrics
+        spec, kms_key_arn = settings.cluster_spec, settings.bootstrap.kms_key_arn
         self.cluster = ParallelCluster(
             self,
             "Cluster",
-            spec=spec,
-            network=network,
+            vpc=network.vpc,
+            public_subnet=network.public_subnet,
+            private_subnet=network.private_subnet,
             security_groups=[file_system.security_group],
-            shared_storage=[mount],
-            head_node_script=_node_script(
-                "head_node.sh",
-                node_arguments.head_node(spec, mount_dir, deployment=settings.name, metrics=node_metrics),
-                {"jobs": _JOB_SCRIPTS},
+            shared_storage=[SharedStorage(mount=mount)],
+            software=NeuronSoftware(
+                neuron_sdk=spec.neuron_sdk,
+                pytorch=spec.pytorch,
+                jobs=_JOB_SCRIPTS,
+                metrics=settings.monitoring.node_metrics,
+                deployment=settings.name,
             ),
-            queue_scripts={
-                queue.name: _node_script(
-                    "compute_node.sh", node_arguments.compute_node(spec, queue, mount_dir, metrics=node_metrics)
-                )
-                for queue in spec.queues
-            },
-            login_script=_node_script("login_node.sh", node_arguments.login_node(spec, mount_dir)),
-            assets_key_arn=settings.bootstrap.kms_key_arn,
+            assets_key=None if kms_key_arn is None else kms.Key.from_key_arn(self, "AssetsKey", kms_key_arn),
+            cluster_name=spec.name,
+            tags=spec.tags,
+            os=spec.os,
+            custom_ami=spec.custom_ami,
+            efa_interface_type=spec.efa_interface_type,
+            head_node=spec.head_node,
+            login_nodes=spec.login_nodes,
+            queues=spec.queues,
+            slurm=spec.slurm,
+            monitoring=spec.monitoring,
+            overrides=spec.overrides,
+            accepted_warnings=spec.accepted_warnings,
+            parallelcluster_version=spec.parallelcluster_version,
         )
-        self._add_outputs(spec, network, file_system, mount_dir)
+        self._add_outputs(spec, network, file_system, mount.mount_dir)
 
     def _add_outputs(self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str) -> None:
         cluster = self.cluster
@@ -86,7 +94,3 @@ class ClusterStack(DeploymentStack):
         if file_system.bucket is not None:
             summary["bucket"] = file_system.bucket.bucket_name
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
-
-
-def _node_script(entry: str, arguments: Mapping[str, str], bundles: Mapping[str, Path] | None = None) -> NodeScript:
-    return NodeScript(_NODE_SCRIPTS, entry, [f"{name}={value}" for name, value in arguments.items()], bundles or {})

@@ -1,12 +1,14 @@
 """The stack of the shared file system and of head nodes' snapshots. It outlives clusters, and data can outlive it."""
 
 import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import RETENTIONS, DeploymentStack
 from ultracluster.domain.cluster_configuration import LustreMount
-from ultracluster.domain.lustre import shared_storage_name
+from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import Network
 from ultracluster.snapshots import HeadNodeSnapshots
@@ -18,26 +20,19 @@ class StorageStack(DeploymentStack):
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
         super().__init__(scope, settings, "storage", tags=settings.tags)
         storage, snapshots = settings.storage, settings.cluster.head_node.snapshots
-        file_system = LustreFileSystem(
-            self,
-            "Lustre",
-            spec=storage.file_system,
-            network=network,
-            vpc_cidr=settings.network.cidr,
-            retain=storage.retain,
-            log_retention=RETENTIONS[storage.file_system.log_retention_days],
-            repositories=storage.data_repositories,
-        )
+        file_system = self._make(storage.file_system, network, settings.network.cidr, retain=storage.retain)
+        for index, repository in enumerate(storage.data_repositories):
+            bucket = repository.bucket and s3.Bucket.from_bucket_name(self, f"Bucket{index}", repository.bucket)
+            file_system.add_data_repository(
+                repository.path,
+                bucket=bucket or None,
+                prefix=repository.prefix,
+                import_events=repository.import_events,
+                export_events=repository.export_events,
+            )
         self.file_system = file_system
-        self.mount = LustreMount(
-            shared_storage_name(
-                storage.file_system,
-                stack_name=self.stack_name,
-                subnet=settings.network.placement(settings.zone_id),
-            ),
-            storage.file_system.mount_dir,
-            file_system.file_system_id,
-        )
+        mount_dir = storage.file_system.mount_dir
+        self.mount = LustreMount(file_system.shared_storage_name(mount_dir), mount_dir, file_system.file_system_id)
         if snapshots is not None:
             HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=settings.name, **snapshots.model_dump())
         self._set_references(file_system)
@@ -55,6 +50,26 @@ class StorageStack(DeploymentStack):
             summary["bucket"] = file_system.bucket.bucket_name
             cdk.CfnOutput(self, "BucketName", value=file_system.bucket.bucket_name, description="The bucket behind it")
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
+
+    def _make(self, settings: LustreSpec, network: Network, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
+        key_arn = settings.kms_key_arn
+        return LustreFileSystem(
+            self,
+            "Lustre",
+            vpc=network.vpc,
+            subnet=network.private_subnet,
+            deployment_type=settings.deployment_type,
+            capacity_gib=settings.capacity_gib,
+            throughput_mbps_per_tib=settings.throughput_mbps_per_tib,
+            compression=settings.compression,
+            metadata_iops=settings.metadata_iops,
+            backup_retention_days=settings.backup_retention_days,
+            kms_key=None if key_arn is None else kms.Key.from_key_arn(self, "Key", key_arn),
+            vpc_cidr=vpc_cidr,
+            log_group_name=f"/aws/fsx/lustre/{self.stack_name}",
+            log_retention=RETENTIONS[settings.log_retention_days],
+            removal_policy=(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else cdk.RemovalPolicy.DESTROY),
+        )
 
     def _set_references(self, file_system: LustreFileSystem) -> None:
         """Say how other stacks refer to what is made here; the app's default is a strong reference (docs/adr/0003)."""

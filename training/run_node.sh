@@ -6,7 +6,7 @@
 # because srun must not kill nodes that are a moment slower. What is known of a run that stands still goes to the directory
 # stalls next to OUTCOME, in one directory for each start of the job.
 #
-# WORKER_FIFO_PRIORITY, 1 to 99: trains under the kernel's real-time policy SCHED_FIFO (docs/training.md tells the risk).
+# WORKER_FIFO_PRIORITY, 1 to 99: trains under the kernel's real-time policy SCHED_FIFO (docs/guides/train.md tells the risk).
 # Unset, the default, is AWS's, too, which calls it an experiment against a loss of up to 10 % of BERT's throughput from
 # kernel 6.8 on (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/components/pytorch.html).
 set -euo pipefail

@@ -27,7 +27,7 @@ TIME = re.compile(r"[0-9]+(:[0-9]+){0,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}")
 
 PROGRAM_OPTIONS = """\
 All other options are the training program's, among them --phase, --optimizer, --scaling strong|weak, --data, --steps,
---checkpoint-interval, --keep and --reference. docs/training.md describes them, and this lists all:
+--checkpoint-interval, --keep and --reference. docs/reference/training.md describes them, and this lists all:
   cd "$ULTRACLUSTER_JOBS" && "$ULTRACLUSTER_PYTHON/bin/python" -m pretraining check --help"""
 
 

@@ -1,1 +1,50 @@
-"""CDK constructs for AWS ParallelCluster fleets of AWS Trainium instances."""
+"""CDK constructs for AWS ParallelCluster: Slurm clusters of Trainium, GPU and CPU nodes, FSx for Lustre, alarms.
+
+Names are imported when they are used: ``import aws_cdk`` takes most of a second, and ``ultracluster.domain`` does
+without it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ultracluster.domain.cluster import AcceptedWarning
+    from ultracluster.domain.violations import InvalidArguments
+    from ultracluster.neuron_software import NeuronSoftware
+    from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
+    from ultracluster.parallel_cluster import IParallelCluster, NodeGroup, ParallelCluster
+    from ultracluster.shared_storage import IFileSystem, SharedStorage
+
+__all__ = [
+    "AcceptedWarning",
+    "ComputeResource",
+    "HeadNode",
+    "IFileSystem",
+    "IParallelCluster",
+    "InvalidArguments",
+    "LoginPool",
+    "MonitoringOptions",
+    "NeuronSoftware",
+    "NodeGroup",
+    "ParallelCluster",
+    "Queue",
+    "SharedStorage",
+    "Slurm",
+]
+
+_MODULES = {
+    "domain.cluster": ("AcceptedWarning",),
+    "domain.violations": ("InvalidArguments",),
+    "neuron_software": ("NeuronSoftware",),
+    "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
+    "parallel_cluster": ("IParallelCluster", "NodeGroup", "ParallelCluster"),
+    "shared_storage": ("IFileSystem", "SharedStorage"),
+}
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+
+    def __getattr__(name):
+        for module, names in _MODULES.items():
+            if name in names:
+                return getattr(import_module(f"ultracluster.{module}"), name)
+        raise AttributeError(f"module 'ultracluster' has no attribute {name!r}")

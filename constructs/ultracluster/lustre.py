@@ -1,35 +1,152 @@
 """The shared file system of an UltraCluster: FSx for Lustre, with links to S3."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
-from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack, Tags
+import jsii
+from aws_cdk import ArnFormat, Duration, Names, RemovalPolicy, Size, Stack, Tags, Token
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+from pydantic import ValidationError
 
 from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import lustre as rules
-from ultracluster.domain.lustre import DataRepository, LustreSpec
-from ultracluster.network import Network
+from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
+from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
+
+_DEFAULTS = LustreSpec()
+_PORTS = [ec2.Port.tcp_range(first, last) for first, last in rules.PORTS]
+_DEFAULT_PORT = ec2.Port.tcp_range(rules.PORTS[0][0], rules.PORTS[-1][-1])
+"""Connections have one default; the ports between the two ranges are nobody's."""
+_LINK = DataRepository(path="/")
+_SOME_KEY = "arn:aws:kms:us-west-2:123456789012:key/0"
+"""Stands in the rules for a key whose ARN CloudFormation will know."""
 
 
-class LustreFileSystem(Construct):
-    """Define a file system in the private subnet, its security group, its log group and its links to S3.
+class ILustreFileSystem(Protocol):
+    """A file system of this app or of another."""
 
-    The specifications break no rules of ``ultracluster.domain.lustre``. What is retained stays when it leaves the
-    stack, except in a creation that fails: file system, security group and bucket, together, because FSx's network
-    interfaces hold the group. Log group and links always go with the stack; the data of a link stays on both sides.
-    CloudFormation makes a new link before it removes the old one, so the bucket or prefix of a directory changes in two
-    deployments: first without the link, then with the new one.
+    @property
+    def file_system_id(self) -> str:
+        """FSx's id of the file system."""
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """The security groups that open the Lustre ports. Clients carry them, too: servers also call clients."""
+
+    def metric(
+        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return one of FSx's metrics of the file system."""
+
+
+class _FileSystem(Construct):
+    """What a file system of this app has in common with that of another."""
+
+    file_system_id: str
+    dns_name: str
+    _connections: ec2.Connections
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """The security groups that open the Lustre ports. Clients carry them, too: servers also call clients."""
+        return self._connections
+
+    @property
+    def file_system_arn(self) -> str:
+        """ARN of the file system."""
+        return Stack.of(self).format_arn(service="fsx", resource="file-system", resource_name=self.file_system_id)
+
+    def grant(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
+        """Allow actions of the FSx API on the file system, such as ``fsx:CreateDataRepositoryTask``.
+
+        To read and write files needs no permission of IAM: security groups and POSIX modes decide.
+        """
+        return iam.Grant.add_to_principal(grantee=grantee, actions=list(actions), resource_arns=[self.file_system_arn])
+
+    def metric(
+        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return one of https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html.
+
+        Each minute has a value of each storage target: their Sum, over no more than that minute, is the file system's,
+        the Minimum that of one target.
+
+        Args:
+            metric_name: Such as ``DataReadBytes``.
+            statistic: Such as ``Sum`` or ``Minimum``.
+            period: Default: a minute.
+            label: Default: CloudWatch makes one.
+        """
+        return cloudwatch.Metric(
+            namespace="AWS/FSx",
+            metric_name=metric_name,
+            dimensions_map={"FileSystemId": self.file_system_id},
+            statistic=statistic,
+            period=period or Duration.minutes(1),
+            label=label,
+        )
+
+    def metric_free_capacity(self) -> cloudwatch.Metric:
+        """Return the bytes that are free on all storage targets together."""
+        return self.metric("FreeDataStorageCapacity")
+
+    def metric_read_bytes(self) -> cloudwatch.Metric:
+        """Return the bytes that clients read in a minute."""
+        return self.metric("DataReadBytes")
+
+    def metric_write_bytes(self) -> cloudwatch.Metric:
+        """Return the bytes that clients wrote in a minute."""
+        return self.metric("DataWriteBytes")
+
+
+@jsii.implements(ec2.IConnectable)
+class LustreFileSystem(_FileSystem):
+    """Define an FSx for Lustre file system on SSD, its security group, its log group and its links to S3.
+
+    What is retained stays when it leaves the stack, except in a creation that fails: file system, security group and
+    bucket, together, because FSx's network interfaces hold the group. Log group and links always go with the stack; the
+    data of a link stays on both sides. CloudFormation makes a new link before it removes the old one, so the bucket or
+    prefix of a directory changes in two deployments: first without the link, then with the new one.
+
+    Args:
+        scope: Usually a stack.
+        construct_id: Id in the scope.
+        vpc: Where it is.
+        subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
+            subnet, else its first isolated one.
+        deployment_type: See `LustreSpec`, also for what follows and for the defaults.
+        capacity_gib: 1200 GiB, 2400 GiB or a multiple of 2400 GiB.
+        throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2.
+        compression: Of new files.
+        metadata_iops: None: automatic, growing with the capacity.
+        backup_retention_days: 0: no automatic backups.
+        kms_key: Encrypts the data. Default: the key that FSx manages.
+        security_group: Carried by the file system. Default: a new one.
+        vpc_cidr: IPv4 block that may reach the Lustre ports. Default: only what carries the security group may, such as
+            the nodes of a cluster that mounts the file system, and what `connections` allows.
+        log_group_name: Where FSx reports failed imports and exports; starts with ``/aws/fsx/``. Default: a name from
+            the path of the construct.
+        log_retention: How long these reports are kept.
+        removal_policy: Of file system, security group and bucket. Default: the data outlives the stack.
 
     Attributes:
+        file_system_id: FSx's id of the file system.
         mount_name: What clients mount, after ``dns_name@tcp:/``.
-        security_group: Opens the Lustre ports to the VPC, and everything outward. The file system carries it; clients
-            must, too: servers also call clients.
-        bucket: The bucket of the repositories that name none, or None when each names one.
+        dns_name: Name of the file system in its VPC.
+        security_group: Carried by the file system; by clients, too.
+        bucket: The bucket of links that name none; None as long as each names one.
         log_group: Where FSx reports failed imports and exports.
+
+    Raises:
+        InvalidArguments: Arguments break rules of FSx; all of them are named.
     """
 
     def __init__(
@@ -37,47 +154,153 @@ class LustreFileSystem(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        spec: LustreSpec,
-        network: Network,
-        vpc_cidr: str,
-        retain: bool,
-        log_retention: logs.RetentionDays,
-        repositories: Sequence[DataRepository] = (),
+        vpc: ec2.IVpc,
+        subnet: ec2.ISubnet | None = None,
+        deployment_type: DeploymentType = _DEFAULTS.deployment_type,
+        capacity_gib: int | Size = _DEFAULTS.capacity_gib,
+        throughput_mbps_per_tib: int | None = _DEFAULTS.throughput_mbps_per_tib,
+        compression: Compression = _DEFAULTS.compression,
+        metadata_iops: int | None = _DEFAULTS.metadata_iops,
+        backup_retention_days: int | Duration = _DEFAULTS.backup_retention_days,
+        kms_key: kms.IKey | None = None,
+        security_group: ec2.ISecurityGroup | None = None,
+        vpc_cidr: str | None = None,
+        log_group_name: str | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
+        place = next((each for each in [subnet, *vpc.private_subnets, *vpc.isolated_subnets] if each is not None), None)
+        key_arn = None if kms_key is None else kms_key.key_arn
+        spec, violations = _checked(
+            {
+                "deployment_type": deployment_type,
+                "capacity_gib": capacity_gib.to_gibibytes() if isinstance(capacity_gib, Size) else capacity_gib,
+                "throughput_mbps_per_tib": throughput_mbps_per_tib,
+                "compression": compression,
+                "metadata_iops": metadata_iops,
+                "backup_retention_days": (
+                    backup_retention_days.to_days()
+                    if isinstance(backup_retention_days, Duration)
+                    else backup_retention_days
+                ),
+                "kms_key_arn": _SOME_KEY if Token.is_unresolved(key_arn) else key_arn,
+            }
+        )
+        if place is None:
+            reason = "the VPC has neither private nor isolated subnets"
+            violations.append(Violation(("subnet",), None, "a subnet", reason))
+        if spec is None or place is None or violations:
+            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+
         super().__init__(scope, construct_id)
-        stack = Stack.of(self)
-        self._removal_policy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else RemovalPolicy.DESTROY
+        self._spec, self._key_arn, self._placement = spec, key_arn, _placement(vpc, place)
+        self._removal_policy = removal_policy
         Tags.of(self).add("Name", self.node.path)
-        self.security_group = self._add_security_group(network, vpc_cidr)
+        self.security_group = security_group or self._new_security_group(vpc)
+        self._open(vpc_cidr)
+        self._connections = ec2.Connections(security_groups=[self.security_group], default_port=_DEFAULT_PORT)
         self.log_group = logs.LogGroup(
             self,
             "LogGroup",
-            log_group_name=f"/aws/fsx/lustre/{stack.stack_name}",
+            log_group_name=log_group_name or f"/aws/fsx/lustre/{Names.unique_resource_name(self, separator='-')}",
             retention=log_retention,
             removal_policy=RemovalPolicy.DESTROY,
         )
-        file_system = self._add_file_system(spec, network)
+        file_system = self._add_file_system(place)
         self.file_system_id = file_system.ref
         self.mount_name = file_system.attr_lustre_mount_name
         self.dns_name = file_system.attr_dns_name
-        self.bucket = self._add_bucket() if any(each.bucket is None for each in repositories) else None
-        links = Construct(self, "DataRepositories")
-        for repository in repositories:
-            self._add_link(links, repository)
+        self.bucket: s3.Bucket | None = None
+        self._links = Construct(self, "DataRepositories")
+        self._linked: list[DataRepository] = []
 
-    def _add_security_group(self, network: Network, vpc_cidr: str) -> ec2.SecurityGroup:
-        group = ec2.SecurityGroup(self, "SecurityGroup", vpc=network.vpc, description=rules.SECURITY_GROUP_DESCRIPTION)
-        for first, last in rules.PORTS:
-            group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr), ec2.Port.tcp_range(first, last), "Lustre from the VPC")
+    @staticmethod
+    def from_lustre_file_system_attributes(
+        scope: Construct, construct_id: str, *, file_system_id: str, security_group: ec2.ISecurityGroup
+    ) -> "ImportedLustreFileSystem":
+        """Refer to a file system that exists already, or that another app makes.
+
+        Args:
+            scope: Usually a stack.
+            construct_id: Id in the scope.
+            file_system_id: Such as ``fs-0123456789abcdef0``.
+            security_group: Opens the Lustre ports among those who carry it; clients get it.
+        """
+        return ImportedLustreFileSystem(
+            scope, construct_id, file_system_id=file_system_id, security_group=security_group
+        )
+
+    def add_data_repository(
+        self,
+        path: str,
+        *,
+        bucket: s3.IBucket | None = None,
+        prefix: str = _LINK.prefix,
+        import_events: Sequence[FileEvent] = tuple(_LINK.import_events),
+        export_events: Sequence[FileEvent] = tuple(_LINK.export_events),
+    ) -> None:
+        """Link a directory to S3: at most 8, and none to a file system with automatic backups.
+
+        Args:
+            path: Directory in the file system, such as /data.
+            bucket: In the same Region. Default: a bucket of this construct.
+            prefix: Prefix within the bucket, without a leading slash.
+            import_events: Changes in S3 that show in the file system.
+            export_events: Changes in the file system that are written to S3.
+
+        Raises:
+            InvalidArguments: Arguments break rules of FSx, alone or with earlier links; all of them are named.
+        """
+        try:
+            repository = DataRepository(
+                path=path,
+                bucket=None if bucket is None else _checkable_name(bucket),
+                prefix=prefix,
+                import_events=list(import_events),
+                export_events=list(export_events),
+            )
+            broken = rules.repository_violations(self._spec, [*self._linked, repository])
+            of_link = [each.path[0] == "data_repositories" and len(each.path) > 1 for each in broken]
+            violations = [
+                replace(each, path=each.path[2:] if of_this else each.path[-1:])
+                for each, of_this in zip(broken, of_link, strict=True)
+            ]
+        except ValidationError as error:
+            violations = shape_violations(error)
+        if violations:
+            raise InvalidArguments(f"{self.node.path}.add_data_repository", violations)
+        self._linked.append(repository)
+        if bucket is None:
+            bucket = self.bucket = self.bucket or self._add_bucket()
+        self._add_link(repository, bucket)
+
+    def shared_storage_name(self, mount_dir: str) -> str:
+        """Return the ``Name`` under which ParallelCluster mounts the file system on a directory.
+
+        It changes whenever CloudFormation would make a new file system, because ParallelCluster takes another one under
+        another name alone.
+        """
+        resolve = Stack.of(self).resolve
+        spec = self._spec.model_copy(update={"mount_dir": mount_dir, "kms_key_arn": resolve(self._key_arn)})
+        return rules.shared_storage_name(spec, stack_name=Stack.of(self).stack_name, subnet=resolve(self._placement))
+
+    def _new_security_group(self, vpc: ec2.IVpc) -> ec2.SecurityGroup:
+        group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=rules.SECURITY_GROUP_DESCRIPTION)
         group.apply_removal_policy(self._removal_policy)
         return group
 
-    def _add_file_system(self, spec: LustreSpec, network: Network) -> fsx.CfnFileSystem:
+    def _open(self, vpc_cidr: str | None) -> None:
+        peer: ec2.IPeer = self.security_group if vpc_cidr is None else ec2.Peer.ipv4(vpc_cidr)
+        whence = "its clients" if vpc_cidr is None else "the VPC"
+        for port in _PORTS:
+            self.security_group.add_ingress_rule(peer, port, f"Lustre from {whence}")
+
+    def _add_file_system(self, subnet: ec2.ISubnet) -> fsx.CfnFileSystem:
         """Define the file system by its resource: the construct of CDK has neither metadata modes nor logging.
 
         CopyTagsToBackups and EfaEnabled are left alone: a change of the former makes a new file system.
         """
-        metadata = None
+        spec, metadata = self._spec, None
         if spec.deployment_type == "PERSISTENT_2":
             metadata = fsx.CfnFileSystem.MetadataConfigurationProperty(
                 mode="AUTOMATIC" if spec.metadata_iops is None else "USER_PROVISIONED", iops=spec.metadata_iops
@@ -89,9 +312,9 @@ class LustreFileSystem(Construct):
             file_system_type_version=rules.VERSION,
             storage_capacity=spec.capacity_gib,
             storage_type="SSD",
-            subnet_ids=[network.private_subnet.subnet_id],
+            subnet_ids=[subnet.subnet_id],
             security_group_ids=[self.security_group.security_group_id],
-            kms_key_id=spec.kms_key_arn,
+            kms_key_id=self._key_arn,
             lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
                 deployment_type=spec.deployment_type,
                 per_unit_storage_throughput=spec.throughput_mbps_per_tib,
@@ -135,10 +358,8 @@ class LustreFileSystem(Construct):
         acknowledge(bucket, "S1", reason)
         return bucket
 
-    def _add_link(self, scope: Construct, repository: DataRepository) -> None:
-        name, prefix = repository.bucket, repository.prefix.strip("/")
-        if name is None and self.bucket is not None:
-            name = self.bucket.bucket_name
+    def _add_link(self, repository: DataRepository, bucket: s3.IBucket) -> None:
+        prefix = repository.prefix.strip("/")
         kind = fsx.CfnDataRepositoryAssociation
         imports = kind.AutoImportPolicyProperty(events=list(repository.import_events))
         exports = kind.AutoExportPolicyProperty(events=list(repository.export_events))
@@ -148,14 +369,51 @@ class LustreFileSystem(Construct):
         )
         # The id follows the directory: a link that moves in the list is still the same one.
         link = kind(
-            scope,
+            self._links,
             repository.path.strip("/") or "Root",
             file_system_id=self.file_system_id,
             file_system_path=repository.path,
-            data_repository_path=f"s3://{name}/{prefix}/" if prefix else f"s3://{name}",
+            data_repository_path=f"s3://{bucket.bucket_name}/{prefix}/" if prefix else f"s3://{bucket.bucket_name}",
             batch_import_meta_data_on_create=True,
             s3=events if repository.import_events or repository.export_events else None,
         )
-        if repository.bucket is None and self.bucket is not None:
-            # On the policy, too, and on what empties the bucket: the link must be gone first, or it fills it again.
-            link.node.add_dependency(self.bucket)
+        # On the policy, too, and on what empties the bucket: the link must be gone first, or it fills it again.
+        link.node.add_dependency(bucket)
+
+
+@jsii.implements(ec2.IConnectable)
+class ImportedLustreFileSystem(_FileSystem):
+    """A file system that this app does not make."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, file_system_id: str, security_group: ec2.ISecurityGroup
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = Stack.of(self)
+        self.file_system_id = file_system_id
+        self.dns_name = f"{file_system_id}.fsx.{stack.region}.{stack.url_suffix}"
+        self._connections = ec2.Connections(security_groups=[security_group], default_port=_DEFAULT_PORT)
+
+
+def _checked(options: Mapping[str, Any]) -> tuple[LustreSpec | None, list[Violation]]:
+    """Return the specification of a file system, and what breaks the rules, by the construct's arguments."""
+    try:
+        spec = LustreSpec(**options)
+        violations = rules.violations(spec)
+    except ValidationError as error:
+        spec, violations = None, shape_violations(error)
+    return spec, [replace(each, path=("kms_key",)) if each.path == ("kms_key_arn",) else each for each in violations]
+
+
+def _checkable_name(bucket: s3.IBucket) -> str:
+    """Return the name of a bucket, or a name for the rules of one that CloudFormation will name."""
+    return bucket.node.addr if Token.is_unresolved(bucket.bucket_name) else bucket.bucket_name
+
+
+def _placement(vpc: ec2.IVpc, subnet: ec2.ISubnet) -> list[object]:
+    """Return what identifies a subnet: another value means another subnet."""
+    vpc_resource, subnet_resource = vpc.node.default_child, subnet.node.default_child
+    if isinstance(vpc_resource, ec2.CfnVPC) and isinstance(subnet_resource, ec2.CfnSubnet):
+        zone = subnet_resource.availability_zone_id or subnet_resource.availability_zone
+        return [vpc_resource.cidr_block, subnet_resource.cidr_block, zone]
+    return [vpc.vpc_id, subnet.subnet_id]

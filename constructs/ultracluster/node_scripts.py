@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -67,8 +67,12 @@ class NodeScript:
 class NodeScripts(Construct):
     """Define the scripts of one cluster, and what its nodes may do beside what ParallelCluster allows.
 
-    All nodes may be reached by Session Manager, and read their own scripts. The head node may take commands, too. If a
-    KMS key of the customer encrypts the bucket of assets, nodes may decrypt by it, through S3 alone.
+    All nodes may be reached by Session Manager, and read their own scripts if they have any. The head node may take
+    commands, too. If a KMS key of the customer encrypts the bucket of assets, nodes may decrypt by it, through S3
+    alone.
+
+    Attributes:
+        policies: The policy of each kind of node that there is: ``HeadNode``, ``ComputeNodes`` and ``LoginNodes``.
     """
 
     def __init__(
@@ -79,34 +83,52 @@ class NodeScripts(Construct):
         self._region = region
         self._assets_key_arn = assets_key_arn
         self._assets: dict[Path, assets.Asset] = {}
-        self._queue_policies: dict[tuple[Path, ...], iam.ManagedPolicy] = {}
+        self.policies: dict[str, iam.ManagedPolicy] = {}
+        self._own_policies: dict[str, iam.ManagedPolicy] = {}
+        self._attached_to_queues: dict[str, list[dict[str, str]]] = {}
 
-    def of_queue(self, script: NodeScript) -> dict[str, Any]:
-        """Return what compute nodes do for a script. Another script changes their OnNodeConfigured, in place.
+    def of_queue(self, name: str, script: NodeScript | None) -> dict[str, Any]:
+        """Return what the compute nodes of a queue do. Another script changes their OnNodeConfigured, in place.
 
-        Queues that read the same share a policy: the stack of 50 queues has little room left.
+        Scripts of all queues have the same directories, so that queues share a policy: the stack of 50 queues has
+        little room left.
         """
-        if script.directories not in self._queue_policies:
-            name = f"ComputeNodePolicy{len(self._queue_policies)}"
-            statements = [_allow(_SESSIONS), *self._read_assets(script.directories)]
-            self._queue_policies[script.directories] = self._policy(name, statements)
-        policy_arn = self._queue_policies[script.directories].managed_policy_arn
-        return self._node({"OnNodeConfigured": self._run(script)}, policy_arn, _RUNNER)
+        if "ComputeNodes" not in self.policies:
+            readable = [] if script is None else self._read_assets(script.directories)
+            self.policies["ComputeNodes"] = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
+        policy = self.policies["ComputeNodes"]
+        node = {"Iam": _attached(policy)}
+        if script is not None:
+            node = self._node({"OnNodeConfigured": self._run(script)}, policy, _RUNNER)
+        self._attached_to_queues[name] = node["Iam"]["AdditionalIamPolicies"]
+        return node
 
-    def of_head_node(self, script: NodeScript) -> dict[str, Any]:
-        """Return what the head node does for a script, when it is created and at each update of the cluster."""
+    def own_policy(self, queue: str) -> iam.ManagedPolicy:
+        """Return the policy that nodes of one queue have beside that of all; the first call adds it to its mapping."""
+        if queue not in self._own_policies:
+            scope = self.node.try_find_child("Queues") or Construct(self, "Queues")
+            policy = iam.ManagedPolicy(cast(Construct, scope), queue, path="/parallelcluster/")
+            self._own_policies[queue] = policy
+            self._attached_to_queues[queue] += _attached(policy)["AdditionalIamPolicies"]
+        return self._own_policies[queue]
+
+    def of_head_node(self, script: NodeScript | None) -> dict[str, Any]:
+        """Return what the head node does, when it is created and at each update of the cluster."""
         return self._launched("HeadNode", script, (*_SESSIONS, *_COMMANDS))
 
-    def of_login_nodes(self, script: NodeScript) -> dict[str, Any]:
-        """Return what login nodes do for a script."""
+    def of_login_nodes(self, script: NodeScript | None) -> dict[str, Any]:
+        """Return what login nodes do."""
         return self._launched("LoginNodes", script, _SESSIONS)
 
-    def _launched(self, node_kind: str, script: NodeScript, actions: Iterable[str]) -> dict[str, Any]:
-        """Return what head or login nodes do for a script, which is named in an SSM parameter.
+    def _launched(self, node_kind: str, script: NodeScript | None, actions: Iterable[str]) -> dict[str, Any]:
+        """Return what head or login nodes do. Their script is named in an SSM parameter.
 
         ParallelCluster refuses any change of these nodes' OnNodeConfigured itself. It refuses other policies, too, as
         long as there are login nodes: the name of their policy in the template stays.
         """
+        if script is None:
+            policy = self.policies[node_kind] = self._policy(f"{node_kind}Policy", [_allow(actions)])
+            return {"Iam": _attached(policy)}
         run = self._run(script)
         scope = Construct(self, node_kind)
         parameter_name = f"/ultracluster/{self._cluster_name}/{node_kind}"
@@ -125,13 +147,13 @@ class NodeScripts(Construct):
             _allow(["ssm:GetParameter"], [parameter]),
             *self._read_assets((_LAUNCHER, _RUNNER, *script.directories)),
         ]
-        policy_arn = self._policy(f"{node_kind}Policy", statements).managed_policy_arn
+        policy = self.policies[node_kind] = self._policy(f"{node_kind}Policy", statements)
         launch = self._action(_LAUNCHER, [parameter_name, self._region])
         if node_kind == "LoginNodes":  # they have no S3Access
-            return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": _attached(policy_arn)}
-        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, policy_arn, _LAUNCHER)
+            return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": _attached(policy)}
+        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, policy, _LAUNCHER)
 
-    def _node(self, actions: Mapping[str, Any], policy_arn: str, first: Path) -> dict[str, Any]:
+    def _node(self, actions: Mapping[str, Any], policy: iam.IManagedPolicy, first: Path) -> dict[str, Any]:
         """Return what a head or compute node runs, and its permissions beside what ParallelCluster allows.
 
         ``S3Access`` has one entry, for the file that is run first: of two with the same bucket, ParallelCluster's
@@ -139,7 +161,7 @@ class NodeScripts(Construct):
         """
         asset = self._asset(first)
         s3_access = [{"BucketName": asset.s3_bucket_name, "KeyName": asset.s3_object_key}]
-        return {"CustomActions": actions, "Iam": _attached(policy_arn) | {"S3Access": s3_access}}
+        return {"CustomActions": actions, "Iam": _attached(policy) | {"S3Access": s3_access}}
 
     def _run(self, script: NodeScript) -> dict[str, Any]:
         bundle = self._asset(script.directory)
@@ -174,8 +196,8 @@ class NodeScripts(Construct):
         return statements
 
 
-def _attached(policy_arn: str) -> dict[str, Any]:
-    return {"AdditionalIamPolicies": [{"Policy": policy_arn}]}
+def _attached(policy: iam.IManagedPolicy) -> dict[str, Any]:
+    return {"AdditionalIamPolicies": [{"Policy": policy.managed_policy_arn}]}
 
 
 def _allow(

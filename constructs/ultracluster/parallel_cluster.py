@@ -1,25 +1,176 @@
 """AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
 
-from aws_cdk import CfnStack, CustomResource, Stack, Tags
+import jsii
+from aws_cdk import CfnStack, CustomResource, Duration, IStableAnyProducer, Lazy, Stack, Tags
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
+from pydantic import ValidationError
 
-from ultracluster.domain.cluster import ClusterSpec
-from ultracluster.domain.cluster_configuration import (
-    Bindings,
-    LustreMount,
-    render,
-    secret_arns,
+from ultracluster.domain import cluster_rules, metrics, names
+from ultracluster.domain.cluster import (
+    AcceptedWarning,
+    ClusterSpec,
+    HeadNodeSpec,
+    LoginPoolSpec,
+    MonitoringSpec,
+    OperatingSystem,
+    QueueSpec,
+    SlurmSpec,
 )
+from ultracluster.domain.cluster_configuration import Bindings, LustreMount, render, secret_arns
+from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.validator_warnings import suppressed
-from ultracluster.network import Network
-from ultracluster.node_scripts import NodeScript, NodeScripts
+from ultracluster.domain.violations import InvalidArguments, Path, Violation, beside, shape_violations, without
+from ultracluster.neuron_software import NeuronSoftware
+from ultracluster.node_scripts import NodeScripts
+from ultracluster.options import as_given
+from ultracluster.shared_storage import SharedStorage
+
+_ARGUMENTS: Mapping[str, Path] = {
+    "name": ("cluster_name",),
+    "neuron_sdk": ("software", "neuron_sdk"),
+    "pytorch": ("software", "pytorch"),
+}
+"""Where the construct takes what has another place in `ClusterSpec`."""
+_PLACEHOLDERS = {"name": "xx", "max_count": 1}
 
 
-class ParallelCluster(Construct):
+class IParallelCluster(Protocol):
+    """A cluster of this app or of another."""
+
+    @property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster."""
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """The security groups that all nodes carry beside ParallelCluster's own."""
+
+    def metric(
+        self,
+        metric_name: str,
+        *,
+        statistic: str = "Average",
+        period: Duration | None = None,
+        queue: str | None = None,
+        label: str | None = None,
+    ) -> cloudwatch.Metric:
+        """Return a metric of the cluster's nodes."""
+
+
+@jsii.implements(iam.IGrantable)
+class NodeGroup:
+    """Nodes of one kind, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
+
+    A grant is a statement in a managed policy of the nodes' roles, which ParallelCluster makes. It reaches nodes that
+    run. IAM takes 6,144 characters in a policy. Grants that need a principal in a resource's policy, as those of
+    another account, are refused by the CDK.
+    """
+
+    def __init__(self, policy: Callable[[], iam.ManagedPolicy]) -> None:
+        self._policy = policy
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The managed policy, as what permissions are granted to."""
+        return self._policy().grant_principal
+
+
+@jsii.implements(ec2.IConnectable)
+class _Cluster(Construct):
+    """What clusters have that are made here, and those that are imported."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, name: str, security_groups: Sequence[ec2.ISecurityGroup] | None
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._name = name
+        self._connections = ec2.Connections(security_groups=security_groups)
+
+    @property
+    def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
+        """The security groups that all nodes carry beside ParallelCluster's own."""
+        return self._connections
+
+    def metric(
+        self,
+        metric_name: str,
+        *,
+        statistic: str = "Average",
+        period: Duration | None = None,
+        queue: str | None = None,
+        label: str | None = None,
+    ) -> cloudwatch.Metric:
+        """Return a metric that nodes with `NeuronSoftware` send, one of `ultracluster.domain.metrics`.
+
+        Args:
+            metric_name: Such as ``NeuronCoreUtilization``.
+            statistic: Over nodes and time.
+            period: Default: 1 minute, as nodes send them.
+            queue: Nodes of one queue. Default: what the head node says of the cluster; compute nodes send their own
+                metrics with a queue alone.
+            label: Default: CloudWatch's.
+        """
+        return cloudwatch.Metric(
+            namespace=metrics.NAMESPACE,
+            metric_name=metric_name,
+            dimensions_map={"Cluster": self._name} | ({"Queue": queue} if queue else {}),
+            statistic=statistic,
+            period=period or Duration.minutes(1),
+            label=label,
+        )
+
+    def metric_nodes_reporting(self, queue: str) -> cloudwatch.Metric:
+        """Return how many compute nodes of a queue run and send metrics."""
+        return self.metric(metrics.NODES_REPORTING, statistic="Sum", queue=queue)
+
+    def metric_core_utilization(self, queue: str) -> cloudwatch.Metric:
+        """Return how much the NeuronCores of a queue's nodes in use do, percent, mean."""
+        return self.metric(metrics.CORE_UTILIZATION, queue=queue)
+
+    def metric_device_memory(self, queue: str) -> cloudwatch.Metric:
+        """Return the memory of all Neuron devices in use on one node of a queue, bytes, mean over its nodes."""
+        return self.metric(metrics.DEVICE_MEMORY, queue=queue)
+
+    def metric_uncorrectable_errors(self, queue: str) -> cloudwatch.Metric:
+        """Return the uncorrectable errors of a queue's Neuron devices in a minute."""
+        return self.metric(metrics.UNCORRECTABLE_ERRORS, statistic="Sum", queue=queue)
+
+    def metric_nodes_drained(self) -> cloudwatch.Metric:
+        """Return how many nodes are drained because a health check found a fault."""
+        return self.metric(metrics.NODES_DRAINED, statistic="Maximum")
+
+    def metric_queues_protected(self) -> cloudwatch.Metric:
+        """Return how many queues ParallelCluster closed because nodes kept failing to start."""
+        return self.metric(metrics.QUEUES_PROTECTED, statistic="Maximum")
+
+
+class _ImportedCluster(_Cluster):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        security_groups: Sequence[ec2.ISecurityGroup],
+    ) -> None:
+        super().__init__(scope, construct_id, name=cluster_name, security_groups=security_groups)
+
+    @property
+    def cluster_name(self) -> str:
+        return self._name
+
+
+@jsii.implements(ec2.IConnectable)
+class ParallelCluster(_Cluster):
     """Define a cluster by AWS's own custom resource, with a provider of its own.
 
     One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
@@ -29,17 +180,42 @@ class ParallelCluster(Construct):
     to change its tags, and running nodes hold the old one. So give the stack itself no tags, either, because
     CloudFormation would hand them down.
 
-    The specification has no violations (``ultracluster.domain.cluster_rules``); queues have their scripts by name. The
-    head node runs its script when it is created and at each update of the cluster; another script of login nodes
-    reaches new nodes.
-
     A warning of ParallelCluster's validators stops the deployment, except those of ``validator_warnings.suppressed``.
+
+    Args:
+        vpc: Where the cluster is. Nodes need a way to AWS's services: a NAT gateway, or interface endpoints.
+        queues: Slurm queues, 1 to 50.
+        head_node: Default: ``HeadNode()``.
+        login_nodes: Pools of login nodes. Default: none.
+        shared_storage: File systems that all nodes mount. Default: none; /home is on the head node.
+        software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is.
+        public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
+        private_subnet: Of all other nodes. Default: the VPC's first private subnet with a way out, or isolated one.
+        security_groups: What nodes carry beside ParallelCluster's own groups and those of shared storage. Login nodes
+            take other groups only while there are none of them. Default: a new group, of `connections`.
+        cluster_name: ParallelCluster's name of the cluster and its stack, one in an account and Region. Default: from
+            the construct's path, at most 24 characters.
+        tags: Tags of everything that ParallelCluster makes.
+        assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
+        os: Default: ubuntu2404.
+        custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own.
+        efa_interface_type: ``efa-only`` or ``efa``, see `ClusterOptions`. Default: efa-only.
+        slurm: Default: ``Slurm()``.
+        monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
+        overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none.
+        accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
+        parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
 
     Attributes:
         cluster_name: ParallelCluster's name of the cluster; known once the cluster exists.
         status: Status of the cluster, such as ``CREATE_COMPLETE``.
         validation_messages: What the validators said, as JSON, cut after 2,048 characters.
         placement_groups: The placement groups that were made, by label.
+        head_node: The head node, to be granted permissions.
+        compute_nodes: The compute nodes of all queues, to be granted permissions.
+
+    Raises:
+        InvalidArguments: Arguments break rules; all of them are named. Nothing is added to the tree then.
     """
 
     def __init__(
@@ -47,54 +223,269 @@ class ParallelCluster(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        spec: ClusterSpec,
-        network: Network,
-        security_groups: Sequence[ec2.ISecurityGroup],
-        shared_storage: Sequence[LustreMount],
-        head_node_script: NodeScript,
-        queue_scripts: Mapping[str, NodeScript],
-        login_script: NodeScript,
-        assets_key_arn: str | None,
+        vpc: ec2.IVpc,
+        queues: Sequence[QueueSpec],
+        head_node: HeadNodeSpec | None = None,
+        login_nodes: Sequence[LoginPoolSpec] = (),
+        shared_storage: Sequence[SharedStorage] = (),
+        software: NeuronSoftware | None = None,
+        public_subnet: ec2.ISubnet | None = None,
+        private_subnet: ec2.ISubnet | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        cluster_name: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        assets_key: kms.IKey | None = None,
+        os: OperatingSystem | None = None,
+        custom_ami: str | None = None,
+        efa_interface_type: EfaInterfaceType | None = None,
+        slurm: SlurmSpec | None = None,
+        monitoring: MonitoringSpec | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        accepted_warnings: Sequence[AcceptedWarning] = (),
+        parallelcluster_version: str | None = None,
     ) -> None:
-        super().__init__(scope, construct_id)
+        self._construct = f"{scope.node.path}/{construct_id}".removeprefix("/")
+        self._values: dict[str, Any] = {
+            "name": names.of_path(self._construct) if cluster_name is None else cluster_name,
+            "region": Stack.of(scope).region,
+            "tags": None if tags is None else dict(tags),
+            "os": os,
+            "custom_ami": custom_ami,
+            "neuron_sdk": None if software is None else software.neuron_sdk,
+            "pytorch": None if software is None else software.pytorch,
+            "efa_interface_type": efa_interface_type,
+            "head_node": head_node,
+            "login_nodes": list(login_nodes),
+            "queues": list(queues),
+            "slurm": slurm,
+            "monitoring": monitoring,
+            "overrides": None if overrides is None else dict(overrides),
+            "accepted_warnings": list(accepted_warnings),
+            "parallelcluster_version": parallelcluster_version,
+        }
+        self._software, self._storage = software, list(shared_storage)
+        private = private_subnet or _first([*vpc.private_subnets, *vpc.isolated_subnets])
+        public = public_subnet or _first(vpc.public_subnets) or private
+        reason = "compute nodes take no public addresses"
+        lacking = Violation(
+            ("vpc",), vpc.node.path, "a VPC with private or isolated subnets, or private_subnet", reason
+        )
+        self._spec = spec = self._checked([] if private else [lacking])
+        assert private is not None  # noqa: S101 - a violation
+        assert public is not None  # noqa: S101 - the private one at least
+        super().__init__(scope, construct_id, name=spec.name, security_groups=security_groups)
+        if security_groups is None:
+            group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=f"Nodes of {spec.name}")
+            self.connections.add_security_group(group)
         for key, value in spec.tags.items():
             Tags.of(self).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
-        scripts = NodeScripts(
-            self, "Scripts", cluster_name=spec.name, region=spec.region, assets_key_arn=assets_key_arn
+        self._scripts = NodeScripts(
+            self,
+            "Scripts",
+            cluster_name=spec.name,
+            region=spec.region,
+            assets_key_arn=None if assets_key is None else assets_key.key_arn,
         )
-        groups = Construct(self, "PlacementGroups")
-        self.placement_groups = {
-            label: ec2.CfnPlacementGroup(groups, label, strategy="cluster") for label in spec.placement_group_labels
-        }
-        bindings = Bindings(
-            public_subnet_id=network.public_subnet.subnet_id,
-            private_subnet_id=network.private_subnet.subnet_id,
-            security_group_ids=[group.security_group_id for group in security_groups],
-            placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
-            shared_storage=shared_storage,
-            head_node=scripts.of_head_node(head_node_script),
-            queues={queue.name: scripts.of_queue(queue_scripts[queue.name]) for queue in spec.queues},
-            login_nodes=scripts.of_login_nodes(login_script) if spec.login_nodes else {},
-        )
-        cluster = CustomResource(
+        self._placement_groups = Construct(self, "PlacementGroups")
+        self.placement_groups: dict[str, ec2.CfnPlacementGroup] = {}
+        self._public_subnet_id, self._private_subnet_id = public.subnet_id, private.subnet_id
+        self._subnets: dict[Path, str] = {}
+        self._queue_bindings: dict[str, Mapping[str, Any]] = {}
+        resource = CustomResource(
             self,
             "Resource",
             service_token=self._provider(spec).get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
-                "ClusterConfiguration": render(spec, bindings),
-                "SuppressValidators": suppressed(spec),
+                "ClusterConfiguration": Lazy.any(_Later(self._configuration)),
+                "SuppressValidators": Lazy.any(_Later(lambda: suppressed(self._spec))),
                 "ValidationFailureLevel": "WARNING",
             },
         )
-        cluster.node.add_dependency(network.vpc)
-        cluster.node.add_dependency(scripts)
-        self.cluster_name = cluster.ref
-        self.head_node_instance_id = cluster.get_att_string("headNode.instanceId")
-        self.head_node_private_ip = cluster.get_att_string("headNode.privateIpAddress")
-        self.status = cluster.get_att_string("clusterStatus")
-        self.validation_messages = cluster.get_att_string("validationMessages")
+        self._resource = resource
+        self._bind_nodes(head_node, login_nodes)
+        for queue in queues:
+            self._bind_queue(queue)
+        resource.node.add_dependency(
+            vpc, self._scripts, *(each for storage in self._storage for each in storage.dependencies)
+        )
+        self.head_node_instance_id = resource.get_att_string("headNode.instanceId")
+        self.head_node_private_ip = resource.get_att_string("headNode.privateIpAddress")
+        self.status = resource.get_att_string("clusterStatus")
+        self.validation_messages = resource.get_att_string("validationMessages")
+
+    @staticmethod
+    def from_cluster_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+    ) -> IParallelCluster:
+        """Refer to a cluster that is not made in this app.
+
+        Args:
+            scope: Where the reference is in the tree.
+            construct_id: Its name there.
+            cluster_name: ParallelCluster's name of it.
+            security_groups: What its nodes carry, for `connections`.
+        """
+        return _ImportedCluster(scope, construct_id, cluster_name=cluster_name, security_groups=security_groups)
+
+    @property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster; known once the cluster exists."""
+        return self._resource.ref
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """Everything that was asked for, with defaults."""
+        return self._spec
+
+    @property
+    def head_node(self) -> NodeGroup:
+        """The head node, to be granted permissions."""
+        return NodeGroup(lambda: self._scripts.policies["HeadNode"])
+
+    @property
+    def compute_nodes(self) -> NodeGroup:
+        """The compute nodes of all queues, to be granted permissions."""
+        return NodeGroup(lambda: self._scripts.policies["ComputeNodes"])
+
+    @property
+    def login_nodes(self) -> NodeGroup:
+        """The login nodes, to be granted permissions.
+
+        Raises:
+            ValueError: There are none.
+        """
+        if not self._spec.login_nodes:
+            raise ValueError(f"{self._construct} has no login nodes: give it some by `login_nodes`")
+        return NodeGroup(lambda: self._scripts.policies["LoginNodes"])
+
+    def queue(self, name: str) -> NodeGroup:
+        """Return the compute nodes of one queue, to be granted permissions that those of others do not have.
+
+        Raises:
+            ValueError: There is no such queue.
+        """
+        queues = [queue.name for queue in self._spec.queues]
+        if name not in queues:
+            raise ValueError(f"{self._construct} has no queue {name!r}; there are: {', '.join(queues)}")
+        return NodeGroup(lambda: self._scripts.own_policy(name))
+
+    def add_queue(self, queue: QueueSpec) -> NodeGroup:
+        """Add a queue, and return its nodes.
+
+        Raises:
+            InvalidArguments: The cluster would break rules; it stays as it is.
+        """
+        self._values["queues"].append(queue)
+        try:
+            self._spec = self._checked()
+        except InvalidArguments:
+            self._values["queues"].pop()
+            raise
+        self._bind_queue(queue)
+        return self.queue(queue.name)
+
+    def add_shared_storage(self, storage: SharedStorage) -> None:
+        """Add a file system that all nodes mount.
+
+        Raises:
+            InvalidArguments: The cluster would break rules; it stays as it is.
+        """
+        self._storage.append(storage)
+        try:
+            self._checked()
+        except InvalidArguments:
+            self._storage.pop()
+            raise
+        self._resource.node.add_dependency(*storage.dependencies)
+
+    def _checked(self, further: Sequence[Violation] = ()) -> ClusterSpec:
+        """Return what the arguments make together; the violations that were found before are reported with all others.
+
+        Raises:
+            InvalidArguments: They break rules.
+        """
+        given = {name: as_given(value) for name, value in self._values.items() if value is not None}
+        mounts = [storage.mount for storage in self._storage]
+        broken, places, spec = list(further), set[Path](), None
+        try:
+            spec = ClusterSpec.model_validate(given)
+        except ValidationError as error:
+            shapes = shape_violations(error)
+            places = {each.path for each in shapes}
+            broken += shapes
+            with suppress(ValidationError):  # where something required lacks a placeholder, shapes are all there is
+                spec = ClusterSpec.model_validate(without(given, places, _PLACEHOLDERS))
+        if spec is not None:
+            rules = cluster_rules.violations(spec, neuron_software=self._software is not None)
+            rules += cluster_rules.mount_violations([(each.name, each.mount_dir) for each in mounts], spec.queues)
+            broken += beside(rules, places)
+        if self._software is not None and not any(isinstance(each, LustreMount) for each in mounts):
+            reason = "NeuronSoftware keeps the Python environment of jobs there"
+            broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
+        if spec is None or broken:
+            moved = [replace(each, path=_ARGUMENTS.get(str(each.path[0]), each.path)) for each in broken]
+            raise InvalidArguments(self._construct, moved)
+        return spec
+
+    def _bind_nodes(self, head_node: HeadNodeSpec | None, login_nodes: Sequence[LoginPoolSpec]) -> None:
+        """Add what the head node and login nodes need."""
+        software, spec = self._software, self._spec
+        script = None if software is None else software.head_node(spec, self._mount_dir)
+        self._head_node_binding = self._scripts.of_head_node(script)
+        self._login_node_binding: Mapping[str, Any] = {}
+        self._place(("head_node",), head_node)
+        if spec.login_nodes:
+            script = None if software is None else software.login_node(spec, self._mount_dir)
+            self._login_node_binding = self._scripts.of_login_nodes(script)
+        for pool in login_nodes:
+            self._place(("login_nodes", pool.name), pool)
+
+    def _bind_queue(self, queue: QueueSpec) -> None:
+        """Add what a queue of the specification needs; it comes as it was given."""
+        label = queue.placement_group_label
+        if label is not None and label not in self.placement_groups:
+            group = ec2.CfnPlacementGroup(self._placement_groups, label, strategy="cluster")
+            self.placement_groups[label] = group
+        software = self._software
+        script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)
+        self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script)
+        self._place(("queues", queue.name), queue)
+
+    def _place(self, nodes: Path, given: object) -> None:
+        """Put nodes into the subnet that their options name, if they name one."""
+        subnet = getattr(given, "subnet", None)
+        if subnet is not None:
+            self._subnets[nodes] = subnet.subnet_id
+            self._resource.node.add_dependency(subnet)
+
+    def _configuration(self) -> dict[str, Any]:
+        """Return ParallelCluster's configuration, with what was added until the app is synthesized."""
+        groups = list(self.connections.security_groups)
+        for storage in self._storage:
+            groups += storage.security_groups
+        bindings = Bindings(
+            public_subnet_id=self._public_subnet_id,
+            private_subnet_id=self._private_subnet_id,
+            subnets=self._subnets,
+            security_group_ids=list(dict.fromkeys(group.security_group_id for group in groups)),
+            placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
+            shared_storage=[storage.mount for storage in self._storage],
+            head_node=self._head_node_binding,
+            queues=self._queue_bindings,
+            login_nodes=self._login_node_binding,
+        )
+        return render(self._spec, bindings)
+
+    @property
+    def _mount_dir(self) -> str:
+        """Where the file system of the Python environments is mounted; there is one if there is software."""
+        return next((each.mount.mount_dir for each in self._storage if isinstance(each.mount, LustreMount)), "")
 
     def _provider(self, spec: ClusterSpec) -> CfnStack:
         stack = Stack.of(self)
@@ -124,3 +515,18 @@ class ParallelCluster(Construct):
             iam.PolicyStatement(actions=[action], resources=sorted(named)) for action, named in sorted(arns.items())
         ]
         return iam.ManagedPolicy(self, "ProviderSecrets", statements=statements)
+
+
+@jsii.implements(IStableAnyProducer)
+class _Later:
+    """A value that the CDK asks for when it synthesizes."""
+
+    def __init__(self, produce: Callable[[], Any]) -> None:
+        self._produce = produce
+
+    def produce(self) -> Any:
+        return self._produce()
+
+
+def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
+    return next(iter(subnets), None)

@@ -30,7 +30,7 @@ fetch() {
         sleep "$pause"
     done
     fail 10 "$address could not be fetched in five attempts" \
-        "see above whether this node does not reach S3, or may not read it any more: docs/nodes.md, To another release"
+        "see above whether this node does not reach S3, or may not read it any more: docs/guides/neuron-release.md"
 }
 
 if [[ ! -d $bundle ]]; then

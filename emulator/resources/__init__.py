@@ -66,6 +66,7 @@ COMPANIONS: Mapping[str, str] = {
     "AWS::EC2::SecurityGroupIngress": "GroupId",
     "AWS::EC2::SubnetRouteTableAssociation": "SubnetId",
     "AWS::EC2::VPCGatewayAttachment": "VpcId",
+    "AWS::EFS::MountTarget": "FileSystemId",
 }
 """Types that nothing refers to, but that change what the resource in the named property does."""
 

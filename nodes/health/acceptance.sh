@@ -201,8 +201,8 @@ if ((${#bad[@]})); then
 fi
 report unknown
 if ((${#good[@]})); then
-    echo "All nodes together do not reach the floor, but each suspect does with the good node ${good[0]}: see docs/health.md."
+    echo "All nodes together do not reach the floor, but each suspect does with the good node ${good[0]}: see docs/guides/acceptance.md."
 else
-    echo "No two nodes that were tried reach the floor, so it cannot tell which are bad: see docs/health.md."
+    echo "No two nodes that were tried reach the floor, so it cannot tell which are bad: see docs/guides/acceptance.md."
 fi
 exit 3

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the health checks can find: code, severity, action. Sourced; a test compares docs/health.md with it.
+# What the health checks can find: code, severity, action. Sourced; a test compares docs/reference/health-checks.md with it.
 #
 # Severity: the reason of a drained node names a critical finding, which lies in the hardware, before an error.
 # Action: what has to happen to the node, as AWS's table of hardware errors has it

@@ -22,9 +22,9 @@ check_kernel() {
     [[ ",$kernels," != *",$first,"* ]] || return 0
     if [[ -n $broken_kernel ]] && printf '%s\n' "$broken_kernel" "$first" | sort --version-sort --check=quiet; then
         fail "$BAD_DRIVER" "the kernel is $running, and the driver $driver of Neuron SDK $sdk fails from $broken_kernel on" \
-            "choose a newer neuron_sdk, or an image with a kernel that it was tested with: ${kernels//,/, } (docs/nodes.md)"
+            "choose a newer neuron_sdk, or an image with a kernel that it was tested with: ${kernels//,/, } (docs/explanation/nodes.md)"
     fi
-    log "warning: the kernel is $running, and Neuron SDK $sdk was tested with ${kernels//,/ and } (docs/nodes.md)"
+    log "warning: the kernel is $running, and Neuron SDK $sdk was tested with ${kernels//,/ and } (docs/explanation/nodes.md)"
 }
 
 # install_neuron: installs the versions in $driver, $runtime, $collectives and $tools, if the kernel is not known to be
@@ -107,7 +107,7 @@ build_driver() {
     limited dkms autoinstall --kernelver "$(uname -r)" || true
     is_built ||
         fail "$BAD_DRIVER" "there is no driver $driver for the kernel $(uname -r)" \
-            "see dkms status and /var/lib/dkms/*/*/build/make.log, and the kernels of this release in docs/nodes.md"
+            "see dkms status and /var/lib/dkms/*/*/build/make.log, and the kernels of this release in docs/explanation/nodes.md"
 }
 
 is_built() {

@@ -1,4 +1,4 @@
-"""Measure what docs/performance.md shows, against its goals.
+"""Measure what docs/explanation/performance.md shows, against its goals.
 
 By default synth, the largest cluster's templates, its Slurm controller and `status`; on request the tests, and the way
 from a clone to a rehearsed deployment. Commands are measured as whole processes with all their children.
@@ -20,7 +20,7 @@ from scripts.bench.common import ROOT, BenchError
 if TYPE_CHECKING:
     from scripts.bench.common import BenchRow
 
-PAGE = ROOT / "docs/performance.md"
+PAGE = ROOT / "docs/explanation/performance.md"
 ON_REQUEST = ("tests", "clone")
 
 
@@ -43,7 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often a command is measured (default: 5)")
     parser.add_argument("--only", choices=parts, help=f"measure one part (default: all but {' and '.join(ON_REQUEST)})")
-    parser.add_argument("--write", action="store_true", help="also put the tables into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="also put the tables into docs/explanation/performance.md")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds: at least 1")

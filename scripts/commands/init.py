@@ -17,8 +17,7 @@ import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode, OperationError
-
-NAME = re.compile(r"[a-z][a-z0-9-]{1,39}")
+from ultracluster.domain import names
 
 
 class NewName(click.ParamType[str]):
@@ -28,7 +27,7 @@ class NewName(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name, if stacks can have it."""
-        if not NAME.fullmatch(value):
+        if not re.fullmatch(names.DEPLOYMENT_NAME_PATTERN, value):
             self.fail(f"got {value}; allowed: 2 to 40 of a-z, 0-9 and -, a letter first", param, ctx)
         return value
 
@@ -66,5 +65,6 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
     with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
         file.write(draft.text)
     print(f"Wrote config/{name}.yaml:\n{draft.report(missing)}", file=sys.stderr)
+    print(f"All settings: {options.SETTINGS_REFERENCE}", file=sys.stderr)
     terminal.suggest(f"estimate {name}", "sizes and costs", always=True)
     return ExitCode.DONE

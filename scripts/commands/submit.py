@@ -2,8 +2,8 @@
 
 OPTIONS are those of submit.py: --nodes N, --output DIR, --queue, --time, --no-compile, --dry-run; and those of the
 training program, among them --phase, --optimizer, --scaling strong|weak, --data, --steps, --checkpoint-interval, --keep
-and --reference (docs/training.md has a table of both). On a head or login node submit.py is called directly. From
-elsewhere the same command is sent to the head node by Systems Manager, as by `exec`; Ctrl-C cancels it there, too.
+and --reference (docs/reference/training.md has a table of both). On a head or login node submit.py is called directly.
+From elsewhere the same command is sent to the head node by Systems Manager, as by `exec`; Ctrl-C cancels it there, too.
 
 Exit code: that of submit.py (0: submitted, 1: Slurm refused, 2: the arguments or the input cannot be used); before that
 1: the head node is not reachable, 2: settings or credentials cannot be used; 130: Ctrl-C.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.estimate import figures
 from scripts.estimate.figures import NONE, counted, dollars, hours, number
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.estimate.workloads import INSTANCE_TYPE, WORKLOADS
+from scripts.pages import render
 from scripts.screen import Column, Table
 
 if TYPE_CHECKING:
@@ -30,13 +30,12 @@ def tables(estimate: Estimate) -> list[Table]:
 
 def page(estimate: Estimate) -> str:
     """Return an estimate as a page, with bars of time and cost by number of nodes."""
-    from jinja2 import Environment, FileSystemLoader
-
-    pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
     shown = tables(estimate)
     if estimate.run:
         shown = [shown[-1], *shown[:-1]]
-    return pages.get_template("page.html").render(estimate=estimate, tables=shown, figures=figures) + "\n"
+    lead = [f"{estimate.region}, {estimate.zone_id}"]
+    values = {"estimate": estimate, "figures": figures}
+    return render("scripts/estimate/page.html", f"Estimate of {estimate.name}", lead, shown, estimate.remarks, **values)
 
 
 def _price_sentence(estimate: Estimate) -> str:
@@ -47,7 +46,7 @@ def _price_sentence(estimate: Estimate) -> str:
         listed = f"AWS Price List API, {estimate.region}, {day.isoformat()}{kept}"
         return f"Prices: {listed}; {_TABLE_MARK} marks those of the dated table."
     dates = sorted(source.date for source in SOURCES.values())
-    return f"Prices: the dated table, {dates[0]} to {dates[-1]} ({prices.remark}). Sources: docs/estimate.md."
+    return f"Prices: the dated table, {dates[0]} to {dates[-1]} ({prices.remark}). Sources: docs/reference/prices.md."
 
 
 def _nodes(estimate: Estimate) -> Table:

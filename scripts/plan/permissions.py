@@ -35,6 +35,15 @@ _WORDS: Mapping[str, str] = {
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements.html
 """
 
+_PEERS = (
+    *("CidrIp", "CidrIpv6", "SourceSecurityGroupId", "SourcePrefixListId"),
+    *("DestinationSecurityGroupId", "DestinationPrefixListId"),
+)
+"""Properties of a security group's rule that name the other side.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-ec2-securitygroup-ingress.html
+"""
+
 
 @dataclass(frozen=True)
 class PermissionChange:
@@ -67,8 +76,32 @@ def _statements(name: str, value: Any) -> Iterator[str]:
     for each in items if isinstance(items, list) else [items]:
         if isinstance(each, Mapping) and "Effect" in each:
             yield _statement(each)
+        elif isinstance(each, Mapping) and "PolicyDocument" in each:  # an inline policy of a role
+            yield from _statements(name, each["PolicyDocument"])
+        elif isinstance(each, Mapping) and "IpProtocol" in each:
+            protocol, numbers, peer = _rule(each)
+            way = "to" if name.endswith("Egress") else "from"
+            remark = f" ({each['Description']})" if "Description" in each else ""
+            yield f"{name}: {f'{protocol} {numbers}'.strip()} {way} {peer}{remark}"
         elif each is not None:
             yield f"{name}: {_text(each)}"
+
+
+def ports(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a security group lets in: a source, with protocol and ports."""
+    allowed: dict[tuple[str, str], list[str]] = {}
+    for rule in group.get("SecurityGroupIngress", []):
+        protocol, numbers, peer = _rule(rule)
+        allowed.setdefault((peer, protocol), []).append(numbers)
+    for (peer, protocol), ranges in allowed.items():
+        yield peer, f"{protocol} {', '.join(ranges)}".strip()
+
+
+def _rule(rule: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return protocol, ports and other side of a security group's rule."""
+    protocol = "everything" if str(rule["IpProtocol"]) == "-1" else str(rule["IpProtocol"]).upper()
+    numbers = "-".join(dict.fromkeys(str(rule[key]) for key in ("FromPort", "ToPort") if key in rule))
+    return protocol, numbers, next((_text(rule[key]) for key in _PEERS if key in rule), "")
 
 
 def _statement(statement: Mapping[str, Any]) -> str:
@@ -76,6 +109,9 @@ def _statement(statement: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
+    """Return a value in words: of a condition, StringEquals aws:SourceAccount 123456789012."""
     if isinstance(value, list):
         return ", ".join(map(_text, value))
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    if isinstance(value, Mapping):
+        return " and ".join(f"{key} {_text(each)}" for key, each in value.items())
+    return value if isinstance(value, str) else json.dumps(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -99,7 +99,7 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
             f"got {old} and {new}; allowed: two assemblies, or two directories of golden templates, which name no "
             "assets (--assembly says which is the other one)"
         )
-    before, after = _read(old, settings.region) if old else {}, _read(new, settings.region)
+    before, after = read_stacks(old, settings.region) if old else {}, read_stacks(new, settings.region)
     comparison = Comparison(before, after)
     stacks = tuple(
         StackPlan(
@@ -187,7 +187,7 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
 
 
-def _read(directory: Path, region: str) -> dict[str, Stack]:
+def read_stacks(directory: Path, region: str) -> dict[str, Stack]:
     """Return the stacks of an assembly, or those whose templates a directory holds."""
     if (directory / MANIFEST).exists():
         return Assembly(directory).stacks
@@ -197,8 +197,12 @@ def _read(directory: Path, region: str) -> dict[str, Stack]:
         raise PlanError(f"got {directory}, with a file that is no JSON: {error}") from None
     if not templates or not all("Resources" in template for template in templates.values()):
         raise PlanError(f"got {directory}; allowed: a directory that cdk synth wrote, or one of templates (*.json)")
-    names = sorted(templates, key=lambda name: (_position(name), name))
-    return {name: Stack(name, region, EXAMPLE_ACCOUNT, templates[name], {}) for name in names}
+    return in_order({name: Stack(name, region, EXAMPLE_ACCOUNT, each, {}) for name, each in templates.items()})
+
+
+def in_order(stacks: Mapping[str, Stack]) -> dict[str, Stack]:
+    """Return stacks in the order of their deployment."""
+    return {name: stacks[name] for name in sorted(stacks, key=lambda name: (_position(name), name))}
 
 
 def _position(stack_name: str) -> int:

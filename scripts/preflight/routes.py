@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from config.sections import PARALLELCLUSTER_ENDPOINTS
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import others
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 from scripts.preflight.network import ExistingSubnet, judge_subnets
 from ultracluster.domain import addresses
+from ultracluster.domain.network import PARALLELCLUSTER_ENDPOINTS
 
 _ANYWHERE = "0.0.0.0/0"
 _RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an internet gateway of the VPC"}

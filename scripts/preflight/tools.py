@@ -13,7 +13,7 @@ from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
 ROOT = Path(__file__).parents[2]
 OLDEST_PYTHON = (3, 11)
-"""As pyproject.toml has it (requires-python)."""
+"""As constructs/pyproject.toml has it (requires-python)."""
 
 _AWS_CLI = "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"
 _PLUGIN = (

@@ -53,7 +53,7 @@ def change_head_node(settings: dict[str, Any]) -> None:
 
 
 def remove_protection(settings: dict[str, Any]) -> None:
-    """Remove all protection, as README says to destroy everything."""
+    """Remove all protection, as `destroy --all --unprotect` does."""
     settings["termination_protection"] = []
     settings["storage"]["retain"] = False
 
@@ -69,7 +69,7 @@ EDITS: Mapping[str, Sequence[Edit]] = {
 
 def edit(environment: str, directory: Path) -> dict[str, Path]:
     """Write the edited settings, and return the files by the names of their assemblies."""
-    raw = yaml.safe_load((options.CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
+    raw = options.settings_of(environment).model_dump(mode="json")
     paths = {}
     for name, edits in EDITS.items():
         edited = deepcopy(raw)
@@ -110,7 +110,7 @@ class Rehearsal:
     _failing: bool = False
 
     def prepare(self, largest: Settings) -> None:
-        """Prepare the account as README says; reservations have room for the largest settings."""
+        """Prepare the account as a person does; reservations have room for the largest settings."""
         with self._step("An account that has what the settings name, and the CDK's bootstrap stack"):
             create_prerequisites(self.aws, largest)
             arguments = bootstrap.arguments(self.settings.bootstrap)
@@ -167,8 +167,8 @@ class Rehearsal:
             self._say("Rejected by ParallelCluster's own update check, and rolled back; the cluster is unchanged.")
 
     def destroy(self, *, stopping: bool = False) -> None:
-        """Destroy everything as README says."""
-        with self._step("Destroy everything: protection off, as README says, then cdk destroy --all"):
+        """Destroy everything."""
+        with self._step("Destroy everything: protection off, then cdk destroy --all"):
             protected = [self.settings.stack_name(part) for part in ("network", "storage")]
             self._succeed(self._run_cdk("unprotected", "deploy", *protected))
             if stopping:
@@ -251,7 +251,7 @@ class Rehearsal:
             time.sleep(0.5)
 
     def _unprotect_failed(self) -> None:
-        """Do what README says after a first deployment that failed: the CDK cannot delete a protected stack."""
+        """Do what docs/guides/status.md says of a first deployment that failed: the CDK deletes no protected stack."""
         cloudformation = self.aws.client("cloudformation", self.settings.region)
         for stack in cloudformation.describe_stacks()["Stacks"]:
             if stack["StackStatus"] == "ROLLBACK_COMPLETE" and stack["EnableTerminationProtection"]:

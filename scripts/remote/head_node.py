@@ -192,7 +192,7 @@ def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
         raise HeadNodeError(
             f"Systems Manager does not reach {instance_id}. If it was started minutes ago, it still boots: try again. "
             "Otherwise its agent is down, it has no route to Systems Manager (a NAT gateway or VPC endpoints), or its "
-            f"role lacks the policy for it (docs/permissions.md). State: {status_command(deployment)}"
+            f"role lacks the policy for it (docs/reference/permissions.md). State: {status_command(deployment)}"
         ) from error
 
 

@@ -1,1 +1,1 @@
-"""What a change of this repository does to a configuration, by two checkouts, for its reviewers."""
+"""For reviewers: a page on a deployment, and what a change of this repository does to it, by two checkouts."""

@@ -17,8 +17,11 @@ from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.markdown import escaped, folded, table
 from scripts.plan.model import REPLACING, Effect, Plan
 from scripts.plan.output import blocks, findings_table, verdict
+from scripts.plan.plan import read_stacks
 from scripts.preflight.check import CheckStatus, Finding
 from scripts.review.checkouts import plan, remarks
+from scripts.review.drawing import draw
+from scripts.review.page import as_block
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -74,7 +77,15 @@ def _body(
     result = ("" if before else "a new configuration. ") + verdict(changes)
     if preflight and not preflight["ok"]:
         result += " The account is not ready."
-    return result, [_counts(changes), *parts, *blocks(changes), readiness(preflight), _LIMITS]
+    old_drawing, drawing = (_drawing(each, changes.region) for each in (before, after))
+    shown = [folded("Architecture", as_block(drawing))] if drawing != old_drawing else []
+    return result, [_counts(changes), *parts, *blocks(changes), readiness(preflight), *shown, _LIMITS]
+
+
+def _drawing(configuration: Configuration | None, region: str) -> str:
+    if configuration is None or configuration.templates is None:
+        return ""
+    return draw(read_stacks(configuration.templates, region))
 
 
 def fitted(parts: Sequence[str], longest: int = LONGEST) -> str:

@@ -83,6 +83,9 @@ def test_every_scalar_of_every_file_can_be_set(file: Path, path: Path) -> None:
          "a:\n  b: 1\n\n  d: 3\n  # of c,\n  # which is 2\n  c: 2  # c\n"),
         ("# all\n\n# of b\nb: 1\n", ("a",), 2, "# all\n\na: 2\n# of b\nb: 1\n"),
         ("a: {b: 1, c: 2}\n", ("a", "d"), True, "a: {b: 1, d: true, c: 2}\n"),
+        ("a: {}\n", ("a", "d"), True, "a: {d: true}\n"),
+        ("a: {b: 1}\n", ("a", "d", "e"), 2, "a: {d: {e: 2}, b: 1}\n"),
+        ("a:\n  b: 1  # c\n", ("a", "d", "e", "f"), 2, "a:\n  d:\n    e:\n      f: 2\n  b: 1  # c\n"),
     ],
 )  # fmt: skip
 def test_how_it_is_written(path: Path, text: str, place: Place, value: Any, expected: str) -> None:
@@ -92,7 +95,8 @@ def test_how_it_is_written(path: Path, text: str, place: Place, value: Any, expe
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("a: 1\n", ("b", "c"), "b.c: there is no such value"),
+        ("a: 1\n", ("a", "c"), "a.c: there is no such value"),
+        ("a: 1\n", ("b", 0), "b[0]: there is no such value"),
         ("a: [1]\n", ("a",), "a: there is no such value"),
         ("a: &x 1\nb: *x\n", ("b",), "b: cannot be set to 5 without changing more than that"),
         ("a: [\n", ("a",), "not YAML"),

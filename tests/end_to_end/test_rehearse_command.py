@@ -22,7 +22,7 @@ from scripts.rehearse.rehearsal import Rehearsal
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG, SHIPPED
 from tests.end_to_end.checks import Deployed, check_deployment
-from tests.stacks.deployments import PARTS
+from tests.stacks.deployments import PARTS, raw_settings
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
 @pytest.mark.parametrize("environment", SHIPPED)
 def test_each_configuration_can_be_changed(environment: str) -> None:
     """Otherwise the settings' own rules would refuse it, long after the start."""
-    raw = yaml.safe_load((CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
+    raw = raw_settings(environment)
     before = Settings.model_validate(raw)
     for edit in (rehearsal.raise_max_count, rehearsal.change_head_node, rehearsal.remove_protection):
         edit(raw)

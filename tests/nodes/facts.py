@@ -6,7 +6,7 @@ from pathlib import Path
 
 from config.settings import load
 from scripts.image import configuration
-from stacks import node_arguments
+from ultracluster.domain import node_arguments
 
 PROJECT = Path(__file__).parents[2]
 _SETTINGS = load(PROJECT / "config" / "trn1-16.yaml")

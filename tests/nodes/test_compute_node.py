@@ -31,7 +31,7 @@ Machines = Callable[..., Machine]
 each_os = pytest.mark.parametrize("os_name", KERNELS)
 each_manager = pytest.mark.parametrize("os_name", ["ubuntu2404", "alinux2023"])
 
-DOCUMENT = (PROJECT / "docs" / "nodes.md").read_text(encoding="utf-8")
+DOCUMENT = (PROJECT / "docs/explanation/nodes.md").read_text(encoding="utf-8")
 OLDER = RELEASES["2.27.1"]
 OLDER_VERSIONS = {
     "driver": OLDER.driver,

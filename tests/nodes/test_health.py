@@ -337,6 +337,6 @@ def findings() -> dict[str, list[str]]:
 
 def test_the_documented_table_has_every_finding_and_each_is_tested() -> None:
     assert {code for code, *_ in FAULTS} == findings().keys()
-    text = (PROJECT / "docs" / "health.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs/reference/health-checks.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `([A-Z_]+)` \| (\S+) \| `(\S+)` \|", text, re.MULTILINE)
     assert {code: list(rest) for code, *rest in documented} == findings()

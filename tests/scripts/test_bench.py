@@ -16,7 +16,7 @@ def test_what_is_measured_does_not_get_the_arguments_of_make_bench(monkeypatch: 
 
 
 def test_parts_that_are_written_have_a_place_on_the_page() -> None:
-    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/explanation/performance.md").read_text(encoding="utf-8")
     for part in ("synth", "controller", "status", "tests", "clone"):
         assert f"<!-- make bench: {part} -->" in page
 

@@ -7,9 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from config.settings import Settings
+from config.settings import Settings, load
 from stacks.composition import compose
 from tests.stacks.small_app import Template, new_app, read_template
 
@@ -80,7 +78,8 @@ class Deployment:
 
 
 def raw_settings(environment: str) -> Raw:
-    return dict(yaml.safe_load((CONFIG / f"{environment}.yaml").read_text(encoding="utf-8")))
+    """Return all settings of a file, with those that it leaves to their defaults."""
+    return load(CONFIG / f"{environment}.yaml").model_dump()
 
 
 def edited(environment: str, edit: Callable[[Raw], object]) -> Settings:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from stacks import cluster_stack
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
 from tests.stacks.small_app import flat
+from ultracluster import neuron_software
 
 CLUSTER = "Custom::PclusterCluster"
 PROVIDER = "AWS::CloudFormation::Stack"
@@ -94,14 +96,14 @@ def test_nodes_have_the_scripts_and_the_head_node_alone_the_training_programs(wi
     head_node, *others = nodes(with_logins)
 
     for node in nodes(with_logins):
-        assert uploaded(with_logins, run_with(with_logins, node)[0]) == files(cluster_stack._NODE_SCRIPTS)
+        assert uploaded(with_logins, run_with(with_logins, node)[0]) == files(neuron_software.SCRIPTS)
     assert uploaded(with_logins, arguments_of(with_logins, head_node)["jobs"]) == files(cluster_stack._JOB_SCRIPTS)
     assert all("jobs" not in arguments_of(with_logins, node) for node in others)
 
 
 def test_scripts_get_the_arguments_that_they_require_and_none_that_they_refuse(with_logins: Deployment) -> None:
     for node in nodes(with_logins):
-        script = (cluster_stack._NODE_SCRIPTS / run_with(with_logins, node)[2]).read_text(encoding="utf-8")
+        script = (neuron_software.SCRIPTS / run_with(with_logins, node)[2]).read_text(encoding="utf-8")
         declared = re.search(r'^parse_arguments "(.*?)"[\s\\]+"(.*?)"', script, re.MULTILINE)
         assert declared is not None
         required, optional = (set(names.split()) for names in declared.groups())
@@ -115,20 +117,20 @@ def for_life(deployment: Deployment) -> list[Any]:
 
 
 def deploy_with_another_file(
-    deployment: Deployment, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, module: ModuleType, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Deployment:
-    """Return the same deployment with one more file in a folder of scripts, a constant of `cluster_stack`."""
+    """Return the same deployment with one more file in a folder of scripts, a constant of a module."""
     copy = tmp_path / folder
-    shutil.copytree(getattr(cluster_stack, folder), copy)
+    shutil.copytree(getattr(module, folder), copy)
     (copy / "more.sh").write_text("true\n", encoding="utf-8")
-    monkeypatch.setattr(cluster_stack, folder, copy)
+    monkeypatch.setattr(module, folder, copy)
     return deploy(deployment.settings, tmp_path / "cdk.out")
 
 
 def test_a_change_of_scripts_leaves_what_is_for_life(
     with_logins: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    after = deploy_with_another_file(with_logins, "_NODE_SCRIPTS", tmp_path, monkeypatch)
+    after = deploy_with_another_file(with_logins, neuron_software, "SCRIPTS", tmp_path, monkeypatch)
 
     assert for_life(after) == for_life(with_logins)
     for old, new in zip(nodes(with_logins), nodes(after), strict=True):
@@ -139,7 +141,7 @@ def test_a_change_of_scripts_leaves_what_is_for_life(
 def test_a_changed_job_runs_the_head_nodes_script_again_and_concerns_no_other_node(
     with_logins: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    after = deploy_with_another_file(with_logins, "_JOB_SCRIPTS", tmp_path, monkeypatch)
+    after = deploy_with_another_file(with_logins, cluster_stack, "_JOB_SCRIPTS", tmp_path, monkeypatch)
     (old_head, *old), (new_head, *new) = nodes(with_logins), nodes(after)
 
     assert for_life(after) == for_life(with_logins)

@@ -1,4 +1,4 @@
-"""docs/preflight.md has a row for every check of preflight; `make snapshots` writes the rows."""
+"""docs/reference/preflight.md has a row for every check of preflight; `make snapshots` writes the rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from scripts.preflight.catalog import CATALOG
 
-PAGE = Path(__file__).parents[2] / "docs/preflight.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/preflight.md"
 HEADING = "| id | checks | without it |\n|---|---|---|\n"
 
 

@@ -26,6 +26,7 @@ from config.pipeline import Pipeline
 from config.settings import Settings
 from scripts.options import common_options
 from scripts.reference import commands_page, schemas_by_command
+from scripts.settings_reference import settings_page
 from tests.command_line import leaves
 from tests.configurations import SHIPPED
 from toolchain.golden import read_golden
@@ -227,8 +228,9 @@ def test_every_command_with_json_has_a_schema() -> None:
     assert {name for name in with_json if not {name, name.partition(" ")[0]} & described} == set()
 
 
-def test_reference_pages_are_those_of_the_commands(pytestconfig: pytest.Config) -> None:
+def test_reference_pages_are_those_of_commands_and_settings(pytestconfig: pytest.Config) -> None:
     pages = {ROOT / "docs/reference/commands.md": commands_page()}
+    pages[ROOT / "docs/reference/settings.md"] = settings_page()
     for name, schemas in schemas_by_command().items():
         text = json.dumps(schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, indent=2) + "\n"
         pages[ROOT / f"docs/reference/schemas/{name.replace(' ', '-')}.json"] = text

@@ -10,7 +10,14 @@ from typing import Any
 import moto
 import pytest
 
-from ultracluster.domain.instance_types import TRAINIUM_TYPES, is_arm, memory_gib, zone_id_prefix
+from ultracluster.domain.instance_types import (
+    TRAINIUM_TYPES,
+    efa_devices,
+    is_arm,
+    memory_gib,
+    network_cards,
+    zone_id_prefix,
+)
 
 PACKED = Path(moto.__file__).parent / "ec2" / "resources"
 
@@ -48,9 +55,17 @@ def test_a_trainium_type_is_what_aws_says(name: str) -> None:
     assert kind.vcpus == aws["VCpuInfo"]["DefaultVCpus"]
     assert kind.network_cards == network["MaximumNetworkCards"]
     assert kind.efa == network["EfaSupported"]
-    assert network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0) == (kind.network_cards if kind.efa else 0)
     assert kind.capacity_blocks == ("capacity-block" in aws["SupportedUsageClasses"])
     assert list(kind.zones) == sorted(zone for region in aws_zones().values() for zone in region.get(name, ()))
+
+
+def test_efa_and_network_cards_are_what_aws_says_of_every_x86_type() -> None:
+    x86 = {name: each["NetworkInfo"] for name, each in aws_types().items() if not is_arm(name)}
+    expected = {
+        name: (network["MaximumNetworkCards"], network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0))
+        for name, network in x86.items()
+    }
+    assert {name: (network_cards(name), efa_devices(name)) for name in x86} == expected
 
 
 def test_memory_is_what_aws_says_of_every_type_that_has_an_answer() -> None:

@@ -1,4 +1,4 @@
-"""environment.sh, which each step of a job sources, and the job for another model in docs/training.md that does so.
+"""environment.sh, which each step of a job sources, and the job in docs/guides/own-model.md that does so.
 
 Slurm's commands, torchrun and the facts of the node are fakes.
 """
@@ -161,8 +161,8 @@ def test_a_job_is_refused_with_the_reason_when_there_is_nothing_to_wait_for(
 
 def run_job_of_the_page(step: Step, directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run it with a program that compiles a graph and ends with $CODE."""
-    page = (PROJECT / "docs/training.md").read_text(encoding="utf-8")
-    [job] = re.findall(r"^## Another model$.*?^```$(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    page = (PROJECT / "docs/guides/own-model.md").read_text(encoding="utf-8")
+    [job] = re.findall(r"^# Train a model of your own$.*?^```$(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert job.count("/fsx/me/train.py") == 1
     program = directory / "train.py"
     program.write_text(PROGRAM, encoding="utf-8")

@@ -13,7 +13,7 @@ from tests.training.commands import write_commands
 from training import submit as cluster_submit
 from training.pretraining import options
 
-PAGE = Path(__file__).parents[2] / "docs/training.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/training.md"
 
 
 def test_on_the_cluster_it_is_called_directly(
@@ -36,7 +36,7 @@ def test_help_and_page_name_the_options_of_the_program_and_no_others(
     with pytest.raises(SystemExit):
         options.parse(["check", "--help"])
     there = options_in(capsys.readouterr().out) | options_in(cluster_submit.parser().format_usage())
-    [section] = re.findall(r"^## Submit$.*?^### ", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    [section] = re.findall(r"^## Options$.*?^## ", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     rows = "".join(re.findall(r"^\| `--.*?\|", section, re.MULTILINE))
     for text in (rows, submit.__doc__ or "", cluster_submit.parser().format_help()):
         assert options_in(text) - {"--help"} <= there

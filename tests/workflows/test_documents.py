@@ -13,6 +13,7 @@ from tests.workflows.workflows import ROOT
 DOCUMENTS = [
     *ROOT.glob("*.md"),
     *(ROOT / "docs").rglob("*.md"),
+    ROOT / "docs/llms.txt",
     ROOT / "constructs/README.md",
     ROOT / "emulator/README.md",
 ]
@@ -22,6 +23,7 @@ CALL = re.compile(r"\./ultracluster ((?:[a-z][a-z-]*)(?: [a-z]+)?)(?= |`|$)([^`\
 FORMER = re.compile(r"python -m scripts\b(?!` in)|\bENV=|\bARGS=(?!'--)|--json\b(?!-)|--markdown\b")
 """How commands were called; make keeps ARGS, with options of developers' tools."""
 LEAVES = dict(leaves())
+PAGE = re.compile(r"(?<![\w/])docs/[\w/-]+\.md")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
@@ -59,6 +61,7 @@ def problems_of(call: tuple[str, str]) -> list[str]:
 def test_what_people_are_told_to_type_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert [problem for call in CALL.findall(text) for problem in problems_of(call)] == []
+    assert [page for page in PAGE.findall(text) if not (ROOT / page).exists()] == []
     assert FORMER.findall(text) == [] or path.name == "CHANGELOG.md" or "adr" in path.parts
 
 
@@ -76,8 +79,14 @@ def test_links_of_a_document_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{name}#{anchor}"
 
 
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    entries = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(entries) == sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))
+
+
 def test_paths_that_contributors_are_sent_to_exist() -> None:
-    named = re.findall(r"`([a-z]\w*/[\w./*-]*)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("AGENTS.md", "CONTRIBUTING.md")]
+    named = re.findall(r"`([a-z]\w*/[\w./*-]*)`", "".join(pages))
     paths = [path for path in named if path != "constructs/__init__.py" and "NAME" not in path]
     assert "scripts/preflight/" in paths
     assert [path for path in paths if not any(ROOT.glob(path))] == []

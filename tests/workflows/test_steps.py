@@ -203,8 +203,8 @@ def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
     assert {each.body["if"] for each in advice} == {"failure()"}
     run(script, tmp_path, GITHUB_SERVER_URL="https://github.com", GITHUB_REPOSITORY="o/r", GITHUB_SHA="1234")
     text = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
-    assert ": https://github.com/o/r/blob/1234/docs/pipeline.md#when-a-job-fails\n" in text
-    assert "\n### When a job fails\n" in (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
+    assert ": https://github.com/o/r/blob/1234/docs/reference/pipeline.md#when-a-job-fails\n" in text
+    assert "\n### When a job fails\n" in (ROOT / "docs/reference/pipeline.md").read_text(encoding="utf-8")
 
 
 def test_the_summary_of_a_deployment_that_failed_has_the_end_of_its_log_and_the_diagnosis(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ PERMISSIONS = {
     ("deploy", "prod"): ROLE | RULES,
     ("deploy-stage", "target"): RULES,
     ("deploy-stage", "deploy"): ROLE,
+    ("docs", "build"): READ,
+    ("docs", "publish"): {"pages": "write", "id-token": "write"},
     ("destroy", "confirm"): READ,
     ("destroy", "destroy"): ROLE,
     ("pull-request", "check"): READ,
@@ -37,7 +39,7 @@ PERMISSIONS = {
     ("scheduled", "propose"): {"issues": "write"},
 }
 """What each job may; no job that runs code of this repository may write to it."""
-WITHOUT_CODE = ("actions/download-artifact@", "actions/github-script@")
+WITHOUT_CODE = ("actions/deploy-pages@", "actions/download-artifact@", "actions/github-script@")
 OWN = "github.event.pull_request.head.repo.full_name == github.repository"
 NO_DEPENDABOT = "github.event.pull_request.user.login != 'dependabot[bot]'"
 
@@ -45,7 +47,7 @@ NO_DEPENDABOT = "github.event.pull_request.user.login != 'dependabot[bot]'"
 def test_jobs_may_do_what_they_need_and_those_that_write_run_nothing_of_the_repository() -> None:
     assert {(workflow, name): job["permissions"] for workflow, name, job in jobs()} == PERMISSIONS
     for _, name, job in jobs():
-        if {"pull-requests", "issues"} & job["permissions"].keys():
+        if {"pages", "pull-requests", "issues"} & job["permissions"].keys():
             assert [step for step in job["steps"] if not step.get("uses", "").startswith(WITHOUT_CODE)] == [], name
 
 
@@ -65,7 +67,7 @@ def test_every_job_ends() -> None:
 
 
 def test_deployments_of_a_stage_never_overlap_and_are_never_cancelled() -> None:
-    protected = {workflow: job for workflow, _, job in jobs() if "environment" in job}
+    protected = {workflow: job for workflow, _, job in jobs() if "environment" in job and workflow != "docs"}
     assert set(protected) == {"deploy-stage", "destroy"}
     for job in protected.values():
         assert job["environment"] == "${{ inputs.stage }}"
@@ -83,6 +85,7 @@ def test_who_deploys_waits_for_a_protected_environment() -> None:
         ("deploy", "prod"),
         ("pull-request", "review"),  # the two have the role that can only read
         ("scheduled", "drift"),
+        ("docs", "publish"),  # no role trusts its environment
     }
 
 

@@ -98,7 +98,7 @@ class Feed:
         """Yield the arrays of a step's micro-batches.
 
         Consecutive rows are read at once, 1,024 at most, and cut. A read of 16 rows from a published shard unpacks as
-        much as one of hundreds, and h5py holds the interpreter's lock meanwhile (docs/performance.md).
+        much as one of hundreds, and h5py holds the interpreter's lock meanwhile (docs/explanation/performance.md).
         """
         position = step * self._batch.sequences + self._batch.first(self._rank, 0)
         left: Mapping[str, Any] = {}

@@ -1,11 +1,11 @@
 """What a cluster is: the choices that decide its ParallelCluster configuration, without the ids of any account."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ultracluster.domain import neuron
+from ultracluster.domain import names, neuron
 from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
     EfaInterfaceType,
@@ -13,7 +13,8 @@ from ultracluster.domain.instance_types import (
     has_efa,
     interfaces_per_node,
 )
-from ultracluster.domain.spec import Spec
+from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.types import InstanceType, LogRetentionDays, text
 from ultracluster.domain.validators import ACCEPTABLE
 
 CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
@@ -21,38 +22,58 @@ QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023"]
 SharedStorageType = Literal["ebs", "efs"]
-InstanceType = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")]
+CapacityReservationId = Annotated[
+    str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0")
+]
+CapacityReservationGroupArn = Annotated[
+    str,
+    text(
+        r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$",
+        "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
+    ),
+]
+_GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
+PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
+ImageId = Annotated[
+    str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0")
+]
+NodeGroupName = Annotated[
+    str, Field(json_schema_extra={"pattern": _GROUP_NAME[0], "patternErrorMessage": _GROUP_NAME[1]})
+]
+"""Rules check it, with a clearer message."""
 RootVolumeSize = Annotated[int, Field(ge=45, le=16384)]
 
 NO_PLACEMENT_GROUP = "none"
 SHARED_PLACEMENT_GROUP = "fleet"
-LOG_RETENTION_DAYS = (
-    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
-    *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
-)
-"""Retention periods in days that CloudWatch Logs has (API reference, PutRetentionPolicy)."""
 
 
 class ComputeResourceSpec(Spec):
     """Nodes of one instance type within a queue."""
 
-    name: str
+    aws: ClassVar = "Scheduling.SlurmQueues.ComputeResources"
+
+    name: Annotated[NodeGroupName, Setting(Change.STOPPED_FLEET, ".Name")]
     """Lower case, at most 25 characters; part of node names."""
-    instance_type: InstanceType = "trn1.32xlarge"
+    instance_type: Annotated[InstanceType, Setting(Change.STOPPED_FLEET, ".InstanceType")] = "trn1.32xlarge"
     """EC2 instance type."""
-    min_count: Annotated[int, Field(ge=0)] = 0
+    min_count: Annotated[int, Field(ge=0), Setting(Change.STOPPED_FLEET, ".MinCount")] = 0
     """Nodes that always run and always cost. Above 0, creation of the cluster waits for them."""
-    max_count: Annotated[int, Field(ge=1)]
-    """Nodes at most."""
-    efa: bool | None = None
+    max_count: Annotated[int, Field(ge=1), Setting(Change.AT_ONCE, ".MaxCount")]
+    """Nodes at most. Fewer need a stopped fleet, or `queue_update_strategy: TERMINATE`."""
+    efa: Annotated[bool | None, Setting(Change.DRAINS, ".Efa.Enabled")] = None
     """Elastic Fabric Adapters; null: where the instance type has them."""
-    capacity_reservation_id: Annotated[str, Field(pattern=r"^cr-[0-9a-f]{17}$")] | None = None
+    capacity_reservation_id: Annotated[
+        CapacityReservationId | None, Setting(Change.DRAINS, ".CapacityReservationTarget.CapacityReservationId")
+    ] = None
     """On-demand capacity reservation or Capacity Block to launch into."""
-    capacity_reservation_group_arn: (
-        Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$")] | None
-    ) = None
+    capacity_reservation_group_arn: Annotated[
+        CapacityReservationGroupArn | None,
+        Setting(Change.DRAINS, ".CapacityReservationTarget.CapacityReservationResourceGroupArn"),
+    ] = None
     """Resource group of reservations to launch into."""
-    simultaneous_multithreading: bool = True
+    simultaneous_multithreading: Annotated[
+        bool, Setting(Change.STOPPED_FLEET, ".DisableSimultaneousMultithreading")
+    ] = True
     """Both hardware threads of each core."""
 
     @property
@@ -69,24 +90,32 @@ class ComputeResourceSpec(Spec):
 class QueueSpec(Spec):
     """A Slurm queue (partition)."""
 
-    name: str
+    aws: ClassVar = "Scheduling.SlurmQueues"
+
+    name: Annotated[NodeGroupName, Setting(Change.STOPPED_FLEET, ".Name")]
     """Lower case, at most 25 characters; part of node names."""
-    capacity_type: CapacityType = "ONDEMAND"
+    capacity_type: Annotated[CapacityType, Setting(Change.DRAINS, ".CapacityType")] = "ONDEMAND"
     """How the capacity is bought."""
-    compute_resources: list[ComputeResourceSpec]
-    """The kinds of node in the queue."""
-    placement_group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,24}$")] | None = None
+    compute_resources: Annotated[list[ComputeResourceSpec], Setting(Change.AT_ONCE, ".ComputeResources")]
+    """The kinds of node in the queue; at most 50 in the cluster. One is removed as a queue is."""
+    placement_group: Annotated[
+        PlacementGroupLabel | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
+    ] = None
     """Label of a cluster placement group; queues with one label share the group; none: no group. null: the shared group
     `fleet`, but none for reserved capacity and for nodes without EFA."""
-    existing_placement_group: str | None = None
+    existing_placement_group: Annotated[str | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")] = None
     """Name of a placement group that exists, such as the one a capacity reservation was made in."""
-    exclusive_jobs: bool = True
+    exclusive_jobs: Annotated[bool, Setting(Change.AT_ONCE, ".JobExclusiveAllocation")] = True
     """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
-    root_volume_gib: RootVolumeSize | None = 200
+    root_volume_gib: Annotated[
+        RootVolumeSize | None, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size")
+    ] = 200
     """Root volume of each node; null: the image's size."""
-    scratch_dir: str = "/scratch"
+    scratch_dir: Annotated[str, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")] = (
+        "/scratch"
+    )
     """Where the node-local NVMe storage is mounted."""
-    custom_slurm_settings: dict[str, str] = {}
+    custom_slurm_settings: Annotated[dict[str, str], Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the partition."""
 
     @property
@@ -96,109 +125,126 @@ class QueueSpec(Spec):
             return None
         if self.placement_group:
             return self.placement_group
-        reserved = self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources)
-        return SHARED_PLACEMENT_GROUP if not reserved and any(each.has_efa for each in self.compute_resources) else None
+        if self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources):
+            return None
+        with_efa = [each.instance_type in TRAINIUM_TYPES for each in self.compute_resources if each.has_efa]
+        return (SHARED_PLACEMENT_GROUP if any(with_efa) else self.name) if with_efa else None
 
 
 class HeadNodeSpec(Spec):
     """The head node: scheduler, shared home, where people log in."""
 
-    instance_type: InstanceType = "c6i.4xlarge"
-    """x86 instance type; cannot change in the life of a cluster."""
-    public: bool = True
-    """Whether it is in the public subnet, with a public address; cannot change in the life of a cluster."""
-    root_volume_gib: RootVolumeSize | None = 200
-    """Root volume, which holds /home unless shared_storage is efs; cannot change in the life of a cluster."""
-    shared_storage: SharedStorageType = "ebs"
+    aws: ClassVar = "HeadNode"
+
+    instance_type: Annotated[InstanceType, Setting(Change.NEW_CLUSTER, ".InstanceType")] = "c6i.4xlarge"
+    """x86 instance type, with memory for the number of nodes."""
+    public: Annotated[bool, Setting(Change.NEW_CLUSTER, ".Networking.SubnetId")] = True
+    """Whether it is in the public subnet, with a public address. Session Manager needs none."""
+    root_volume_gib: Annotated[RootVolumeSize | None, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")] = (
+        200
+    )
+    """Root volume, which holds /home unless shared_storage is efs; null: the image's size."""
+    shared_storage: Annotated[SharedStorageType, Setting(Change.NEW_CLUSTER, ".SharedStorageType")] = "ebs"
     """Where /home and Slurm are, which all nodes mount: ebs: on the root volume, by NFS from the head node; efs: on an
-    encrypted EFS file system, for large fleets, deleted with the cluster; cannot change in the life of a cluster."""
-    ssh_key_name: str | None = None
-    """EC2 key pair (ed25519); null: Session Manager alone; cannot change in the life of a cluster."""
-    ssh_cidr: str | None = None
+    encrypted EFS file system, for large fleets, deleted with the cluster."""
+    ssh_key_name: Annotated[str | None, Setting(Change.NEW_CLUSTER, ".Ssh.KeyName")] = None
+    """EC2 key pair (ed25519); null: Session Manager alone."""
+    ssh_cidr: Annotated[str | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody. Never the world."""
 
 
 class LoginPoolSpec(Spec):
     """A pool of login nodes."""
 
-    name: str
+    aws: ClassVar = "LoginNodes.Pools"
+
+    name: Annotated[NodeGroupName, Setting(Change.NO_LOGIN_NODES, ".Name")]
     """Lower case, at most 25 characters."""
-    instance_type: InstanceType = "c6i.2xlarge"
+    instance_type: Annotated[InstanceType, Setting(Change.NO_LOGIN_NODES, ".InstanceType")] = "c6i.2xlarge"
     """x86 instance type."""
-    count: Annotated[int, Field(ge=0)] = 1
+    count: Annotated[int, Field(ge=0), Setting(Change.AT_ONCE, ".Count")] = 1
     """Number of nodes."""
-    public: bool = False
+    public: Annotated[bool, Setting(Change.NO_LOGIN_NODES, ".Networking.SubnetIds")] = False
     """Whether they are in the public subnet."""
-    grace_minutes: Annotated[int, Field(ge=3, le=120)] = 10
+    grace_minutes: Annotated[int, Field(ge=3, le=120), Setting(Change.AT_ONCE, ".GracetimePeriod")] = 10
     """Notice that users get before a node is terminated."""
-    ssh_cidr: str | None = None
+    ssh_cidr: Annotated[str | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
 
 
 class SlurmSpec(Spec):
     """The scheduler's behaviour."""
 
-    idle_minutes: Annotated[int, Field(ge=-1)] = 10
+    aws: ClassVar = "Scheduling.SlurmSettings"
+
+    idle_minutes: Annotated[int, Field(ge=-1), Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")] = 10
     """Minutes without a job after which a dynamic node is terminated; -1: never."""
-    queue_update_strategy: QueueUpdateStrategy = "DRAIN"
+    queue_update_strategy: Annotated[QueueUpdateStrategy, Setting(Change.AT_ONCE, ".QueueUpdateStrategy")] = "DRAIN"
     """What happens to running nodes when a change concerns them: finish their jobs first, end at once, or refuse the
     change until the fleet is stopped."""
-    scaling_strategy: ScalingStrategy = "all-or-nothing"
+    scaling_strategy: Annotated[ScalingStrategy, Setting(Change.AT_ONCE, "Scheduling.ScalingStrategy")] = (
+        "all-or-nothing"
+    )
     """Whether a job that does not get all of its nodes gets none."""
-    custom_settings: dict[str, str] = {}
+    custom_settings: Annotated[dict[str, str], Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters; what SchedulerParameters lists here wins over the stack's own list, one by one."""
 
 
 class MonitoringSpec(Spec):
     """Logs, dashboard and alarms that ParallelCluster makes with the cluster."""
 
-    log_retention_days: int = 180
+    aws: ClassVar = "Monitoring"
+
+    log_retention_days: Annotated[LogRetentionDays, Setting(Change.AT_ONCE, ".Logs.CloudWatch.RetentionInDays")] = 180
     """Days that CloudWatch keeps the cluster's logs."""
-    retain_logs: bool = True
+    retain_logs: Annotated[bool, Setting(Change.AT_ONCE, ".Logs.CloudWatch.DeletionPolicy")] = True
     """Whether the logs outlive the cluster."""
-    dashboard: bool = True
+    dashboard: Annotated[bool, Setting(Change.AT_ONCE, ".Dashboards.CloudWatch.Enabled")] = True
     """CloudWatch dashboard of the head node and the file systems."""
-    alarms: bool = True
+    alarms: Annotated[bool, Setting(Change.AT_ONCE, ".Alarms.Enabled")] = True
     """CloudWatch alarms of the head node."""
-    detailed_monitoring: bool = False
+    detailed_monitoring: Annotated[bool, Setting(Change.STOPPED_FLEET, ".DetailedMonitoring")] = False
     """EC2 metrics every minute instead of every five."""
 
 
 class AcceptedWarning(Spec):
     """A warning of ParallelCluster's validators that does not stop the deployment."""
 
-    validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)})]
+    validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)}), Setting(Change.AT_ONCE)]
     """Type of the validator, as `./ultracluster validate` and `./ultracluster preflight` name it."""
-    reason: str
+    reason: Annotated[str, Setting(Change.AT_ONCE)]
     """Why; both programs show it with the warning."""
 
 
 class ClusterOptions(Spec):
     """Everything about a cluster but its names and its place."""
 
-    parallelcluster_version: Literal["3.16.1"] = "3.16.1"
-    """Version of ParallelCluster; another one means a new cluster."""
-    os: OperatingSystem = "ubuntu2404"
+    parallelcluster_version: Annotated[Literal["3.16.1"], Setting(Change.NEW_CLUSTER)] = "3.16.1"
+    """Version of ParallelCluster."""
+    os: Annotated[OperatingSystem, Setting(Change.NEW_CLUSTER, "Image.Os")] = "ubuntu2404"
     """Operating system of all nodes, one that AWS makes the Neuron SDK for."""
-    custom_ami: Annotated[str, Field(pattern=r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$")] | None = None
+    custom_ami: Annotated[ImageId | None, Setting(Change.NEW_CLUSTER, "Image.CustomAmi")] = None
     """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""
-    neuron_sdk: str = neuron.DEFAULT_SDK
+    neuron_sdk: Annotated[str, Field(json_schema_extra={"enum": list(neuron.RELEASES)}), Setting(Change.DRAINS)] = (
+        neuron.DEFAULT_SDK
+    )
     """Release of the AWS Neuron SDK."""
-    pytorch: str = neuron.DEFAULT_PYTORCH
+    pytorch: Annotated[str, Field(json_schema_extra={"enum": list(neuron.PYTORCHS)}), Setting(Change.AT_ONCE)] = (
+        neuron.DEFAULT_PYTORCH
+    )
     """PyTorch version of that release, in quotes."""
-    efa_interface_type: EfaInterfaceType = "efa-only"
-    """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge).
-    Changes while the fleet is stopped."""
+    efa_interface_type: Annotated[EfaInterfaceType, Setting(Change.STOPPED_FLEET)] = "efa-only"
+    """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""
     head_node: HeadNodeSpec = HeadNodeSpec()
-    login_nodes: list[LoginPoolSpec] = []
-    """Pools of login nodes."""
-    queues: list[QueueSpec]
-    """Slurm queues, 1 to 50."""
+    login_nodes: Annotated[list[LoginPoolSpec], Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
+    """Pools of login nodes, at most 10. A pool is removed while there are no login nodes."""
+    queues: Annotated[list[QueueSpec], Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
+    """Slurm queues, 1 to 50. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
     slurm: SlurmSpec = SlurmSpec()
     monitoring: MonitoringSpec = MonitoringSpec()
-    overrides: dict[str, Any] = {}
+    overrides: Annotated[dict[str, Any], Setting(Change.BY_KEY)] = {}
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
-    accepted_warnings: list[AcceptedWarning] = []
+    accepted_warnings: Annotated[list[AcceptedWarning], Setting(Change.AT_ONCE)] = []
     """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
     in the deployment, either; `./ultracluster validate` and `./ultracluster preflight` still have them."""
 

@@ -18,6 +18,7 @@ from ultracluster.domain.cluster import (
     MonitoringSpec,
     QueueSpec,
 )
+from ultracluster.domain.violations import Path
 
 NOBODY = "127.0.0.1/32"
 """Source of an SSH rule that admits no one. Without ``AllowedIps`` ParallelCluster opens port 22 to the world."""
@@ -35,11 +36,33 @@ class LustreMount:
     mount_dir: str
     file_system_id: str
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ParallelCluster is told beside name and directory."""
+        return {"StorageType": "FsxLustre", "FsxLustreSettings": {"FileSystemId": self.file_system_id}}
+
+
+@dataclass(frozen=True)
+class EfsMount:
+    """An Amazon EFS file system and where nodes mount it. For ParallelCluster another one has another name."""
+
+    name: str
+    mount_dir: str
+    file_system_id: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ParallelCluster is told beside name and directory."""
+        settings = {"FileSystemId": self.file_system_id, "EncryptionInTransit": True}
+        return {"StorageType": "Efs", "EfsSettings": settings}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bindings:
     """What a cluster is attached to: ids of an account, or tokens that stand for them.
 
+    Nodes are in the public or the private subnet, as the specification says, but for those in ``subnets``, by
+    ``("head_node",)``, ``("queues", NAME)`` or ``("login_nodes", NAME)``.
     Placement groups have their names by label. All nodes mount the shared storage, and carry the security groups beside
     ParallelCluster's own. The head node, login nodes and each queue, by name, have the keys ``CustomActions`` and
     ``Iam``. A head node's ``OnNodeConfigured`` can never change in the life of a cluster. The provider attaches
@@ -48,9 +71,10 @@ class Bindings:
 
     public_subnet_id: str
     private_subnet_id: str
+    subnets: Mapping[Path, str] = field(default_factory=dict)
     security_group_ids: Sequence[str] = ()
     placement_groups: Mapping[str, str] = field(default_factory=dict)
-    shared_storage: Sequence[LustreMount] = ()
+    shared_storage: Sequence[LustreMount | EfsMount] = ()
     head_node: Mapping[str, Any] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     login_nodes: Mapping[str, Any] = field(default_factory=dict)
@@ -74,13 +98,7 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
             "SlurmQueues": [_queue(queue, bindings) for queue in spec.queues],
         },
         "SharedStorage": [
-            {
-                "Name": mount.name,
-                "MountDir": mount.mount_dir,
-                "StorageType": "FsxLustre",
-                "FsxLustreSettings": {"FileSystemId": mount.file_system_id},
-            }
-            for mount in bindings.shared_storage
+            {"Name": mount.name, "MountDir": mount.mount_dir, **mount.settings} for mount in bindings.shared_storage
         ],
         "Monitoring": _monitoring(spec.monitoring),
         "Tags": [{"Key": key, "Value": value} for key, value in spec.tags.items()],
@@ -114,7 +132,7 @@ def _custom_slurm_settings(spec: ClusterSpec) -> Mapping[str, str]:
 def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
     return _present(
         InstanceType=head.instance_type,
-        Networking=_networking("SubnetId", _subnet(head.public, bindings), bindings),
+        Networking=_networking("SubnetId", _subnet(("head_node",), head.public, bindings), bindings),
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         **_EFS if head.shared_storage == "efs" else {},
@@ -129,7 +147,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
         InstanceType=pool.instance_type,
         Count=pool.count,
         GracetimePeriod=pool.grace_minutes,
-        Networking=_networking("SubnetIds", [_subnet(pool.public, bindings)], bindings),
+        Networking=_networking("SubnetIds", [_subnet(("login_nodes", pool.name), pool.public, bindings)], bindings),
         Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
         **bindings.login_nodes,
     )
@@ -137,7 +155,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
 
 def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
     group = _placement_group(queue, bindings.placement_groups)
-    networking = _networking("SubnetIds", [bindings.private_subnet_id], bindings)
+    networking = _networking("SubnetIds", [_subnet(("queues", queue.name), False, bindings)], bindings)
     if group is not None:
         networking["PlacementGroup"] = {"Name": group}
     elif queue.capacity_type != "CAPACITY_BLOCK" and any(resource.has_efa for resource in queue.compute_resources):
@@ -194,8 +212,8 @@ def _placement_group(queue: QueueSpec, names: Mapping[str, str]) -> str | None:
     return queue.existing_placement_group if label is None else names.get(label, label)
 
 
-def _subnet(public: bool, bindings: Bindings) -> str:
-    return bindings.public_subnet_id if public else bindings.private_subnet_id
+def _subnet(nodes: Path, public: bool, bindings: Bindings) -> str:
+    return bindings.subnets.get(nodes, bindings.public_subnet_id if public else bindings.private_subnet_id)
 
 
 def _networking(subnet_key: str, subnets: str | list[str], bindings: Bindings) -> dict[str, Any]:

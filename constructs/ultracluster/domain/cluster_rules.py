@@ -27,6 +27,7 @@ from ultracluster.domain.violations import Path, Violation, below
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
 MAX_LOGIN_POOLS = 10
+MAX_STORAGE_NAME = 30
 MAX_TAGS = 39
 """One fewer than ParallelCluster takes: its CloudFormation provider adds one."""
 MAX_TAG_KEY = 128
@@ -34,7 +35,6 @@ WIDEST_SSH_PREFIX = 8
 _BURSTABLE = re.compile(r"t\d")
 _PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
-EFA_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.efa))
 MOST_NODES_WITHOUT_IMAGE = 64
 """Nodes of a queue that may download the Neuron packages, about 100 MB each, from the same mirrors when they start.
 
@@ -89,9 +89,14 @@ MODELLED_KEYS = {
 lists."""
 
 
-def violations(spec: ClusterSpec) -> list[Violation]:
-    """Return every rule that a cluster breaks; paths are field names of the spec."""
-    broken = [*_name_violations(spec), *_software_violations(spec), *_tag_violations(spec.tags)]
+def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Violation]:
+    """Return every rule that a cluster breaks; paths are field names of the spec.
+
+    Without Neuron software its release and PyTorch do not count.
+    """
+    broken = [*_name_violations(spec), *_tag_violations(spec.tags)]
+    if neuron_software:
+        broken += _software_violations(spec)
     broken += below(("head_node",), _head_node_violations(spec.head_node, spec))
     broken += _login_pool_violations(spec)
     broken += _queue_list_violations(spec)
@@ -106,7 +111,35 @@ def violations(spec: ClusterSpec) -> list[Violation]:
     return broken
 
 
+def scratch_violations(queues: Sequence[QueueSpec], mount_dir: str) -> Iterator[Violation]:
+    """Check that no queue has its local storage where a file system is mounted."""
+    for index, queue in enumerate(queues):
+        if lustre.overlap(queue.scratch_dir, mount_dir):
+            allowed = f"a path neither above nor below {mount_dir}"
+            overlapping = queue.violation("scratch_dir", allowed, "the file system is mounted there")
+            yield from below(("queues", index), [overlapping])
+
+
+def mount_violations(mounts: Sequence[tuple[str, str]], queues: Sequence[QueueSpec]) -> Iterator[Violation]:
+    """Check names and directories of the file systems that all nodes mount."""
+    named = Counter(name for name, _ in mounts)
+    for index, (name, mount_dir) in enumerate(mounts):
+        path: Path = ("shared_storage", index)
+        yield from lustre.mount_point_violations((*path, "mount_dir"), mount_dir, example="/fsx")
+        if not 1 <= len(name) <= MAX_STORAGE_NAME or named[name] > 1:
+            allowed = f"1 to {MAX_STORAGE_NAME} characters, and a name of its own"
+            yield Violation((*path, "name"), name, allowed, "limit of ParallelCluster")
+        for _, earlier in mounts[:index]:
+            if lustre.overlap(earlier, mount_dir):
+                allowed = f"a path neither above nor below {earlier}"
+                yield Violation((*path, "mount_dir"), mount_dir, allowed, "another file system is mounted there")
+        yield from scratch_violations(queues, mount_dir)
+
+
 def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    if not re.fullmatch(names.CLUSTER_NAME_PATTERN, spec.name):
+        allowed = f"a letter, then letters, digits and hyphens, 2 to {names.CLUSTER_NAME_MAX} characters in all"
+        yield spec.violation("name", allowed, "ParallelCluster's rule")
     accounting = {"Database", "ExternalSlurmdbd"} & _slurm_overrides(spec).keys()
     if accounting and len(spec.name) > names.CLUSTER_NAME_MAX_WITH_ACCOUNTING:
         allowed = f"at most {names.CLUSTER_NAME_MAX_WITH_ACCOUNTING} characters"
@@ -114,7 +147,7 @@ def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
     for q, queue in enumerate(spec.queues):
         for r, resource in enumerate(queue.compute_resources):
             fqdn = names.longest_node_fqdn(spec.name, queue.name, resource.name, resource.max_count)
-            if len(fqdn) > names.NODE_FQDN_MAX:
+            if len(fqdn) > names.NODE_FQDN_MAX and resource.instance_type in TRAINIUM_TYPES:
                 allowed = f"shorter names: {fqdn} has {len(fqdn)} characters, {names.NODE_FQDN_MAX} are allowed"
                 too_long = resource.violation("name", allowed, "the Neuron runtime does not resolve longer node names")
                 yield from below(("queues", q, "compute_resources", r), [too_long])
@@ -229,7 +262,7 @@ def _compute_resource_violations(resource: ComputeResourceSpec, queue: QueueSpec
         yield resource.violation("instance_type", allowed, "the Trn types that EC2 has")
     if resource.efa and not has_efa(resource.instance_type):
         reason = f"{resource.instance_type} is not known to have EFA"
-        yield resource.violation("efa", f"false, or one of {EFA_TYPES}", reason)
+        yield resource.violation("efa", "null or false, or an instance type that has it", reason)
     if resource.capacity_reservation_id and resource.capacity_reservation_group_arn:
         allowed = "this or capacity_reservation_id, not both"
         yield resource.violation("capacity_reservation_group_arn", allowed, "nodes have one target")
@@ -386,4 +419,4 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
                 f"each of the {nodes:,} nodes of {queue.name} downloads it when it starts, and ten that fail close the "
                 f"queue; up to {MOST_NODES_WITHOUT_IMAGE} nodes that is fine"
             )
-            yield spec.violation("custom_ami", "an image with the Neuron software, docs/images.md", reason)
+            yield spec.violation("custom_ami", "an image with the Neuron software, docs/guides/images.md", reason)

@@ -5,6 +5,7 @@ Interfaces and addresses per node: aws-parallelcluster 3.16.1, templates/queues_
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,6 +87,60 @@ TRAINIUM_TYPES = {
     ),
 }
 
+_OTHER_EFA_TYPES = (
+    (1, 1, "c5n", "9xlarge 18xlarge metal"),
+    (1, 1, "c6a m6a r6a", "48xlarge metal"),
+    (1, 1, "c6i c6id i4i m6i m6id r6i r6id x2idn x2iedn", "32xlarge metal"),
+    (1, 1, "c7a c7i c8a m7a m7i m8a r7a r7i r8a", "48xlarge metal-48xl"),
+    (1, 1, "c8i c8id m8i m8id r8i r8id", "48xlarge 96xlarge metal-48xl metal-96xl"),
+    (1, 1, "c8ib c8in m8ib m8idb m8idn m8in r8ib r8idb r8idn r8in", "48xlarge metal-48xl"),
+    (1, 1, "dl2q inf1 p3dn vt1", "24xlarge"),
+    (1, 1, "f2 hpc6a", "48xlarge"),
+    (1, 1, "g4dn", "8xlarge 12xlarge 16xlarge metal"),
+    (1, 1, "g5 g6", "8xlarge 12xlarge 16xlarge 24xlarge 48xlarge"),
+    (1, 1, "g6e", "8xlarge 12xlarge 16xlarge"),
+    (1, 1, "g7", "8xlarge 12xlarge 24xlarge"),
+    (1, 1, "g7e", "8xlarge 12xlarge"),
+    (1, 1, "gr6", "8xlarge"),
+    (1, 1, "i3en", "12xlarge 24xlarge metal"),
+    (1, 1, "i7i", "24xlarge 48xlarge metal-48xl"),
+    (1, 1, "m5dn m5n r5dn r5n", "24xlarge metal"),
+    (1, 1, "m5zn x2iezn", "12xlarge metal"),
+    (1, 1, "m8azn x8aedz", "24xlarge metal-24xl"),
+    (1, 1, "p5", "4xlarge"),
+    (1, 1, "r7iz", "32xlarge metal-32xl"),
+    (1, 1, "u7i-12tb", "224xlarge"),
+    (1, 1, "u7i-6tb u7i-8tb", "112xlarge"),
+    (1, 1, "x8i", "48xlarge 64xlarge 96xlarge metal-48xl metal-96xl"),
+    (2, 1, "i7ie", "48xlarge metal-48xl"),
+    (2, 2, "c6in m6idn m6in r6idn r6in", "32xlarge metal"),
+    (2, 2, "c8ib c8in m8ib m8idb m8idn m8in r8ib r8idb r8idn r8in", "96xlarge metal-96xl"),
+    (2, 2, "g6e g7e", "24xlarge"),
+    (2, 2, "g7", "48xlarge"),
+    (2, 2, "hpc6id", "32xlarge"),
+    (2, 2, "hpc7a", "12xlarge 24xlarge 48xlarge 96xlarge"),
+    (2, 2, "hpc8a", "96xlarge"),
+    (2, 2, "u7in-16tb u7in-24tb u7in-32tb", "224xlarge"),
+    (4, 4, "g6e g7e", "48xlarge"),
+    (4, 4, "p4d p4de", "24xlarge"),
+    (8, 8, "p6-b200", "48xlarge"),
+    (16, 16, "p5en", "48xlarge"),
+    (17, 16, "p6-b300", "48xlarge"),
+    (32, 32, "p5 p5e", "48xlarge"),
+)
+"""Network cards, EFA devices, families and sizes of the x86 types outside the Trn family that have EFA."""
+
+NETWORK_CARDS: Mapping[str, tuple[int, int]] = {
+    **{name: (kind.network_cards, kind.network_cards if kind.efa else 0) for name, kind in TRAINIUM_TYPES.items()},
+    **{
+        f"{family}.{size}": (cards, efa_devices)
+        for cards, efa_devices, families, sizes in _OTHER_EFA_TYPES
+        for family in families.split()
+        for size in sizes.split()
+    },
+}
+"""Network cards and EFA devices of the types that have EFA, and of all Trn types. Other x86 types have one card."""
+
 _GIB_PER_VCPU = {"c": 2, "m": 4, "r": 8}
 _SIZE_VCPUS = {"large": 2, "xlarge": 4}
 _BURSTABLE_GIB = {"nano": 0.5, "micro": 1, "small": 2, "medium": 4, "large": 8, "xlarge": 16, "2xlarge": 32}
@@ -94,13 +149,18 @@ _ARM_TYPE = re.compile(r"(?:a1|[a-z]+\d+g[a-z-]*)\.")
 
 
 def has_efa(instance_type: str) -> bool:
-    """Return whether a node of this type can have EFA; only Trn types are known to."""
-    return instance_type in TRAINIUM_TYPES and TRAINIUM_TYPES[instance_type].efa
+    """Return whether a node of this type can have EFA."""
+    return efa_devices(instance_type) > 0
 
 
 def network_cards(instance_type: str) -> int:
-    """Return the number of network cards; types outside the Trn family are taken to have one."""
-    return TRAINIUM_TYPES[instance_type].network_cards if instance_type in TRAINIUM_TYPES else 1
+    """Return the number of network cards."""
+    return NETWORK_CARDS.get(instance_type, (1, 0))[0]
+
+
+def efa_devices(instance_type: str) -> int:
+    """Return the number of EFA devices."""
+    return NETWORK_CARDS.get(instance_type, (1, 0))[1]
 
 
 def addresses_per_node(instance_type: str, *, efa: bool, interface_type: EfaInterfaceType) -> int:
@@ -113,8 +173,9 @@ def addresses_per_node(instance_type: str, *, efa: bool, interface_type: EfaInte
 
 def interfaces_per_node(instance_type: str, *, efa: bool, interface_type: EfaInterfaceType) -> int:
     """Return how many network interfaces, the unit of quota L-DF5E4CA3, ParallelCluster gives a node."""
-    cards = network_cards(instance_type)
-    return cards + 1 if efa and interface_type == "efa-only" else cards
+    if efa and interface_type == "efa-only":
+        return efa_devices(instance_type) + 1
+    return network_cards(instance_type)
 
 
 def memory_gib(instance_type: str) -> float | None:

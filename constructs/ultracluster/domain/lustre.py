@@ -4,11 +4,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ultracluster.domain.spec import Spec
+from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.types import KmsKeyArn, LogRetentionDays
 from ultracluster.domain.violations import Path, Violation, below
 
 DeploymentType = Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
@@ -39,7 +40,6 @@ _METADATA_IOPS = (1500, 3000, 6000, *range(12_000, _MOST_METADATA_IOPS + 1, 12_0
 _INCLUDED_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
 """Largest capacity in GiB, and the metadata IOPS that come with it."""
 
-_KMS_KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
 _PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._+=@-]+)+")
 _PREFIX = re.compile(r"([^/\x00-\x1f\x7f\x85\u2028\u2029]+/)*[^/\x00-\x1f\x7f\x85\u2028\u2029]+/?")
 
@@ -85,24 +85,36 @@ _SCRATCH = "/scratch"
 class LustreSpec(Spec):
     """The FSx for Lustre file system, on SSD storage."""
 
-    deployment_type: DeploymentType = "PERSISTENT_2"
-    """PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost. Another one means a new file system."""
-    capacity_gib: int = 4800
-    """Storage in GiB: 1200, 2400 or a multiple of 2400. Can grow in place."""
-    throughput_mbps_per_tib: int | None = 250
-    """MB/s per TiB: 125, 250, 500 or 1000 on PERSISTENT_2; 50, 100 or 200 on PERSISTENT_1; null on SCRATCH_2. Another
-    one means a new file system: FSx would change it in place, CloudFormation does not."""
-    compression: Compression = "LZ4"
+    aws: ClassVar = "AWS::FSx::FileSystem"
+
+    deployment_type: Annotated[
+        DeploymentType, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.DeploymentType")
+    ] = "PERSISTENT_2"
+    """PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost."""
+    capacity_gib: Annotated[int, Setting(Change.AT_ONCE, ".StorageCapacity")] = 4800
+    """Storage in GiB: 1200, 2400 or a multiple of 2400. It can grow, not shrink."""
+    throughput_mbps_per_tib: Annotated[
+        int | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
+    ] = 250
+    """MB/s per TiB: 125, 250, 500 or 1000 on PERSISTENT_2; 50, 100 or 200 on PERSISTENT_1; null on SCRATCH_2. FSx
+    would change it in place, CloudFormation does not."""
+    compression: Annotated[Compression, Setting(Change.AT_ONCE, ".LustreConfiguration.DataCompressionType")] = "LZ4"
     """Compression of new files."""
-    metadata_iops: int | None = None
+    metadata_iops: Annotated[int | None, Setting(Change.AT_ONCE, ".LustreConfiguration.MetadataConfiguration.Iops")] = (
+        None
+    )
     """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
     in a deployment of their own; null: automatic, growing with the capacity."""
-    backup_retention_days: Annotated[int, Field(ge=0, le=90)] = 7
+    backup_retention_days: Annotated[
+        int, Field(ge=0, le=90), Setting(Change.AT_ONCE, ".LustreConfiguration.AutomaticBackupRetentionDays")
+    ] = 7
     """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and those linked to S3."""
-    kms_key_arn: str | None = None
-    """Key that encrypts the file system; null: the key that FSx manages. Another one means a new file system."""
-    mount_dir: str = "/fsx"
+    kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.NEW_FILE_SYSTEM, ".KmsKeyId")] = None
+    """Key that encrypts the file system; null: the key that FSx manages."""
+    mount_dir: Annotated[str, Setting(Change.DRAINS, "SharedStorage.MountDir")] = "/fsx"
     """Where nodes mount it."""
+    log_retention_days: Annotated[LogRetentionDays, Setting(Change.AT_ONCE, "AWS::Logs::LogGroup.RetentionInDays")] = 90
+    """Days that its warnings and errors are kept in CloudWatch."""
 
     @property
     def persistent(self) -> bool:
@@ -113,15 +125,26 @@ class LustreSpec(Spec):
 class DataRepository(Spec):
     """A directory of the file system that is linked to a prefix in S3 (a data repository association)."""
 
-    path: str
-    """Directory in the file system, such as /data."""
-    bucket: str | None = None
+    aws: ClassVar = "AWS::FSx::DataRepositoryAssociation"
+
+    path: Annotated[str, Setting(Change.AT_ONCE, ".FileSystemPath")]
+    """Directory in the file system, such as /data. Another one, or another bucket or prefix, in two deployments: first
+    without the link, then with the new one."""
+    bucket: Annotated[str | None, Setting(Change.AT_ONCE, ".DataRepositoryPath")] = None
     """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
-    prefix: str = ""
+    prefix: Annotated[str, Setting(Change.AT_ONCE, ".DataRepositoryPath")] = ""
     """Prefix within the bucket, without a leading slash."""
-    import_events: list[FileEvent] = ["NEW", "CHANGED", "DELETED"]
+    import_events: Annotated[list[FileEvent], Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
+        "NEW",
+        "CHANGED",
+        "DELETED",
+    ]
     """Changes in S3 that show in the file system."""
-    export_events: list[FileEvent] = ["NEW", "CHANGED", "DELETED"]
+    export_events: Annotated[list[FileEvent], Setting(Change.AT_ONCE, ".S3.AutoExportPolicy.Events")] = [
+        "NEW",
+        "CHANGED",
+        "DELETED",
+    ]
     """Changes in the file system that are written to S3."""
 
 
@@ -262,9 +285,6 @@ def _protection(spec: LustreSpec) -> Iterator[Violation]:
         yield spec.violation("backup_retention_days", "0 with SCRATCH_2", "FSx backs up persistent file systems only")
     if spec.kms_key_arn is not None and not spec.persistent:
         yield spec.violation("kms_key_arn", "null with SCRATCH_2", "FSx's own key encrypts scratch file systems")
-    elif spec.kms_key_arn is not None and not _KMS_KEY_ARN.fullmatch(spec.kms_key_arn):
-        allowed = "null or arn:aws:kms:REGION:ACCOUNT:key/ID"
-        yield spec.violation("kms_key_arn", allowed, "the ARN of a key, not of an alias")
 
 
 def _mount_dir(spec: LustreSpec) -> list[Violation]:

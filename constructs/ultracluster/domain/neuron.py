@@ -160,6 +160,8 @@ RELEASES: Mapping[str, Release] = {
 en/v2.28.1/release-notes/components/runtime.html, "Compatibility Support Table". 2.27.1 and 2.28.1 have the tables of
 2.27.0 and 2.28.0. "Compatibility fixes for Linux kernel 6.18" came with the driver 2.26.10.0, of 2.28.1: the latter
 page. Whether 2.26.10.0 works with newer kernels than that is not known."""
+PYTORCHS = sorted({version for release in RELEASES.values() for version in release.pytorch})
+"""Of all releases; not each runs on each system: see `blocker`."""
 
 
 def blocker(pytorch: PyTorch, os: str) -> str | None:

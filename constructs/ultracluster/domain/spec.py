@@ -3,19 +3,80 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from ultracluster.domain.violations import Violation
 
+_PARALLELCLUSTER = "https://docs.aws.amazon.com/parallelcluster/latest/ug/{}-v3.html#yaml-{}"
+_CLOUDFORMATION = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-{}-{}.html#cfn-{}"
+
+
+class Change(StrEnum):
+    """When a setting of something that exists can change."""
+
+    AT_ONCE = "at once"
+    """What runs goes on."""
+    DRAINS = "nodes drain"
+    """At once; nodes that it concerns are replaced as their jobs end (``queue_update_strategy``)."""
+    STOPPED_FLEET = "stopped fleet"
+    """While the compute fleet is stopped."""
+    NO_LOGIN_NODES = "no login nodes"
+    """While there are no login nodes."""
+    NEW_CLUSTER = "new cluster"
+    """By another cluster, on the same network and file system."""
+    NEW_FILE_SYSTEM = "new file system"
+    """By another file system, which is empty."""
+    NEW_DEPLOYMENT = "new deployment"
+    """By another network, and all that is in it."""
+    BY_KEY = "as the key says"
+    """ParallelCluster has a policy for each key."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the annotation of a field says beside its type: ``x-change`` and ``x-aws`` of the JSON schema.
+
+    Attributes:
+        change: When it can change.
+        aws: What it is at AWS: a key of ParallelCluster's configuration such as ``HeadNode.InstanceType``, or a
+            property in CloudFormation such as ``AWS::EC2::VPC.CidrBlock``. With a dot in front it is below ``aws`` of
+            the model. None: it is nothing at AWS by itself.
+    """
+
+    change: Change
+    aws: str | None = None
+
+    def describe(self, model: type["Spec"], field: dict[str, Any]) -> None:
+        """Add to the JSON schema of a field what is said here."""
+        field["x-change"] = self.change
+        sentence = f"Change: {self.change}."
+        if self.aws is not None:
+            field["x-aws"] = f"{model.aws}{self.aws}" if self.aws.startswith(".") else self.aws
+            sentence += f" {documentation(field['x-aws'])}"
+        field["description"] += f"\n\n{sentence}"
+
+
+def documentation(aws: str) -> str:
+    """Return the address of AWS's documentation of a key of ParallelCluster or a property in CloudFormation."""
+    if not aws.startswith("AWS::"):
+        return _PARALLELCLUSTER.format(aws.partition(".")[0], aws.replace(".", "-"))
+    resource, *nested, name = aws.removeprefix("AWS::").replace("::", "-").lower().split(".")
+    page = "-".join([resource, *nested[-1:]])
+    return _CLOUDFORMATION.format("properties" if nested else "resource", page, f"{page}-{name}")
+
 
 class Spec(BaseModel):
     """Immutable values. A docstring below a field describes it in the JSON schema and in messages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    aws: ClassVar[str] = ""
+    """Where the fields are at AWS: see `Setting`."""
 
     def violation(self, field: str, allowed: str, reason: str) -> Violation:
         """Return that the value of a field breaks a rule."""
@@ -23,7 +84,7 @@ class Spec(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema with the fields' docstrings.
+        """Return the JSON schema with the fields' docstrings, and what `Setting` says of them.
 
         Pydantic's ``use_attribute_docstrings`` reads them when the class is made: a tenth of a command's start.
         """
@@ -32,14 +93,18 @@ class Spec(BaseModel):
         for base in reversed(cls.__mro__):
             if issubclass(base, Spec):
                 for name, docstring in _docstrings(base):
-                    properties[name]["description"] = docstring
+                    if name in cls.model_fields:
+                        properties[name]["description"] = docstring
+        for name, field in cls.model_fields.items():
+            for setting in field.metadata:
+                if isinstance(setting, Setting):
+                    setting.describe(cls, properties[name])
         return schema
 
 
 def _docstrings(cls: type[Spec]) -> Iterator[tuple[str, str]]:
     """Yield the name of each field in the body of a class with the docstring below it."""
-    definition = ast.parse(inspect.getsource(cls)).body[0]
-    assert isinstance(definition, ast.ClassDef)
+    definition = cast(ast.ClassDef, ast.parse(inspect.getsource(cls)).body[0])
     for field, below in pairwise(definition.body):
         match field, below:
             case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(docstring))):

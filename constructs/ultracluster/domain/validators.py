@@ -28,12 +28,12 @@ BROKEN: Mapping[str, str] = {
 """Their warnings mean a broken cluster."""
 
 ACCEPTABLE: Mapping[str, str] = {
-    "AmiOsCompatibleValidator": "use an image as docs/images.md says",
+    "AmiOsCompatibleValidator": "use an image as docs/guides/images.md says",
     "CapacityBlockHealthStatusValidator": "deploy once it has started",
     "CapacityReservationResourceGroupValidator": "add the reservation to the group",
     "CapacityTypeValidator": "look it up in EC2's documentation",
     "ComputeResourceTagsValidator": "give each tag in one place",
-    "CustomAmiTagValidator": "use an image as docs/images.md says; a copy of such an image loses its tags",
+    "CustomAmiTagValidator": "use an image as docs/guides/images.md says; a copy of such an image loses its tags",
     "DcvValidator": "set Dcv.AllowedIps, or another instance type",
     "DetailedMonitoringValidator": "set monitoring.detailed_monitoring to false",
     "DomainAddrValidator": "begin DirectoryService.DomainAddr with ldaps://",

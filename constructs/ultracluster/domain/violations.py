@@ -1,7 +1,14 @@
 """How every rule reports a value that breaks it."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ultracluster.domain.types import WORDS
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 MAX_SHOWN = 200
 """Characters of a value that a message shows."""
@@ -12,7 +19,10 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Violation:
-    """A value that breaks a rule, what would be accepted and why, in words. Paths start at what was checked."""
+    """A value that breaks a rule, what would be accepted and why, in words. Paths start at what was checked.
+
+    There is no reason where a value has a wrong type.
+    """
 
     path: Path
     got: object
@@ -20,7 +30,72 @@ class Violation:
     reason: str
 
     def __str__(self) -> str:
-        return f"got {shown(self.got)}; allowed: {self.allowed} ({self.reason})"
+        return f"got {shown(self.got)}; allowed: {self.allowed}" + (f" ({self.reason})" if self.reason else "")
+
+
+class InvalidArguments(ValueError):
+    """Arguments of a construct that break rules; the message has a line for each violation.
+
+    Attributes:
+        violations: All of them; paths start at the construct's arguments.
+    """
+
+    def __init__(self, construct: str, violations: Sequence[Violation]) -> None:
+        self.violations = tuple(violations)
+        lines = [f"\n  {dotted(each.path)}: {each}" for each in self.violations]
+        super().__init__(f"invalid arguments of {construct}:{''.join(lines)}")
+
+
+def shape_violations(error: "ValidationError") -> list[Violation]:
+    """Return what has a wrong type or lies outside its range, of the values that a model was made of."""
+    return [
+        Violation(each["loc"], None, "a value", "required")
+        if each["type"] == "missing"
+        else Violation(each["loc"], each["input"], _allowed(each["type"], each["msg"], each.get("ctx", {})), "")
+        for each in error.errors()
+    ]
+
+
+def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    """Return what pydantic accepts, by the type, the message and the context of its error."""
+    if kind in _ALLOWED:
+        return _ALLOWED[kind]
+    if kind == "string_pattern_mismatch":
+        return WORDS[context["pattern"]]
+    text = re.sub(r"^(Input|String|List|Value) should (be )?", "", message)
+    return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+
+
+_ALLOWED = {
+    "extra_forbidden": "no argument of this name",
+    "model_type": "an object of the library, or a mapping",
+}
+
+
+def without(value: Any, places: Collection[Path], placeholders: Mapping[str, Any]) -> Any:
+    """Return a copy of nested mappings and lists without what is at some places, or with a placeholder of that key."""
+
+    def copied(each: Any, place: Path) -> Any:
+        if isinstance(each, dict):
+            kept = {key: copied(child, (*place, key)) for key, child in each.items() if (*place, key) not in places}
+            return kept | {key: child for key, child in placeholders.items() if (*place, key) in places}
+        return [copied(child, (*place, i)) for i, child in enumerate(each)] if isinstance(each, list) else each
+
+    return copied(value, ())
+
+
+def beside(violations: Iterable[Violation], places: Collection[Path]) -> list[Violation]:
+    """Return violations of values that are `without` others, but for those in the mappings that lack one.
+
+    There a default or placeholder may be to blame.
+    """
+    around = {place[:-1] for place in places if len(place[:-1]) > 1}
+    return [each for each in violations if not any(each.path[: len(place)] == place for place in around)]
+
+
+def dotted(path: Path) -> str:
+    """Return a path as people write it: ``queues[0].name``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 def shown(value: object) -> str:

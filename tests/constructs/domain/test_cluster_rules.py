@@ -176,7 +176,11 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_nodes(instance_type="c7gn.xlarge"), f"{TRN1_NODES}.instance_type", "an x86 instance type"),
     (with_nodes(instance_type="t3.nano"), f"{TRN1_NODES}.instance_type", "a type larger than micro"),
     (with_nodes(instance_type="trn9.48xlarge"), f"{TRN1_NODES}.instance_type", "another family, or one of trn1.2xl"),
-    (with_nodes(instance_type="trn1.2xlarge", efa=True), f"{TRN1_NODES}.efa", "false, or one of trn1.32xlarge, trn1n"),
+    (
+        with_nodes(instance_type="trn1.2xlarge", efa=True),
+        f"{TRN1_NODES}.efa",
+        "null or false, or an instance type that has it",
+    ),
     # reservations, Capacity Blocks
     (
         with_nodes(capacity_reservation_id=RESERVATION, capacity_reservation_group_arn=GROUP_ARN),

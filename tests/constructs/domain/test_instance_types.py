@@ -1,7 +1,6 @@
 from ultracluster.domain.instance_types import (
     EfaInterfaceType,
     addresses_per_node,
-    has_efa,
     interfaces_per_node,
 )
 
@@ -11,7 +10,8 @@ def test_interfaces_and_addresses_of_a_node() -> None:
     expected = {
         "trn1.32xlarge": [(9, 1), (8, 8), (8, 8)],
         "trn1n.32xlarge": [(17, 1), (16, 16), (16, 16)],
-        "c6i.4xlarge": [(2, 1), (1, 1), (1, 1)],
+        "p5.48xlarge": [(33, 1), (32, 32), (32, 32)],
+        "p6-b300.48xlarge": [(17, 1), (17, 17), (17, 17)],
     }
     modes: list[tuple[bool, EfaInterfaceType]] = [(True, "efa-only"), (False, "efa-only"), (True, "efa")]
     of_nodes = {
@@ -25,7 +25,3 @@ def test_interfaces_and_addresses_of_a_node() -> None:
         for name in expected
     }
     assert of_nodes == expected
-
-
-def test_other_types_are_not_known_to_have_efa() -> None:
-    assert [has_efa(name) for name in ("trn1.32xlarge", "trn1.2xlarge", "p5.48xlarge")] == [True, False, False]

@@ -41,7 +41,6 @@ VIOLATIONS: list[tuple[LustreSpec, str, Any, str]] = [
     (PERSISTENT_1, "metadata_iops", 1500, "null with PERSISTENT_1"),
     (SCRATCH_2, "backup_retention_days", 7, "0 with SCRATCH_2"),
     (SCRATCH_2, "kms_key_arn", KEY, "null with SCRATCH_2"),
-    (PERSISTENT_2, "kms_key_arn", "alias/lustre", "arn:aws:kms:REGION:ACCOUNT:key/ID"),
     *[
         (PERSISTENT_2, "mount_dir", each, "an absolute path such as /fsx")
         for each in ("fsx", "/", "/fsx/../etc", "/my data")

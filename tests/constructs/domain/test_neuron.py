@@ -23,7 +23,7 @@ def test_each_system_runs_a_pytorch_of_each_release() -> None:
 
 
 def test_the_documentation_has_the_same_kernels() -> None:
-    text = (Path(__file__).parents[3] / "docs/nodes.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs/explanation/nodes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (2\.\d+\.\d) \| (6.*) \|$", text, re.MULTILINE)
     assert f"| release | {' | '.join(SYSTEMS)} |" in text
     assert dict(rows) == {

@@ -227,7 +227,7 @@ def test_bad_nodes_are_found_in_any_number(
 def test_where_it_cannot_tell_it_names_nobody(accept: Callable[..., Acceptance], slow: str, nodes: int) -> None:
     job = accept(slow)
     output = job.run_without_slurm(nodes)
-    assert output.endswith("so it cannot tell which are bad: see docs/health.md.\n3\n")
+    assert output.endswith("so it cannot tell which are bad: see docs/guides/acceptance.md.\n3\n")
     assert (job.report["verdict"], job.report["bad"]) == ("unknown", [])
 
 

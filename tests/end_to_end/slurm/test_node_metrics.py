@@ -76,7 +76,7 @@ def test_a_closed_queue_is_counted(head: Head) -> None:
     head.update("partitionname=trn1 state=INACTIVE")
     assert head.report() == NOTHING | {("QueuesProtected", ""): 1, ("QueuesProtected", "trn1"): 1}
     head.update("partitionname=trn1 state=DOWN")
-    assert head.report() == NOTHING, "stopped by hand, as docs/health.md has it"
+    assert head.report() == NOTHING, "stopped by hand, as docs/explanation/nodes.md has it"
     head.update("partitionname=trn1 state=UP")
     assert head.report() == NOTHING
 

@@ -1,6 +1,5 @@
 """`./ultracluster estimate`: its sums, against the domain, the stacks' templates and AWS's published figures."""
 
-import json
 import re
 from decimal import Decimal
 from functools import cache
@@ -8,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from config import rules
 from config.settings import Settings, load
@@ -30,18 +28,13 @@ each_environment = pytest.mark.parametrize("environment", SHIPPED)
 
 
 @cache
-def raw(environment: str = "trn1-16") -> str:
-    return json.dumps(yaml.safe_load((PROJECT / "config" / f"{environment}.yaml").read_text(encoding="utf-8")))
-
-
-@cache
 def settings(environment: str = "trn1-16") -> Settings:
     return load(PROJECT / "config" / f"{environment}.yaml")
 
 
 def changed(**sections: dict[str, Any]) -> Settings:
     """Return trn1-16 with some keys of some sections changed; `queue` and `nodes` are those of its only queue."""
-    document = json.loads(raw())
+    document = settings().model_dump()
     [queue] = document["cluster"]["queues"]
     places = {"queue": queue, "nodes": queue["compute_resources"][0], "file_system": document["storage"]["file_system"]}
     for section, keys in sections.items():
@@ -139,7 +132,7 @@ def units(part: Part) -> tuple[int, int]:
 
 
 def test_monitoring_is_paid_by_running_node_and_by_queue() -> None:
-    two_queues, quiet = json.loads(raw("two-queues")), json.loads(raw())
+    two_queues, quiet = settings("two-queues").model_dump(), settings().model_dump()
     two_queues["cluster"]["monitoring"] = {"detailed_monitoring": True}
     quiet["monitoring"] = {"node_metrics": False, "dashboard": False}
     by_name = {part.name: part for part in parts(Settings.model_validate(two_queues))}
@@ -211,7 +204,7 @@ def needed(edited: Settings) -> dict[str, int]:
 def test_each_kind_of_capacity_and_file_system_has_quotas_of_its_own() -> None:
     reserved = needed(settings("reserved"))
     assert (reserved["L-2E30FD7D"], reserved[""], reserved["L-2C3B7624"]) == (4 * 128, 4, 8 * 128)
-    trn2 = json.loads(raw("reserved"))
+    trn2 = settings("reserved").model_dump()
     trn2["cluster"]["queues"][1]["compute_resources"][0]["instance_type"] = "trn2.48xlarge"
     assert needed(Settings.model_validate(trn2)).items() >= {"L-64569A79": 4 * 192, "": 4}.items()
     spot = needed(changed(queue={"capacity_type": "SPOT"}))

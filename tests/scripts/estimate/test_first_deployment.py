@@ -1,4 +1,4 @@
-"""docs/first-deployment.md: settings and commands of each rung are valid, and cost what the page says."""
+"""docs/tutorials/first-deployment.md: settings and commands of each rung are valid, and cost what the page says."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from training import submit
 from training.pretraining import options
 
 PROJECT = Path(__file__).parents[3]
-PAGE = (PROJECT / "docs/first-deployment.md").read_text(encoding="utf-8")
+PAGE = (PROJECT / "docs/tutorials/first-deployment.md").read_text(encoding="utf-8")
 
 
 def ladder(nodes: int) -> Settings:

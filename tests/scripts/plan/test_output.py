@@ -59,8 +59,8 @@ def changed(kind: Kind, passes_now: bool | None, fleet_status: str = "UNKNOWN") 
     ("statement", "line"),
     [
         ({"Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}, "Allow s3:GetObject, s3:PutObject on *"),
-        ({"Action": "a", "Principal": {"AWS": "1"}}, 'Allow a to {"AWS": "1"}'),
-        ({"Action": "a", "Condition": {"Bool": {"b": "c"}}}, 'Allow a if {"Bool": {"b": "c"}}'),
+        ({"Action": "a", "Principal": {"AWS": "1"}}, "Allow a to AWS 1"),
+        ({"Action": "a", "Condition": {"Bool": {"b": "c"}}}, "Allow a if Bool b c"),
     ],
 )
 def test_a_new_statement_of_a_policy_is_listed_in_words(statement: dict[str, Any], line: str) -> None:
@@ -88,6 +88,21 @@ def test_a_value_that_is_no_statement_has_its_name() -> None:
     assert (permission.lost, permission.gained) == ([], ["EnableKeyRotation: true"])
 
 
+def test_rules_and_inline_policies_are_in_words() -> None:
+    rules = [
+        {"IpProtocol": "tcp", "FromPort": 1018, "ToPort": 1023, "CidrIp": "10.0.0.0/16", "Description": "Lustre"},
+        {"IpProtocol": -1, "SourceSecurityGroupId": "sg-1"},
+    ]
+    policies = [{"PolicyName": "Inline", "PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "a:B"}]}}]
+    properties = (PropertyChange("SecurityGroupIngress", None, rules), PropertyChange("Policies", None, policies))
+    [permission] = planned(ResourceChange("Role", "AWS::IAM::Role", Effect.ADDED, properties=properties)).permissions
+    assert permission.gained == [
+        "SecurityGroupIngress: TCP 1018-1023 from 10.0.0.0/16 (Lustre)",
+        "SecurityGroupIngress: everything from sg-1",
+        "Allow a:B",
+    ]
+
+
 def test_permissions_of_the_cluster() -> None:
     changes = [
         ClusterChange(path, [{"Policy": "a"}], [{"Policy": "b"}], Kind.LIVE, True)
@@ -95,8 +110,8 @@ def test_permissions_of_the_cluster() -> None:
     ]
     [permission] = planned(cluster=ClusterPlan("mine", True, "", changes=tuple(changes))).permissions
     assert (permission.lost, permission.gained) == (
-        ['AdditionalIamPolicies: {"Policy": "a"}'],
-        ['AdditionalIamPolicies: {"Policy": "b"}'],
+        ["AdditionalIamPolicies: Policy a"],
+        ["AdditionalIamPolicies: Policy b"],
     )
 
 

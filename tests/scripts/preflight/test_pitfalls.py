@@ -1,4 +1,4 @@
-"""docs/pitfalls.md: what it says to be caught is caught by something that exists."""
+"""docs/reference/pitfalls.md: what it says to be caught is caught by something that exists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER = 25
 
 def rows() -> Iterator[tuple[int, str, list[str]]]:
     """Yield number, whether it can be prevented, and what catches it."""
-    for line in (ROOT / "docs/pitfalls.md").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "docs/reference/pitfalls.md").read_text(encoding="utf-8").splitlines():
         if re.match(r"\| \d", line):
             number, _, evidence, before, caught_by = (cell.strip() for cell in line.strip("|").split(" | "))
             assert "https://github.com/" in evidence

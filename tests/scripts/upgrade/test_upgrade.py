@@ -244,13 +244,13 @@ def test_changes_of_the_file_meanwhile_stay(backend: FakeBackend) -> None:
     def agreed(text: str) -> bool:
         if text.startswith("Write"):
             before = backend.path.read_text(encoding="utf-8")
-            changed = before.replace("idle_minutes: 10", "idle_minutes: 17  # mine\n   ")
+            changed = before.replace("max_count: 2", "max_count: 1  # mine")
             backend.path.write_text(changed, encoding="utf-8")
         return text.startswith("Write")
 
     work.agreed = agreed
     assert work.run().outcome == "stopped"
-    assert "idle_minutes: 17  # mine" in backend.path.read_text(encoding="utf-8")
+    assert "max_count: 1  # mine" in backend.path.read_text(encoding="utf-8")
     assert (backend.generation, backend.settings.cluster.os) == (2, "ubuntu2204")
 
 

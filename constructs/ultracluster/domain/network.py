@@ -1,0 +1,62 @@
+"""What a network is: a VPC with one public and one private subnet in one availability zone."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from ultracluster.domain import addresses
+from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.types import LogRetentionDays, text
+from ultracluster.domain.violations import Violation
+
+PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
+"""Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS
+ParallelCluster user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
+
+EndpointService = Annotated[
+    str, text(r"^[a-z][a-z0-9.-]+$", "the name of an AWS service in its endpoint, such as ec2 or ecr.dkr")
+]
+
+
+class NetworkSpec(Spec):
+    """A VPC, one public and one private subnet in one availability zone."""
+
+    cidr: Annotated[str, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::VPC.CidrBlock")] = "10.0.0.0/16"
+    """IPv4 block of the VPC, /16 to /28."""
+    public_subnet_cidr: Annotated[str, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock")] = "10.0.0.0/24"
+    """Block of the public subnet: head node, NAT gateway."""
+    private_subnet_cidr: Annotated[str, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock")] = "10.0.64.0/18"
+    """Block of the private subnet: compute nodes, file system. For the largest fleet that you will want: 15,000
+    addresses for 1,875 trn1.32xlarge if `efa_interface_type` may have to be `efa`."""
+    nat_addresses: Annotated[
+        int, Field(ge=1, le=8), Setting(Change.AT_ONCE, "AWS::EC2::NatGateway.SecondaryAllocationIds")
+    ] = 1
+    """Public addresses of the NAT gateway; each carries 55,000 connections to one destination. More than 2 need raised
+    quotas of addresses per NAT gateway and, beyond 5, of Elastic IP addresses in the Region."""
+    interface_endpoints: Annotated[
+        list[EndpointService], Setting(Change.AT_ONCE, "AWS::EC2::VPCEndpoint.ServiceName")
+    ] = []
+    """Services with an interface endpoint, such as ssm; `parallelcluster` means those that a cluster needs. Each
+    costs."""
+    flow_log_retention_days: Annotated[
+        LogRetentionDays | None, Setting(Change.AT_ONCE, "AWS::Logs::LogGroup.RetentionInDays")
+    ] = 90
+    """Days that flow logs are kept; null: no flow logs."""
+
+    @property
+    def endpoint_services(self) -> list[str]:
+        """Short names of the interface endpoints, with the preset expanded."""
+        services: list[str] = []
+        for name in self.interface_endpoints:
+            services += PARALLELCLUSTER_ENDPOINTS if name == "parallelcluster" else (name,)
+        return list(dict.fromkeys(services))
+
+
+BLOCKS = ("cidr", "public_subnet_cidr", "private_subnet_cidr")
+"""Fields of `NetworkSpec`."""
+
+
+def violations(spec: NetworkSpec) -> Iterator[Violation]:
+    """Yield what Amazon VPC would refuse, with paths relative to ``spec``."""
+    return addresses.block_violations({field: getattr(spec, field) for field in BLOCKS})

@@ -1,0 +1,56 @@
+"""What nodes of a cluster run for training with the AWS Neuron SDK: the scripts of ``nodes`` and their arguments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ultracluster.domain import neuron, node_arguments
+from ultracluster.domain.cluster import ClusterSpec, QueueSpec
+from ultracluster.node_scripts import NodeScript
+
+SCRIPTS = (Path(__file__).parent / "nodes").resolve()
+"""Shell and Python scripts. In a checkout they are a folder of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuronSoftware:
+    """A release of the AWS Neuron SDK on all nodes: driver, runtime, tools, health checks, and an environment for jobs.
+
+    Nodes with Neuron devices get driver and runtime when they start; others get what is not about devices. The head
+    node builds a Python environment with PyTorch in the background, on the first Lustre file system of the cluster.
+    Slurm asks each node with Neuron devices for its health around each job.
+
+    Attributes:
+        neuron_sdk: Release of the SDK, one of `ultracluster.domain.neuron.RELEASES`.
+        pytorch: Minor version of PyTorch, one that the release has for the operating system.
+        jobs: A folder of programs that jobs find at ``$ULTRACLUSTER_JOBS``. Default: none.
+        metrics: Whether nodes send the counters of their devices to CloudWatch once a minute; it costs by the node.
+        deployment: Value of the tag ``ultracluster:snapshots`` of the head node's root volume, by which
+            `HeadNodeSnapshots` finds it. Default: the cluster's name.
+    """
+
+    neuron_sdk: str = neuron.DEFAULT_SDK
+    pytorch: str = neuron.DEFAULT_PYTORCH
+    jobs: Path | str | None = None
+    metrics: bool = True
+    deployment: str | None = None
+
+    def head_node(self, spec: ClusterSpec, mount_dir: str) -> NodeScript:
+        """Return what the head node runs when it is created and at each update of the cluster."""
+        arguments = node_arguments.head_node(
+            spec, mount_dir, deployment=self.deployment or spec.name, metrics=self.metrics
+        )
+        return _script("head_node.sh", arguments, {} if self.jobs is None else {"jobs": Path(self.jobs)})
+
+    def compute_node(self, spec: ClusterSpec, queue: QueueSpec, mount_dir: str) -> NodeScript:
+        """Return what the compute nodes of a queue run when they start."""
+        arguments = node_arguments.compute_node(spec, queue, mount_dir, metrics=self.metrics)
+        return _script("compute_node.sh", arguments)
+
+    def login_node(self, spec: ClusterSpec, mount_dir: str) -> NodeScript:
+        """Return what login nodes run when they start."""
+        return _script("login_node.sh", node_arguments.login_node(spec, mount_dir))
+
+
+def _script(entry: str, arguments: Mapping[str, str], bundles: Mapping[str, Path] | None = None) -> NodeScript:
+    return NodeScript(SCRIPTS, entry, [f"{name}={value}" for name, value in arguments.items()], bundles or {})

@@ -1,0 +1,80 @@
+"""File systems that all nodes of a cluster mount."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct, IDependable
+
+from ultracluster.domain.cluster_configuration import EfsMount, LustreMount
+
+
+class IFileSystem(Protocol):
+    """What clients need to know of a file system.
+
+    `ultracluster.LustreFileSystem`, and file systems of ``aws_fsx`` and ``aws_efs``, made or imported, have it.
+    """
+
+    @property
+    def file_system_id(self) -> str:
+        """Id of the file system, such as ``fs-0123456789abcdef0``."""
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Its security groups. Whoever carries them reaches it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedStorage:
+    """A file system, and where all nodes mount it. Nodes carry its security groups.
+
+    Attributes:
+        mount: What ParallelCluster is told of it.
+        security_groups: Groups that nodes carry to reach it.
+        dependencies: What has to be there before a node mounts it, such as mount targets and rules of security groups.
+    """
+
+    mount: LustreMount | EfsMount
+    security_groups: Sequence[ec2.ISecurityGroup] = ()
+    dependencies: Sequence[IDependable] = ()
+
+    @classmethod
+    def lustre(cls, file_system: IFileSystem, mount_dir: str = "/fsx", *, name: str | None = None) -> Self:
+        """Return an FSx for Lustre file system.
+
+        Its security groups allow TCP 988 and 1018-1023 between those that carry them, as ``aws_fsx`` makes them.
+
+        Args:
+            file_system: Made in this app, or imported.
+            mount_dir: Where nodes mount it, such as ``/fsx``.
+            name: ParallelCluster's name of it, at most 30 characters. ParallelCluster refuses an update that puts
+                another file system, or another directory, under a name that it knows: with another file system give
+                another name. Default: from the construct's path and the directory.
+        """
+        mount = LustreMount(name or _name("fsx", file_system, mount_dir), mount_dir, file_system.file_system_id)
+        return cls(
+            mount=mount,
+            security_groups=file_system.connections.security_groups,
+            dependencies=[file_system] if isinstance(file_system, Construct) else [],
+        )
+
+    @classmethod
+    def efs(cls, file_system: IFileSystem, mount_dir: str = "/efs", *, name: str | None = None) -> Self:
+        """Return an Amazon EFS file system with a mount target in each zone of the nodes, mounted with encryption.
+
+        Its security groups allow TCP 2049 between those that carry them: those of ``aws_efs`` need
+        ``file_system.connections.allow_internally(ec2.Port.NFS)``. Arguments as of `lustre`.
+        """
+        mount = EfsMount(name or _name("efs", file_system, mount_dir), mount_dir, file_system.file_system_id)
+        return cls(
+            mount=mount,
+            security_groups=file_system.connections.security_groups,
+            dependencies=[file_system] if isinstance(file_system, Construct) else [],
+        )
+
+
+def _name(kind: str, file_system: IFileSystem, mount_dir: str) -> str:
+    identity = file_system.node.path if isinstance(file_system, Construct) else file_system.file_system_id
+    return f"{kind}-{hashlib.sha256(f'{identity} {mount_dir}'.encode()).hexdigest()[:12]}"

@@ -1,0 +1,46 @@
+"""Write a page on what would be deployed, for those who have to approve it: drawing, permissions, costs, findings.
+
+It has the architecture, all resources, IAM statements and rules of security groups in words, the estimate, what
+ParallelCluster's validators and cdk-nag say, and the reasons for what is accepted. It is one file, which loads nothing.
+Needs no account.
+
+Exit code 0: written; 1: written, and ParallelCluster rejects the deployment, or cdk-nag has an open finding; 2: the
+settings cannot be used.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode
+
+
+@options.command(
+    __doc__,
+    ("review research", "build/review-research.html, to open in a browser"),
+    ("review research -o markdown", "the same for a comment on GitHub"),
+)
+@options.deployment_name
+@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="Where to; default: in build/.")
+@options.output("markdown")
+def command(*, name: str, file: Path | None, output: str) -> int:
+    """Write the page, or print Markdown, and return the exit code."""
+    if file and output != "text":
+        raise click.UsageError("--file is for the page, not for --output markdown.")
+
+    from scripts.review.deployment import review
+    from scripts.review.page import markdown, page
+
+    result = review(name)
+    if output == "markdown":
+        print(markdown(result), end="")
+    else:
+        path = file or options.BUILD / f"review-{result.name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page(result), encoding="utf-8")
+        print(*result.lead, path, sep="\n")
+        terminal.suggest(f"preflight {name}")
+    return ExitCode.DONE if result.ok else ExitCode.FAILED

@@ -1,0 +1,216 @@
+"""What there is to review of a deployment before it exists: drawing, resources, permissions, costs, findings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from scripts import options
+from scripts.errors import UnusableError
+from scripts.estimate.estimate import Estimate, estimate, wanted_products
+from scripts.estimate.figures import NONE, dollars
+from scripts.estimate.prices import find_prices
+from scripts.estimate.tables import tables as tables_of_estimate
+from scripts.plan.permissions import RESOURCE_TYPES, UNRELATED, permission_change
+from scripts.plan.plan import in_order
+from scripts.review.drawing import draw
+from scripts.review.templates import NOBODY, Resource, listed, nodes, resources_of
+from scripts.screen import Column, Table
+from scripts.validation import Validation, outcomes
+from toolchain.assembly import Assembly
+from toolchain.cluster import CLUSTER_TYPE
+from toolchain.synthesis import REPORT, synthesize
+
+_NAMES: Final = {
+    "EIP": "public address",
+    "NatGateway": "NAT gateway",
+    "PclusterCluster": "ParallelCluster cluster",
+    "S3AutoDeleteObjects": "deletion of a bucket's objects",
+    "Stack": "nested stack",
+    "VPCEndpoint": "VPC endpoint",
+    "VPCGatewayAttachment": "VPC gateway attachment",
+    "VpcRestrictDefaultSG": "default security group without rules",
+    "WaitConditionHandle": "placeholder",
+}
+_RULES_OF_PARALLELCLUSTER: Final = (
+    "Beside these ParallelCluster makes security groups of its own for head node, login nodes and compute nodes. Head "
+    "node and compute nodes reach each other on all ports, login nodes reach the head node for Slurm and NFS and "
+    "compute nodes on all ports, and both reach the login nodes on all ports."
+)
+"""``_add_inbounds_to_managed_security_groups`` in pcluster/templates/cluster_stack.py of 3.16.1."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """A deployment as its reviewers need it.
+
+    Attributes:
+        name: Name of the deployment.
+        lead: The results in sentences.
+        ok: Whether ParallelCluster accepts it, and cdk-nag has no open finding.
+        drawing: Its architecture, in Mermaid's language.
+        tables: All else.
+        notes: Remarks on sizes and costs.
+    """
+
+    name: str
+    lead: tuple[str, ...]
+    ok: bool
+    drawing: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+
+
+def review(environment: str) -> Review:
+    """Synthesize a deployment, and return what there is to review. Needs no account; prices are those of the table.
+
+    Raises:
+        SettingsError: The settings cannot be used.
+        UnusableError: The deployment cannot be synthesized, or ParallelCluster's code broke down.
+    """
+    settings = options.settings_of(environment)
+    with TemporaryDirectory() as temporary:
+        directory = Path(temporary, "cdk.out")
+        [outcome] = outcomes([environment], lambda name, _: synthesize(name, directory, checks=True))
+        if outcome.report is None:
+            raise UnusableError(outcome.error)
+        stacks = in_order(Assembly(directory, settings.account or "ACCOUNT").stacks)
+        nag = json.loads((directory / REPORT).read_text(encoding="utf-8"))
+    estimated = estimate(settings, find_prices(settings.region, wanted_products(settings), "table"), None)
+    resources = list(resources_of(stacks))
+    findings, still_open = nag_table(nag)
+    return Review(
+        name=settings.name,
+        lead=(
+            f"{settings.region}, {settings.zone_id}; {len(resources)} resources in {len(stacks)} stacks",
+            _verdict(outcome.report),
+            f"cdk-nag: {still_open or 'no'} open findings, {len(findings.rows) - still_open} with a reason",
+            _costs(estimated),
+        ),
+        ok=not outcome.report.problems and not still_open,
+        drawing=draw(stacks),
+        tables=(
+            resource_table(resources),
+            permission_table(resources),
+            reach_table(resources),
+            parallelcluster_table(outcome.report),
+            findings,
+            *tables_of_estimate(estimated),
+        ),
+        notes=estimated.remarks,
+    )
+
+
+def _verdict(report: Validation) -> str:
+    levels = Counter(message.level for message in report.messages)
+    said = ", ".join(f"{count} {level}" for level, count in sorted(levels.items())) or "nothing to say"
+    return f"ParallelCluster: {'rejects it' if report.problems else 'accepts it'}; {said}"
+
+
+def _costs(estimated: Estimate) -> str:
+    at_min, at_max = (each.hour for each in (estimated.costs.at_min_count, estimated.costs.at_max_count))
+    shown = ["not known" if each is None else f"${dollars(each)}" for each in (at_min, at_max)]
+    return f"Costs: {shown[0]} an hour at MinCount, {shown[1]} at MaxCount, on demand"
+
+
+def resource_table(resources: Iterable[Resource]) -> Table:
+    """Return what stacks create, counted."""
+    by_stack: dict[str, list[Resource]] = {}
+    for each in resources:
+        by_stack.setdefault(each.stack, []).append(each)
+    rows = [
+        (stack, str(len(made)), _counted(made), _counted(each for each in made if each.retained) or NONE)
+        for stack, made in by_stack.items()
+    ]
+    columns = [Column(title, False) for title in ("Stack", "Number", "Resources", "Stays when the stack is deleted")]
+    notes = ["ParallelCluster makes the nodes, with launch templates, roles and security groups, in stacks of its own."]
+    return Table("What it creates", columns, rows, notes=notes)
+
+
+def _counted(resources: Iterable[Resource]) -> str:
+    counts = Counter(map(_kind, resources))
+    return ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in counts.items())
+
+
+def _kind(resource: Resource) -> str:
+    name = resource.type.rpartition("::")[2]
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return _NAMES.get(name) or " ".join(each if each.isupper() else each.lower() for each in words.split())
+
+
+def permission_table(resources: Iterable[Resource]) -> Table:
+    """Return who may do what by IAM, and by policies of buckets, keys and topics, statement by statement."""
+    said: dict[str, list[str]] = {}
+    for each in resources:
+        if each.type.startswith(RESOURCE_TYPES) and not _is_group(each):
+            for statement in _in_words(each.id, each.properties):
+                said.setdefault(statement, []).append(each.id)
+        if each.type == CLUSTER_TYPE:
+            for name, node in nodes(each.properties["ClusterConfiguration"]):
+                for statement in _in_words(name, node.get("Iam", {})):
+                    said.setdefault(statement, []).append(name)
+    rows = [(listed(subjects), statement) for statement, subjects in said.items()]
+    notes = [
+        "Roles that ParallelCluster makes are in docs/reference/permissions.md, those of AWS's provider in its own"
+        " template."
+    ]
+    return Table("Permissions", [Column("What has it", False), Column("Statement", False)], rows, notes=notes)
+
+
+def reach_table(resources: Sequence[Resource]) -> Table:
+    """Return who may reach what by security groups and SSH."""
+    rows = [(each.id, rule) for each in resources if _is_group(each) for rule in _in_words(each.id, each.properties)]
+    for each in resources:
+        if each.type == CLUSTER_TYPE:
+            for name, node in nodes(each.properties["ClusterConfiguration"]):
+                groups = node["Networking"].get("AdditionalSecurityGroups", [])
+                rows += [(name, f"is also in {group}") for group in groups]
+                if source := node.get("Ssh", {}).get("AllowedIps"):
+                    rows.append((name, f"SSH, TCP 22, from {source}" + (" (nobody)" if source == NOBODY else "")))
+    columns = [Column("Security group or node", False), Column("Rule", False)]
+    return Table("Who may reach what", columns, rows, notes=[_RULES_OF_PARALLELCLUSTER])
+
+
+def parallelcluster_table(report: Validation) -> Table:
+    """Return what ParallelCluster's schema and validators say."""
+    rows = [
+        (each.level, each.validator, each.text, verdict.explanation if verdict else "")
+        for each in report.messages
+        for verdict in [report.verdicts.get(each.validator) if each.level == "WARNING" else None]
+    ]
+    columns = [Column(title, False) for title in ("Level", "Validator", "Finding", "What it does here")]
+    return Table("Findings of ParallelCluster", columns, rows, notes=[f"It fails: {each}" for each in report.problems])
+
+
+def nag_table(report: Mapping[str, Any]) -> tuple[Table, int]:
+    """Return what the CDK's validation report has, and how many of its rows, which come first, are open findings."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    plugins = report["pluginReports"]
+    for key in ("violations", "suppressedViolations"):
+        for plugin in plugins:
+            for each in plugin.get(key, []):
+                reason = each.get("reason", "")
+                where = [construct["constructPath"] for construct in each["violatingConstructs"]]
+                state = "acknowledged" if key == "suppressedViolations" else "OPEN"
+                rows.setdefault((state, each["ruleName"], reason or each["description"]), []).extend(where)
+    table = Table(
+        "Findings of cdk-nag",
+        [Column(title, False) for title in ("State", "Rule", "Reason, or finding", "Where")],
+        [(*row, listed(list(dict.fromkeys(where)))) for row, where in rows.items()],
+    )
+    return table, sum(state == "OPEN" for state, _, _ in rows)
+
+
+def _is_group(resource: Resource) -> bool:
+    return resource.type.startswith("AWS::EC2::SecurityGroup")
+
+
+def _in_words(subject: str, properties: Mapping[str, Any]) -> list[str]:
+    items = [(name, None, value) for name, value in properties.items() if name not in UNRELATED]
+    return permission_change(subject, items).gained

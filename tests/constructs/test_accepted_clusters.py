@@ -1,0 +1,112 @@
+"""Clusters of strangers' stacks, by ParallelCluster's own schema and validators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
+from aws_cdk import aws_fsx as fsx
+
+from emulator import prerequisites
+from emulator.aws import EmulatedAws
+from emulator.templates import Resolver, publish_files
+from scripts.validation import examine
+from toolchain.assembly import Assembly
+from toolchain.cluster import cluster_request
+from toolchain.parallelcluster import ParallelCluster as ParallelClusterCode
+from ultracluster import ComputeResource, HeadNode, LoginPool, NeuronSoftware, ParallelCluster, Queue, SharedStorage
+from ultracluster.domain.validator_warnings import accepted
+
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
+
+REGION = "us-west-2"
+Build = Callable[[cdk.Stack, ec2.IVpc], ParallelCluster]
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[EmulatedAws]:
+    with EmulatedAws() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def parallelcluster(aws: EmulatedAws) -> Iterator[ParallelClusterCode]:
+    with ParallelClusterCode(aws.environment) as process:
+        yield process
+
+
+def queue(name: str, instance_type: str) -> Queue:
+    return Queue(name=name, compute_resources=[ComputeResource(name="nodes", instance_type=instance_type, max_count=4)])
+
+
+def trainium(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
+    group = ec2.SecurityGroup(stack, "DataGroup", vpc=vpc)
+    group.add_ingress_rule(ec2.Peer.ipv4("10.0.0.0/16"), ec2.Port.tcp_range(988, 1023))
+    file_system = fsx.LustreFileSystem(
+        stack,
+        "Data",
+        vpc=vpc,
+        security_group=group,
+        vpc_subnet=vpc.private_subnets[0],
+        storage_capacity_gib=1200,
+        lustre_configuration=fsx.LustreConfiguration(deployment_type=fsx.LustreDeploymentType.SCRATCH_2),
+    )
+    return ParallelCluster(
+        stack,
+        "Cluster",
+        vpc=vpc,
+        queues=[queue("trn1", "trn1.32xlarge"), queue("gpu", "g6.12xlarge")],
+        login_nodes=[LoginPool(name="login")],
+        shared_storage=[SharedStorage.lustre(file_system)],
+        software=NeuronSoftware(),
+    )
+
+
+def gpu_and_cpu(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
+    home = efs.FileSystem(stack, "Home", vpc=vpc)
+    home.connections.allow_internally(ec2.Port.NFS)
+    cluster = ParallelCluster(
+        stack,
+        "Cluster",
+        vpc=vpc,
+        head_node=HeadNode(instance_type="m7i.2xlarge", public=False),
+        queues=[queue("p5", "p5.48xlarge"), queue("g6", "g6.12xlarge"), queue("c7i", "c7i.4xlarge")],
+        shared_storage=[SharedStorage.efs(home, "/shared")],
+    )
+    cluster.add_queue(queue("efa", "c7i.48xlarge"))
+    return cluster
+
+
+def bare(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
+    return ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue("c7i", "c7i.48xlarge")])
+
+
+@pytest.mark.parametrize("build", [trainium, gpu_and_cpu, bare], ids=lambda build: build.__name__)
+def test_parallelcluster_accepts_it(
+    build: Build, aws: EmulatedAws, parallelcluster: ParallelClusterCode, tmp_path: Path
+) -> None:
+    app = cdk.App(outdir=str(tmp_path), analytics_reporting=False)
+    stack = cdk.Stack(app, "Training", env=cdk.Environment(region=REGION, account="123456789012"))
+    spec = build(stack, ec2.Vpc(stack, "Vpc", availability_zones=["us-west-2d"])).spec
+    app.synth()
+
+    aws.reset()
+    bucket = prerequisites.Bootstrap(
+        "/cdk-bootstrap/hnb659fds/version", "99", "cdk-hnb659fds-assets-123456789012-us-west-2"
+    )
+    prerequisites.create(
+        aws,
+        prerequisites.Prerequisites(
+            REGION, "usw2-az4", spec.parallelcluster_version, spec.name, "trn1.32xlarge", bucket
+        ),
+    )
+    prerequisites.bootstrap(aws, REGION, bucket)
+    assembly = Assembly(tmp_path)
+    publish_files(assembly, aws)
+    validation = examine(parallelcluster, cluster_request(assembly, Resolver(assembly, aws).resolve), accepted(spec))
+
+    assert validation.problems == ()

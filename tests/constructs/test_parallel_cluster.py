@@ -1,0 +1,303 @@
+"""What a stack of anybody's gets from `ParallelCluster`; test_accepted_clusters.py has whether AWS's code takes it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import assertions
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_s3 as s3
+
+import ultracluster
+from ultracluster import (
+    ComputeResource,
+    HeadNode,
+    InvalidArguments,
+    LoginPool,
+    MonitoringOptions,
+    NeuronSoftware,
+    ParallelCluster,
+    Queue,
+    SharedStorage,
+    Slurm,
+)
+from ultracluster.domain.cluster import ClusterOptions
+
+CLUSTER = "Custom::PclusterCluster"
+POLICY = "AWS::IAM::ManagedPolicy"
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    return cdk.Stack(cdk.App(analytics_reporting=False), "Training")
+
+
+@pytest.fixture
+def vpc(stack: cdk.Stack) -> ec2.IVpc:
+    return ec2.Vpc(stack, "Vpc", max_azs=1)
+
+
+def queue(name: str = "cpu", instance_type: str = "c7i.8xlarge", **values: Any) -> Queue:
+    nodes = ComputeResource(name="nodes", instance_type=instance_type, max_count=4)
+    return Queue(name=name, compute_resources=[nodes], **values)
+
+
+def file_system(stack: cdk.Stack) -> fsx.IFileSystem:
+    group = ec2.SecurityGroup.from_security_group_id(stack, "DataGroup", "sg-0123456789abcdef0")
+    return fsx.LustreFileSystem.from_lustre_file_system_attributes(
+        stack, "Data", dns_name="fs.example.com", file_system_id="fs-0123456789abcdef0", security_group=group
+    )
+
+
+def template(stack: cdk.Stack) -> dict[str, Any]:
+    return dict(assertions.Template.from_stack(stack).to_json())
+
+
+def configurations(stack: cdk.Stack) -> list[dict[str, Any]]:
+    """Return the ParallelCluster configurations of a stack."""
+    resources = template(stack)["Resources"].values()
+    return [each["Properties"]["ClusterConfiguration"] for each in resources if each["Type"] == CLUSTER]
+
+
+def queues(stack: cdk.Stack) -> list[dict[str, Any]]:
+    [configuration] = configurations(stack)
+    return list(configuration["Scheduling"]["SlurmQueues"])
+
+
+def test_a_vpc_and_queues_are_enough_in_a_stack_of_any_account_and_region(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()])
+    resources = template(stack)["Resources"]
+    [configuration] = configurations(stack)
+    head_node, [nodes] = configuration["HeadNode"], queues(stack)
+
+    assert cluster.spec.name == "Training-Cluster"
+    assert configuration["Region"] == {"Ref": "AWS::Region"}
+    assert "PublicSubnet" in head_node["Networking"]["SubnetId"]["Ref"]
+    assert "PrivateSubnet" in nodes["Networking"]["SubnetIds"][0]["Ref"]
+    assert [each for each in (head_node, nodes) if "CustomActions" in each] == []
+    assert {each["Type"] for each in resources.values()} >= {CLUSTER, POLICY, "AWS::CloudFormation::Stack"}
+    assert "Asset" not in str(resources.keys())
+
+
+def test_nodes_are_where_their_options_say(stack: cdk.Stack) -> None:
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
+        availability_zones=["a"],
+        isolated_subnet_ids=["subnet-isolated"],
+    )
+    mine = ec2.Subnet.from_subnet_id(stack, "Mine", "subnet-mine")
+    ParallelCluster(
+        stack,
+        "Cluster",
+        vpc=vpc,
+        head_node=HeadNode(subnet=mine),
+        queues=[queue("there", subnet=mine), queue("here")],
+        login_nodes=[LoginPool(name="login", public=True)],
+    )
+    [configuration] = configurations(stack)
+
+    there, here = (each["Networking"]["SubnetIds"] for each in queues(stack))
+    assert configuration["HeadNode"]["Networking"]["SubnetId"] == "subnet-mine"
+    assert (there, here) == (["subnet-mine"], ["subnet-isolated"])
+    assert configuration["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == ["subnet-isolated"]
+
+
+def test_one_exception_names_all_violations_and_leaves_nothing_in_the_tree(stack: cdk.Stack) -> None:
+    vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["a"])
+    before = [each.node.path for each in stack.node.find_all()]
+
+    with pytest.raises(InvalidArguments) as refused:
+        ParallelCluster(
+            stack,
+            "Cluster",
+            vpc=vpc,
+            cluster_name="1",
+            os="centos",  # type: ignore[arg-type]
+            head_node=HeadNode(ssh_cidr="0.0.0.0/0", root_volume_gib=20),
+            queues=[
+                Queue(
+                    name="Gpu",
+                    compute_resources=[
+                        ComputeResource(name="p5", instance_type=5, max_count=0),  # type: ignore[arg-type]
+                        ComputeResource(instance_type="p5.48xlarge", maximum=4),  # type: ignore[call-arg]
+                    ],
+                )
+            ],
+            software=NeuronSoftware(neuron_sdk="1.0"),
+        )
+
+    lines = [line.strip().split("; allowed: ")[0] for line in str(refused.value).splitlines()]
+    assert lines == [
+        "invalid arguments of Training/Cluster:",
+        "vpc: got 'Training/Vpc'",
+        "os: got 'centos'",
+        "head_node.root_volume_gib: got 20",
+        "queues[0].compute_resources[0].instance_type: got 5",
+        "queues[0].compute_resources[0].max_count: got 0",
+        "queues[0].compute_resources[1].name: got None",
+        "queues[0].compute_resources[1].max_count: got None",
+        "queues[0].compute_resources[1].maximum: got 4",
+        "cluster_name: got '1'",
+        "software.neuron_sdk: got '1.0'",
+        "head_node.ssh_cidr: got '0.0.0.0/0'",
+        "queues[0].name: got 'Gpu'",
+        "shared_storage: got []",
+    ]
+    assert "max_count: got 0; allowed: at least 1" in str(refused.value)
+    assert [each.node.path for each in stack.node.find_all()] == before
+
+
+def test_software_reaches_all_nodes_and_needs_a_file_system(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    storage = SharedStorage.lustre(file_system(stack), "/data")
+    ParallelCluster(
+        stack,
+        "Cluster",
+        vpc=vpc,
+        queues=[queue("trn1", "trn1.32xlarge")],
+        login_nodes=[LoginPool(name="login")],
+        shared_storage=[storage],
+        software=NeuronSoftware(neuron_sdk="2.27.1", pytorch="2.8"),
+    )
+    [configuration] = configurations(stack)
+
+    [nodes] = queues(stack)
+    arguments = nodes["CustomActions"]["OnNodeConfigured"]["Args"]
+    assert {"compute_node.sh", "sdk=2.27.1", "mount_dir=/data"} <= {each for each in arguments if isinstance(each, str)}
+    assert "CustomActions" in configuration["HeadNode"]
+    assert "CustomActions" in configuration["LoginNodes"]["Pools"][0]
+    groups = nodes["Networking"]["AdditionalSecurityGroups"]
+    assert len(groups) == len(["the cluster's", "the file system's"])
+    assert "sg-0123456789abcdef0" in groups
+    with pytest.raises(InvalidArguments, match=r"shared_storage: got \[\]; allowed: at least one"):
+        ParallelCluster(stack, "Other", vpc=vpc, queues=[queue()], software=NeuronSoftware())
+
+
+def test_grants_reach_the_policy_of_the_nodes_that_they_are_for(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    cluster = ParallelCluster(
+        stack, "Cluster", vpc=vpc, queues=[queue("gpu"), queue("cpu")], login_nodes=[LoginPool(name="login")]
+    )
+    bucket = s3.Bucket(stack, "Bucket")
+    for grant in (
+        bucket.grant_delete(cluster.head_node),
+        bucket.grant_read(cluster.compute_nodes),
+        bucket.grant_put_acl(cluster.login_nodes),
+        bucket.grant_write(cluster.queue("gpu")),
+    ):
+        assert grant.success
+    resources = template(stack)["Resources"]
+    [configuration] = configurations(stack)
+
+    def granted(nodes: dict[str, Any]) -> set[str]:
+        policies = [resources[each["Policy"]["Ref"]] for each in nodes["Iam"]["AdditionalIamPolicies"]]
+        assert {each["Properties"]["Path"] for each in policies} == {"/parallelcluster/"}
+        statements = [each for policy in policies for each in policy["Properties"]["PolicyDocument"]["Statement"]]
+        actions = [each["Action"] for each in statements if each["Resource"] != "*"]
+        return {action for each in actions for action in ([each] if isinstance(each, str) else each)}
+
+    gpu, cpu = (granted(each) for each in queues(stack))
+    assert granted(configuration["HeadNode"]) == {"s3:DeleteObject*"}
+    assert granted(configuration["LoginNodes"]["Pools"][0]) == {"s3:PutObjectAcl", "s3:PutObjectVersionAcl"}
+    assert cpu == {"s3:GetObject*", "s3:GetBucket*", "s3:List*"}
+    assert gpu > cpu
+    assert "s3:PutObject" in gpu - cpu
+    with pytest.raises(ValueError, match=r"no queue 'trn1'; there are: gpu, cpu"):
+        cluster.queue("trn1")
+
+
+def test_other_constructs_let_nodes_in_and_are_let_in(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()])
+    database = ec2.SecurityGroup(stack, "Database", vpc=vpc)
+    database.connections.allow_from(cluster, ec2.Port.tcp(5432))
+    cluster.connections.allow_from(database, ec2.Port.tcp(8000))
+    resources = template(stack)["Resources"]
+
+    rules = [each["Properties"] for each in resources.values() if each["Type"] == "AWS::EC2::SecurityGroupIngress"]
+    [group] = queues(stack)[0]["Networking"]["AdditionalSecurityGroups"]
+    assert {each["FromPort"]: each["SourceSecurityGroupId"] == group for each in rules} == {5432: True, 8000: False}
+    assert {each["FromPort"]: each["GroupId"] == group for each in rules} == {5432: False, 8000: True}
+
+
+def test_queues_and_storage_are_added_until_synthesis_and_refused_without_a_trace(
+    stack: cdk.Stack, vpc: ec2.IVpc
+) -> None:
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()])
+    added = cluster.add_queue(queue("gpu", "p5.48xlarge"))
+    s3.Bucket(stack, "Bucket").grant_read(added)
+    storage = SharedStorage.lustre(file_system(stack))
+    cluster.add_shared_storage(storage)
+    with pytest.raises(InvalidArguments, match=r"queues\[2\]\.name: got 'gpu'"):
+        cluster.add_queue(queue("gpu"))
+    with pytest.raises(InvalidArguments, match=r"shared_storage\[1\]\.mount_dir: got '/fsx'"):
+        cluster.add_shared_storage(storage)
+    [configuration] = configurations(stack)
+
+    _, gpu = queues(stack)
+    assert cluster.placement_groups.keys() == {"gpu"}
+    assert "GroupName" in str(gpu["Networking"]["PlacementGroup"]["Name"])
+    assert gpu["ComputeResources"][0]["Efa"] == {"Enabled": True}
+    assert [each["MountDir"] for each in configuration["SharedStorage"]] == ["/fsx"]
+
+
+def test_two_clusters_share_a_file_system_in_one_stack(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    storage = SharedStorage.lustre(file_system(stack))
+    ParallelCluster(
+        stack,
+        "Train",
+        vpc=vpc,
+        queues=[queue("trn1", "trn1.32xlarge")],
+        shared_storage=[storage],
+        software=NeuronSoftware(),
+    )
+    ParallelCluster(stack, "Prepare", vpc=vpc, queues=[queue()], shared_storage=[storage])
+    resources = template(stack)["Resources"].values()
+
+    names = [each["Properties"]["ClusterName"] for each in resources if each["Type"] == CLUSTER]
+    tokens = [str(each["Properties"]["ServiceToken"]) for each in resources if each["Type"] == CLUSTER]
+    assert sorted(names) == ["Training-Prepare", "Training-Train"]
+    assert len(set(tokens)) == len(names)
+    one, other = configurations(stack)
+    assert one["SharedStorage"] == other["SharedStorage"]
+
+
+def test_a_cluster_of_another_app_has_connections_and_metrics(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    group = ec2.SecurityGroup.from_security_group_id(stack, "Nodes", "sg-0123456789abcdef0")
+    cluster = ParallelCluster.from_cluster_attributes(stack, "Cluster", cluster_name="trn1-16", security_groups=[group])
+    database = ec2.SecurityGroup(stack, "Database", vpc=vpc)
+    database.connections.allow_from(cluster, ec2.Port.tcp(5432))
+    metric = cluster.metric("NodesReporting", queue="trn1", statistic="Sum")
+
+    assert cluster.cluster_name == "trn1-16"
+    assert dict(metric.dimensions or {}) == {"Cluster": "trn1-16", "Queue": "trn1"}
+    assert metric.namespace == "UltraCluster"
+    assert "sg-0123456789abcdef0" in str(template(stack)["Resources"])
+
+
+def test_every_setting_of_a_cluster_is_an_argument() -> None:
+    arguments = inspect.signature(ParallelCluster.__init__).parameters.keys()
+    of_software = {"neuron_sdk", "pytorch"}
+
+    assert ClusterOptions.model_fields.keys() - of_software <= arguments
+    assert of_software <= inspect.signature(NeuronSoftware).parameters.keys()
+    for field, options in {"head_node": HeadNode, "slurm": Slurm, "monitoring": MonitoringOptions}.items():
+        model = ClusterOptions.model_fields[field].annotation
+        assert isinstance(model, type)
+        assert issubclass(options, model)
+
+
+def test_names_are_imported_when_they_are_used() -> None:
+    program = "import sys, ultracluster.domain.cluster; assert not {'aws_cdk', 'jsii'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+    assert {name: getattr(ultracluster, name).__name__ for name in ultracluster.__all__} == {
+        name: name for name in ultracluster.__all__
+    }
+    with pytest.raises(AttributeError, match="no attribute 'Cluster'"):
+        ultracluster.Cluster  # type: ignore[attr-defined]  # noqa: B018

@@ -1,0 +1,303 @@
+"""Each setting reaches a template, and can change when its declaration says so.
+
+What a change does is taken from what `./ultracluster plan` takes it from: ParallelCluster's own update check, and the
+properties that CloudFormation cannot change in place, by cfn-lint's schemas.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from config.settings import Settings, json_schema
+from scripts.plan.cluster import plan_cluster
+from scripts.plan.comparison import Comparison
+from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
+from tests.stacks.deployments import Raw, deploy, raw_settings
+from toolchain.assembly import Assembly
+from toolchain.cluster import CLUSTER_TYPE
+from toolchain.parallelcluster import ParallelCluster
+from ultracluster.domain.spec import Change
+
+ACCOUNT = "123456789012"
+KEY = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
+BLOCKS = {"cidr": "10.0.0.0/16", "public_subnet_cidr": "10.0.0.0/24", "private_subnet_cidr": "10.0.64.0/18"}
+QUEUE, NODES = "cluster.queues[0]", "cluster.queues[0].compute_resources[0]"
+HEAD, LOGIN, DISK, LINK = (
+    "cluster.head_node",
+    "cluster.login_nodes[0]",
+    "storage.file_system",
+    "storage.data_repositories[0]",
+)
+OWN_GROUP = {f"{QUEUE}.placement_group": "none"}
+
+Values = dict[str, Any]
+
+CHANGES: dict[str, Any] = {
+    "name": "other",
+    "region": {"region": "us-east-1", "zone_id": "use1-az4"},
+    "zone_id": "usw2-az1",
+    "tags": {"project": "y"},
+    "bootstrap.qualifier": "mine",
+    "bootstrap.kms_key_arn": KEY,
+    "network.cidr": "10.0.0.0/17",
+    "network.public_subnet_cidr": "10.0.1.0/24",
+    "network.private_subnet_cidr": "10.0.128.0/18",
+    "network.nat_addresses": 2,
+    "network.interface_endpoints": ["ssm"],
+    "network.flow_log_retention_days": 30,
+    "network.existing": {"network": {**BLOCKS, "existing": VPC}},
+    "network.existing.vpc_id": "vpc-76543210",
+    "network.existing.public_subnet_id": "subnet-00000000",
+    "network.existing.private_subnet_id": "subnet-00000000",
+    f"{DISK}.deployment_type": {
+        f"{DISK}.deployment_type": "PERSISTENT_1",
+        f"{DISK}.throughput_mbps_per_tib": 200,
+    },
+    f"{DISK}.capacity_gib": 7200,
+    f"{DISK}.throughput_mbps_per_tib": 500,
+    f"{DISK}.compression": "NONE",
+    f"{DISK}.metadata_iops": 12_000,
+    f"{DISK}.backup_retention_days": 3,
+    f"{DISK}.kms_key_arn": KEY,
+    f"{DISK}.mount_dir": "/lustre",
+    f"{DISK}.log_retention_days": 30,
+    "storage.data_repositories": {
+        "storage.data_repositories": [{"path": "/data"}],
+        f"{DISK}.backup_retention_days": 0,
+    },
+    f"{LINK}.path": "/other",
+    f"{LINK}.bucket": "mine",
+    f"{LINK}.prefix": "mine",
+    f"{LINK}.import_events": [],
+    f"{LINK}.export_events": [],
+    "storage.retain": False,
+    "cluster.name": "other",
+    "cluster.generation": 2,
+    "cluster.os": {"cluster.os": "alinux2023", "cluster.pytorch": "2.8"},
+    "cluster.custom_ami": "ami-01234567",
+    "cluster.neuron_sdk": "2.27.1",
+    "cluster.pytorch": "2.8",
+    "cluster.efa_interface_type": "efa",
+    f"{HEAD}.instance_type": "c6i.8xlarge",
+    f"{HEAD}.public": False,
+    f"{HEAD}.root_volume_gib": 300,
+    f"{HEAD}.shared_storage": {f"{HEAD}.shared_storage": "efs", f"{HEAD}.snapshots": None},
+    f"{HEAD}.ssh_key_name": {f"{HEAD}.ssh_key_name": "mine", f"{HEAD}.ssh_cidr": "10.0.0.0/8"},
+    f"{HEAD}.ssh_cidr": "10.0.0.0/8",
+    f"{HEAD}.snapshots": None,
+    f"{HEAD}.snapshots.interval_hours": 12,
+    f"{HEAD}.snapshots.retained": 3,
+    "cluster.login_nodes": [{"name": "login"}, {"name": "second"}],
+    f"{LOGIN}.name": "other",
+    f"{LOGIN}.instance_type": "c6i.4xlarge",
+    f"{LOGIN}.count": 2,
+    f"{LOGIN}.public": True,
+    f"{LOGIN}.grace_minutes": 20,
+    f"{LOGIN}.ssh_cidr": "10.0.0.0/8",
+    "cluster.queues": [
+        {"name": name, "compute_resources": [{"name": "trn1-32xl", "max_count": 16}]} for name in ("trn1", "second")
+    ],
+    f"{QUEUE}.name": "other",
+    f"{QUEUE}.capacity_type": "SPOT",
+    f"{QUEUE}.compute_resources": [{"name": name, "max_count": 16} for name in ("trn1-32xl", "second")],
+    f"{QUEUE}.placement_group": "mine",
+    f"{QUEUE}.existing_placement_group": {
+        f"{QUEUE}.existing_placement_group": "mine",
+        f"{QUEUE}.placement_group": None,
+    },
+    f"{QUEUE}.exclusive_jobs": False,
+    f"{QUEUE}.root_volume_gib": 300,
+    f"{QUEUE}.scratch_dir": "/local",
+    f"{QUEUE}.custom_slurm_settings": {"MaxNodes": "4"},
+    f"{NODES}.name": "other",
+    f"{NODES}.instance_type": "trn1n.32xlarge",
+    f"{NODES}.min_count": 1,
+    f"{NODES}.max_count": 20,
+    f"{NODES}.efa": False,
+    f"{NODES}.capacity_reservation_id": {f"{NODES}.capacity_reservation_id": "cr-0123456789abcdef0", **OWN_GROUP},
+    f"{NODES}.capacity_reservation_group_arn": {
+        f"{NODES}.capacity_reservation_group_arn": f"arn:aws:resource-groups:us-west-2:{ACCOUNT}:group/trn1",
+        **OWN_GROUP,
+    },
+    f"{NODES}.simultaneous_multithreading": False,
+    "cluster.slurm.idle_minutes": 20,
+    "cluster.slurm.queue_update_strategy": "TERMINATE",
+    "cluster.slurm.scaling_strategy": "best-effort",
+    "cluster.slurm.custom_settings": {"MessageTimeout": "60"},
+    "cluster.monitoring.log_retention_days": 30,
+    "cluster.monitoring.retain_logs": False,
+    "cluster.monitoring.dashboard": False,
+    "cluster.monitoring.alarms": False,
+    "cluster.monitoring.detailed_monitoring": True,
+    "cluster.accepted_warnings": [{"validator": "DcvValidator", "reason": "a small screen"}],
+    "monitoring.emails": ["a@example.com"],
+    "monitoring.node_metrics": False,
+    "monitoring.dashboard": False,
+    "monitoring.file_system_full_percent": 60,
+}
+"""Another value of each setting, or with what must change beside it the values by their places."""
+
+ELSEWHERE = {
+    "account": "in the assembly's manifest; templates are for any account",
+    "termination_protection": "in the assembly's manifest, and set by the CDK",
+    "cluster.parallelcluster_version": "one value; test_comparison.py and test_classification.py have providers",
+    "cluster.overrides": "another answer for each key",
+    "cluster.accepted_warnings[0].validator": "as cluster.accepted_warnings",
+    "cluster.accepted_warnings[0].reason": "for people who read the settings and reports",
+}
+"""Settings that reach no template, or are not changed here, and why."""
+
+
+def linked(raw: Raw) -> None:
+    raw["storage"] = {"file_system": {"backup_retention_days": 0}, "data_repositories": [{"path": "/data"}]}
+
+
+def in_existing_vpc(raw: Raw) -> None:
+    raw["network"] = {**BLOCKS, "existing": VPC}
+
+
+BASES: dict[str, Callable[[Raw], None]] = {f"{LINK}.": linked, "network.existing.": in_existing_vpc}
+"""What is deployed before the change, where it is more than the settings of 16 nodes and a pool of login nodes."""
+
+
+def put(raw: Raw, place: str, value: Any) -> None:
+    *parents, last = place.replace("[", ".").replace("]", "").split(".")
+    inner: Any = raw
+    for part in parents:
+        inner = inner[int(part)] if part.isdigit() else inner.setdefault(part, {})
+    inner[last] = value
+
+
+def leaves(schema: dict[str, Any], node: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield place and schema of each setting; of a list that of its first item, too."""
+    for each in (node, *node.get("anyOf", ())):
+        if "$ref" in each:
+            yield from leaves(schema, schema["$defs"][each["$ref"].rpartition("/")[2]], place)
+    if "items" in node:
+        yield from leaves(schema, node["items"], f"{place}[0]")
+    for name, each in node.get("properties", {}).items():
+        below = f"{place}.{name}" if place else name
+        if "x-change" in each or not {"$ref", "properties"} & each.keys():
+            yield below, each
+        yield from leaves(schema, each, below)
+
+
+SCHEMA = json.loads(json_schema())
+SETTINGS = dict(leaves(SCHEMA, SCHEMA))
+
+
+def test_each_setting_is_changed_here_or_says_why_not() -> None:
+    assert CHANGES.keys() | ELSEWHERE.keys() == SETTINGS.keys()
+    assert CHANGES.keys() & ELSEWHERE.keys() == set()
+
+
+def test_each_setting_says_when_it_can_change() -> None:
+    assert [place for place, node in SETTINGS.items() if "x-change" not in node] == []
+
+
+class Changed:
+    """A deployment before and after the change of a setting."""
+
+    def __init__(self, parallelcluster: ParallelCluster, before: Assembly, after: Assembly) -> None:
+        comparison = Comparison(before.stacks, after.stacks)
+        self.resources = [each for all_of in comparison.changes.values() for each in all_of if not each.metadata_only]
+        self.is_elsewhere = not before.stacks.keys() & after.stacks.keys()
+        stacks = [StackPlan(name, Source.FILES, changes=changes) for name, changes in comparison.changes.items()]
+        self.cluster = plan_cluster(parallelcluster, "trn1-16", comparison, stacks, live=False)
+
+    @property
+    def needs(self) -> Change:
+        """What the change needs at most."""
+        replaced = {change.type: change.causes for change in self.resources if change.effect in REPLACING}
+        kinds = {change.kind for change in self.cluster.changes}
+        if self.is_elsewhere or replaced.keys() & NETWORKS or "VpcId" in replaced.get("AWS::EC2::SecurityGroup", ()):
+            return Change.NEW_DEPLOYMENT
+        if "SubnetIds" in replaced.get(FILE_SYSTEM, ()):
+            return Change.NEW_DEPLOYMENT
+        if FILE_SYSTEM in replaced:
+            return Change.NEW_FILE_SYSTEM
+        return next((needed for kind, needed in NEEDED.items() if kind in kinds), Change.AT_ONCE)
+
+    def concerns(self, aws: str) -> bool:
+        """Return whether a key of ParallelCluster, or a property in CloudFormation, is among what changes."""
+        if aws.startswith("AWS::"):
+            kind, *_, name = aws.split(".")
+            of_kind = [each for each in self.resources if each.type == kind]
+            return any(each.effect is not Effect.CHANGED or name in repr(each.properties) for each in of_kind)
+        return any(
+            f"{path}.".startswith(f"{aws}.") or (aws.startswith(f"{path}.") and f"'{aws.rpartition('.')[2]}'" in values)
+            for path, values in self.keys
+        )
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """Path and values of what changes in ParallelCluster's configuration, also what its check passes unsaid."""
+        resources = [each for each in self.resources if each.type == CLUSTER_TYPE]
+        changes = [(each.path, each.before, each.after) for each in self.cluster.changes]
+        changes += [(each.path, each.before, each.after) for all_of in resources for each in all_of.properties]
+        return [
+            (re.sub(r"\[[^]]*\]|^ClusterConfiguration\.", "", path), f"{before} {after}")
+            for path, before, after in changes
+        ]
+
+
+FILE_SYSTEM, NETWORKS = "AWS::FSx::FileSystem", {"AWS::EC2::Subnet", "AWS::EC2::VPC"}
+
+NEEDED = {
+    Kind.REFUSED: Change.NEW_CLUSTER,
+    Kind.ALL_STOPPED: Change.STOPPED_FLEET,
+    Kind.FLEET_STOPPED: Change.STOPPED_FLEET,
+    Kind.LOGIN_NODES_STOPPED: Change.NO_LOGIN_NODES,
+    Kind.DRAINS: Change.DRAINS,
+}
+"""From the one that needs most."""
+
+
+@pytest.fixture(scope="module")
+def changed(parallelcluster: ParallelCluster, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Changed]:
+    """Return what a change of a setting does."""
+    directory = tmp_path_factory.mktemp("changes")
+
+    @cache
+    def base(prefix: str) -> tuple[Raw, Assembly]:
+        raw = raw_settings("trn1-16")
+        raw["cluster"]["login_nodes"] = [{"name": "login"}]
+        if prefix:
+            BASES[prefix](raw)
+        return raw, assembly(raw, prefix or "base")
+
+    def assembly(raw: Raw, name: str) -> Assembly:
+        return Assembly(deploy(Settings.model_validate(raw), directory / name).directory)
+
+    def change(place: str) -> Changed:
+        raw, before = base(next((prefix for prefix in BASES if place.startswith(prefix)), ""))
+        values = CHANGES[place]
+        raw = copy.deepcopy(raw)
+        for each, value in values.items() if is_several(place, values) else [(place, values)]:
+            put(raw, each, value)
+        return Changed(parallelcluster, before, assembly(raw, place))
+
+    return change
+
+
+def is_several(place: str, values: Any) -> bool:
+    return isinstance(values, dict) and any(key.partition(".")[0] == place.partition(".")[0] for key in values)
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+@pytest.mark.parametrize("place", CHANGES)
+def test_a_setting_reaches_a_template_and_changes_when_it_says(changed: Callable[[str], Changed], place: str) -> None:
+    change, node = changed(place), SETTINGS[place]
+
+    assert change.resources
+    assert change.needs == node["x-change"], [(each.path, each.kind) for each in change.cluster.changes]
+    assert "x-aws" not in node or change.concerns(node["x-aws"]), change.keys

@@ -56,7 +56,9 @@ class DeployResult(Document):
     blockers: tuple[str, ...] = Field(description="What blocks it, a sentence each.")
     exit_code: int = Field(description="That of the command.")
     seconds: float = Field(description="How long planning and deploying took.")
-    stacks: tuple[DeployedStack, ...] = Field((), description="Those that exist, in the order of their deployment.")
+    stacks: tuple[DeployedStack, ...] = Field(
+        default=(), description="Those that exist, in the order of their deployment."
+    )
 
 
 def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, accepted: bool, asks: bool) -> DeployResult:

@@ -3,13 +3,16 @@
 With `-c cdk-nag=true` the rules of AwsSolutions are applied; what they find is in validation-report.json.
 """
 
+import gc
 import sys
 from pathlib import Path
 
-import aws_cdk as cdk
+gc.disable()  # the collector would look through the CDK's thousands of classes while they load, and free nothing
 
-from config.settings import SettingsError, load
-from stacks.composition import compose
+import aws_cdk as cdk  # noqa: E402
+
+from config.settings import SettingsError, load  # noqa: E402
+from stacks.composition import compose  # noqa: E402
 
 
 def main() -> None:

@@ -106,7 +106,7 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 	@python -m config.settings
 	@python -m config.pipeline
 	@# jsonpatch orders the operations of a difference by sets.
-	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_drawing.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
+	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_drawing.py tests/scripts/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited

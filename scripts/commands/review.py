@@ -4,7 +4,7 @@ It has the architecture, all resources, IAM statements and rules of security gro
 ParallelCluster's validators and cdk-nag say, and the reasons for what is accepted. It is one file, which loads nothing.
 Needs no account.
 
-Exit code 0: written; 1: written, and ParallelCluster rejects the deployment, or cdk-nag has an open finding; 2: the
+Exit code 0: written; 1: written, and ParallelCluster rejects the deployment, or cdk-nag has an open error; 2: the
 settings cannot be used.
 """
 

@@ -21,7 +21,7 @@ from scripts.plan.permissions import RESOURCE_TYPES, UNRELATED, permission_chang
 from scripts.plan.plan import in_order
 from scripts.review.drawing import draw
 from scripts.review.templates import NOBODY, Resource, listed, nodes, resources_of
-from scripts.tables import Column, Table
+from scripts.screen import Column, Table
 from scripts.validation import Validation, outcomes
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE
@@ -38,6 +38,7 @@ _NAMES: Final = {
     "VpcRestrictDefaultSG": "default security group without rules",
     "WaitConditionHandle": "placeholder",
 }
+_ACKNOWLEDGED: Final = "acknowledged"
 _RULES_OF_PARALLELCLUSTER: Final = (
     "Beside these ParallelCluster makes security groups of its own for head node, login nodes and compute nodes. Head "
     "node and compute nodes reach each other on all ports, login nodes reach the head node for Slurm and NFS and "
@@ -53,7 +54,7 @@ class Review:
     Attributes:
         name: Name of the deployment.
         lead: The results in sentences.
-        ok: Whether ParallelCluster accepts it, and cdk-nag has no open finding.
+        ok: Whether ParallelCluster accepts it, and cdk-nag has no open error.
         drawing: Its architecture, in Mermaid's language.
         tables: All else.
         notes: Remarks on sizes and costs.
@@ -84,16 +85,16 @@ def review(environment: str) -> Review:
         nag = json.loads((directory / REPORT).read_text(encoding="utf-8"))
     estimated = estimate(settings, find_prices(settings.region, wanted_products(settings), "table"), None)
     resources = list(resources_of(stacks))
-    findings, still_open = nag_table(nag)
+    findings = nag_table(nag)
     return Review(
         name=settings.name,
         lead=(
             f"{settings.region}, {settings.zone_id}; {len(resources)} resources in {len(stacks)} stacks",
             _verdict(outcome.report),
-            f"cdk-nag: {still_open or 'no'} open findings, {len(findings.rows) - still_open} with a reason",
+            f"cdk-nag: {_levels(row[0] for row in findings.rows)}",
             _costs(estimated),
         ),
-        ok=not outcome.report.problems and not still_open,
+        ok=not outcome.report.problems and all(row[0] != "ERROR" for row in findings.rows),
         drawing=draw(stacks),
         tables=(
             resource_table(resources),
@@ -108,9 +109,12 @@ def review(environment: str) -> Review:
 
 
 def _verdict(report: Validation) -> str:
-    levels = Counter(message.level for message in report.messages)
-    said = ", ".join(f"{count} {level}" for level, count in sorted(levels.items())) or "nothing to say"
+    said = _levels(message.level for message in report.messages)
     return f"ParallelCluster: {'rejects it' if report.problems else 'accepts it'}; {said}"
+
+
+def _levels(levels: Iterable[str]) -> str:
+    return ", ".join(f"{count} {level}" for level, count in sorted(Counter(levels).items())) or "nothing found"
 
 
 def _costs(estimated: Estimate) -> str:
@@ -188,23 +192,19 @@ def parallelcluster_table(report: Validation) -> Table:
     return Table("Findings of ParallelCluster", columns, rows, notes=[f"It fails: {each}" for each in report.problems])
 
 
-def nag_table(report: Mapping[str, Any]) -> tuple[Table, int]:
-    """Return what the CDK's validation report has, and how many of its rows, which come first, are open findings."""
+def nag_table(report: Mapping[str, Any]) -> Table:
+    """Return what the CDK's validation report has: what is open, by its severity, then what is acknowledged."""
     rows: dict[tuple[str, str, str], list[str]] = {}
-    plugins = report["pluginReports"]
     for key in ("violations", "suppressedViolations"):
-        for plugin in plugins:
-            for each in plugin.get(key, []):
-                reason = each.get("reason", "")
-                where = [construct["constructPath"] for construct in each["violatingConstructs"]]
-                state = "acknowledged" if key == "suppressedViolations" else "OPEN"
-                rows.setdefault((state, each["ruleName"], reason or each["description"]), []).extend(where)
-    table = Table(
-        "Findings of cdk-nag",
-        [Column(title, False) for title in ("State", "Rule", "Reason, or finding", "Where")],
-        [(*row, listed(list(dict.fromkeys(where)))) for row, where in rows.items()],
+        for each in (violation for plugin in report["pluginReports"] for violation in plugin.get(key, [])):
+            state = each["severity"].upper() if key == "violations" else _ACKNOWLEDGED
+            where = [construct["constructPath"] for construct in each["violatingConstructs"]]
+            rows.setdefault((state, each["ruleName"], each.get("reason") or each["description"]), []).extend(where)
+    columns = [Column(title, False) for title in ("Level", "Rule", "Finding, or reason", "Where")]
+    notes = ["The CDK's own validation is included: an annotation is a warning of this project about the settings."]
+    return Table(
+        "Findings of cdk-nag", columns, [(*row, listed([*dict.fromkeys(at)])) for row, at in rows.items()], notes=notes
     )
-    return table, sum(state == "OPEN" for state, _, _ in rows)
 
 
 def _is_group(resource: Resource) -> bool:

@@ -15,18 +15,22 @@ from ultracluster.domain.validator_warnings import Verdict
 
 
 def finding(rule: str, path: str, **more: str) -> dict[str, Any]:
-    return {"ruleName": rule, "description": "too wide", "violatingConstructs": [{"constructPath": path}], **more}
+    return {
+        "ruleName": rule,
+        "description": "wide",
+        "severity": "error",
+        "violatingConstructs": [{"constructPath": path}],
+    } | more
 
 
 def test_open_findings_come_first_and_acknowledged_ones_have_their_reasons() -> None:
     plugin = {
-        "violations": [finding("IAM5", "a/Role")],
+        "violations": [finding("IAM5", "a/Role"), finding("Annotation", "a", severity="warning")],
         "suppressedViolations": [finding("IAM5", each, reason="as AWS has it") for each in ("b/Role", "c/Role")],
     }
-    table, still_open = nag_table({"pluginReports": [{"violations": []}, plugin]})
-    assert still_open == 1
-    assert table.rows == [
-        ("OPEN", "IAM5", "too wide", "a/Role"),
+    assert nag_table({"pluginReports": [{"violations": []}, plugin]}).rows == [
+        ("ERROR", "IAM5", "wide", "a/Role"),
+        ("WARNING", "Annotation", "wide", "a"),
         ("acknowledged", "IAM5", "as AWS has it", "b/Role, c/Role"),
     ]
 

@@ -10,7 +10,6 @@ from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings,
 from ultracluster.domain import addresses, cluster_rules, lustre
 from ultracluster.domain import monitoring as monitoring_rules
 from ultracluster.domain import network as network_rules
-from ultracluster.domain.instance_types import zone_id_prefix
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.spec import Spec
@@ -35,12 +34,9 @@ def violations(sections: Mapping[str, Any]) -> list[Violation]:
 
 
 def _zone(region: str, zone_id: str) -> list[Violation]:
-    prefix = zone_id_prefix(region)
     if region.startswith(_OTHER_PARTITIONS):
         return [Violation(("region",), region, "a Region of AWS's standard partition", "Trn1 is offered nowhere else")]
-    if prefix is None or zone_id.startswith(f"{prefix}-"):
-        return []
-    return [Violation(("zone_id",), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")]
+    return [*network_rules.zone_violations(region, zone_id)]
 
 
 def _bootstrap(account: str | None, region: str, bootstrap: BootstrapSettings) -> list[Violation]:

@@ -47,12 +47,6 @@ class NetworkSettings(NetworkSpec):
     existing: Annotated[ExistingVpc | None, Setting(Change.NEW_DEPLOYMENT)] = None
     """A VPC to use instead of making one."""
 
-    def placement(self, zone_id: str) -> tuple[str, ...]:
-        """Return what identifies the private subnet: another value means another subnet."""
-        if self.existing is not None:
-            return (self.existing.vpc_id, self.existing.private_subnet_id)
-        return (self.cidr, self.private_subnet_cidr, zone_id)
-
 
 class StorageSettings(Spec):
     """The shared file system and its links to S3."""

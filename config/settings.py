@@ -20,7 +20,7 @@ from ultracluster.domain import cluster_rules, names
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import Account, Region, text
+from ultracluster.domain.types import Account, Region, ZoneId, text
 from ultracluster.domain.violations import Path as KeyPath
 from ultracluster.domain.violations import Violation, below, beside, without
 
@@ -46,11 +46,7 @@ class Settings(Spec):
     """AWS account, in quotes; null: the one of the credentials in use."""
     region: Annotated[Region, Setting(Change.NEW_DEPLOYMENT)]
     """AWS Region."""
-    zone_id: Annotated[
-        str,
-        text(r"^[a-z]+\d-az\d$", "an availability zone id such as usw2-az4, not a zone name such as us-west-2a"),
-        Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.AvailabilityZoneId"),
-    ]
+    zone_id: Annotated[ZoneId, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.AvailabilityZoneId")]
     """Availability zone id, the same place in every account (a zone name such as us-west-2a is not)."""
     tags: Annotated[dict[str, TagValue], Setting(Change.AT_ONCE)] = {}
     """Tags of everything that is made, at most 39."""

@@ -25,7 +25,7 @@ class Resolver:
     """Computes template values, making what they refer to in the emulated AWS.
 
     A reference makes its resource the first time, and before it whatever the resource's own properties refer to, in
-    other stacks too. Nothing else of a stack is made.
+    other stacks too, and the rules and routes that it depends on. Nothing else of a stack is made.
     """
 
     def __init__(self, assembly: Assembly, aws: EmulatedAws) -> None:
@@ -86,6 +86,9 @@ class Resolver:
             )
             with _named(logical_id):
                 properties = self._evaluate(stack, resource.get("Properties", {}))
+                for needed in resource.get("DependsOn", ()):
+                    if stack.resources[needed]["Type"] in COMPANIONS:
+                        self.resource(stack, needed)
                 self._made[key] = create(resource["Type"], context, properties)
         return self._made[key]
 

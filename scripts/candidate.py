@@ -61,11 +61,13 @@ class Candidate:
         Raises:
             UnusableError: It cannot be planned.
         """
-        from scripts.plan.command import PlanError, make_plan, synthesize
+        from scripts.plan import cdk
+        from scripts.plan.model import PlanError
+        from scripts.plan.plan import make_plan
 
         try:
             if not self._assembly.exists():
-                synthesize(str(self.path.with_suffix("")), self._assembly)
+                cdk.synthesize(str(self.path.with_suffix("")), self._assembly)
             return make_plan(self.environment, self._assembly)
         except PlanError as error:
             raise UnusableError(str(error)) from None

@@ -56,7 +56,9 @@ class DeployResult(Document):
     blockers: tuple[str, ...] = Field(description="What blocks it, a sentence each.")
     exit_code: int = Field(description="That of the command.")
     seconds: float = Field(description="How long planning and deploying took.")
-    stacks: tuple[DeployedStack, ...] = Field((), description="Those that exist, in the order of their deployment.")
+    stacks: tuple[DeployedStack, ...] = Field(
+        default=(), description="Those that exist, in the order of their deployment."
+    )
 
 
 def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, accepted: bool, asks: bool) -> DeployResult:
@@ -74,14 +76,14 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
         PlanError: There is no plan; the message says why.
     """
     from scripts.plan import output
-    from scripts.plan.command import make_plan, synthesize
+    from scripts.plan.plan import make_plan
 
     name, started = deployment.environment, time.monotonic()
     with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
         assembly = Path(directory) / "cdk.out"
         if blocker := settle(deployment, console):
             raise OperationError(blocker)
-        synthesize(name, assembly)
+        cdk.synthesize(name, assembly)
         plan = make_plan(name, assembly, accepted=accepted)
         output.show(plan, console)
         code: int = ExitCode.FAILED

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from scripts.errors import UnusableError
+from scripts.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -25,6 +25,8 @@ BUILD = ROOT / "build"
 VARIABLE = "ULTRACLUSTER_DEPLOYMENT"
 COMMON = ("profile", "region", "debug")
 """Options of all commands on an account; the last one is of all commands."""
+_CHANGING = ("fleet start", "restore", "submit")
+"""Commands that change something without a question."""
 Function = Callable[..., Any]
 FunctionT = TypeVar("FunctionT", bound=Function)
 
@@ -57,6 +59,23 @@ class Command(click.Command):
             raise click.UsageError(f"got {' '.join(rest)}; further words go after --: -- {' '.join(rest)}", ctx)
         ctx.params[self.further] = words
         return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the function.
+
+        Raises:
+            OperationError: The command changes something, and stopped because nobody reads its output any more.
+        """
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            is_asking = any(each.name in ("yes", "confirm") for each in self.params)
+            only_shows = ctx.params.get("dry_run") or ctx.params.get("only_list")
+            if only_shows or not (is_asking or ctx.command_path.partition(" ")[2] in _CHANGING):
+                raise
+            raise OperationError(
+                "nobody reads standard output any more, so the command stopped", "the same command does what is left"
+            ) from None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the pieces of the usage line."""

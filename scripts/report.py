@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from scripts.document import Document
-from scripts.tables import Column, Table
+from scripts.screen import Column, Table
 from training.pretraining.summary import WARM_UP_STEPS, Attempt, Run, RunError, Summary, blockers, read_run, summarize
 
 _NONE = "-"

@@ -92,7 +92,7 @@ def _facts(schema: dict[str, Any], name: str, node: dict[str, Any], *, is_requir
 def _kind(schema: dict[str, Any], node: dict[str, Any]) -> str:
     """Return type, range and choices of a value, in words."""
     if "anyOf" in node:
-        return " or ".join("null" if each.get("type") == "null" else _kind(schema, each) for each in node["anyOf"])
+        return ", or ".join("null" if each.get("type") == "null" else _kind(schema, each) for each in node["anyOf"])
     if "enum" in node or "const" in node:
         *others, last = (f"`{each}`" for each in node.get("enum", [node.get("const")]))
         return f"{', '.join(others)} or {last}" if others else last

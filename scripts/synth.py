@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field
 
 from scripts.document import Document
-from scripts.plan.command import synthesize
+from scripts.plan import cdk
 
 
 class SynthesizedTemplate(Document):
@@ -37,7 +37,7 @@ def write(environment: str, directory: Path) -> None:
     """
     if (directory / "cdk.out").is_file():  # the mark of an assembly: nothing else is deleted
         shutil.rmtree(directory)
-    synthesize(environment, directory)
+    cdk.synthesize(environment, directory)
 
 
 def review(assembly: Path) -> SynthResult:

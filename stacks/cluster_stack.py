@@ -8,10 +8,9 @@ from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
+from stacks.network_stack import Network
 from ultracluster.domain.cluster import ClusterSpec
-from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.lustre import LustreFileSystem
-from ultracluster.network import Network
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.parallel_cluster import ParallelCluster
 from ultracluster.shared_storage import SharedStorage
@@ -22,19 +21,18 @@ _JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 class ClusterStack(DeploymentStack):
     """The cluster of the settings."""
 
-    def __init__(
-        self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem, mount: LustreMount
-    ) -> None:
+    def __init__(self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem) -> None:
         super().__init__(scope, settings, "cluster")  # the cluster has tags, its stack has none: see ParallelCluster
         spec, kms_key_arn = settings.cluster_spec, settings.bootstrap.kms_key_arn
+        mount_dir = settings.storage.file_system.mount_dir
         self.cluster = ParallelCluster(
             self,
             "Cluster",
             vpc=network.vpc,
             public_subnet=network.public_subnet,
             private_subnet=network.private_subnet,
-            security_groups=[file_system.security_group],
-            shared_storage=[SharedStorage(mount=mount)],
+            security_groups=[],
+            shared_storage=[SharedStorage.lustre(file_system, mount_dir)],
             software=NeuronSoftware(
                 neuron_sdk=spec.neuron_sdk,
                 pytorch=spec.pytorch,
@@ -57,7 +55,7 @@ class ClusterStack(DeploymentStack):
             accepted_warnings=spec.accepted_warnings,
             parallelcluster_version=spec.parallelcluster_version,
         )
-        self._add_outputs(spec, network, file_system, mount.mount_dir)
+        self._add_outputs(spec, network, file_system, mount_dir)
 
     def _add_outputs(self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str) -> None:
         cluster = self.cluster

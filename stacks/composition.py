@@ -13,8 +13,8 @@ from stacks.storage_stack import StorageStack
 def compose(app: Construct, settings: Settings) -> None:
     """Add the stacks of a deployment to an app, or to a stage of a pipeline; their names are the same in both."""
     network = NetworkStack(app, settings).network
-    storage = StorageStack(app, settings, network)
-    cluster = ClusterStack(app, settings, network, storage.file_system, storage.mount)
-    MonitoringStack(app, settings, network, storage.mount)
+    file_system = StorageStack(app, settings, network).file_system
+    cluster = ClusterStack(app, settings, network, file_system)
+    MonitoringStack(app, settings, network, file_system)
     for warning in settings.warnings:
         cdk.Annotations.of(cluster).add_warning_v2("ultracluster:settings", warning)

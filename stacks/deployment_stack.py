@@ -3,14 +3,9 @@
 from collections.abc import Mapping
 
 import aws_cdk as cdk
-from aws_cdk.aws_logs import RetentionDays
 from constructs import Construct
 
 from config.settings import Settings
-from ultracluster.domain.types import LOG_RETENTION_DAYS
-
-RETENTIONS = dict(zip(LOG_RETENTION_DAYS, RetentionDays, strict=False))
-"""CDK's names of CloudWatch's retention periods, by days. They are in that order; the last, INFINITE, has no days."""
 
 
 class DeploymentStack(cdk.Stack):

@@ -5,27 +5,30 @@ from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
-from ultracluster.domain.cluster_configuration import LustreMount
-from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
-from ultracluster.monitoring import Monitoring
-from ultracluster.network import Network
+from stacks.network_stack import Network
+from ultracluster.lustre import LustreFileSystem
+from ultracluster.monitoring import ClusterMonitoring
+from ultracluster.parallel_cluster import ParallelCluster
 
 
 class MonitoringStack(DeploymentStack):
     """Alarms and a dashboard of what the other stacks make."""
 
-    def __init__(self, scope: Construct, settings: Settings, network: Network, mount: LustreMount) -> None:
+    def __init__(self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem) -> None:
         super().__init__(scope, settings, "monitoring", tags=settings.tags)
-        spec, monitoring, nat_gateway = settings.cluster_spec, settings.monitoring, None
-        if network.nat_gateway_id is not None:
-            nat_gateway = NatGatewayMetrics(network.nat_gateway_id, settings.network.public_subnet_cidr)
-        self.monitoring = Monitoring(
+        spec, monitoring = settings.cluster_spec, settings.monitoring
+        self.monitoring = ClusterMonitoring(
             self,
             "Monitoring",
-            cluster=ClusterMetrics(spec.name, [queue.name for queue in spec.queues], monitoring.node_metrics),
-            file_system=FileSystemMetrics(mount.file_system_id, mount.name, settings.storage.file_system.capacity_gib),
-            nat_gateway=nat_gateway,
+            # By its name, not by the construct: the stack of the cluster comes and goes.
+            cluster=ParallelCluster.from_cluster_attributes(self, "Cluster", cluster_name=spec.name),
+            queues=[queue.name for queue in spec.queues],
+            node_metrics=monitoring.node_metrics,
+            file_system=file_system,
+            # Another file system has another name and so makes another template, so that its id is read again.
+            file_system_name=file_system.shared_storage_name(settings.storage.file_system.mount_dir),
             file_system_full_percent=monitoring.file_system_full_percent,
+            network=network.made,
             emails=monitoring.emails,
             dashboard=monitoring.dashboard,
         )

@@ -1,12 +1,36 @@
 """The stack of the network. It outlives clusters and file systems."""
 
+from dataclasses import dataclass
+
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from config.sections import ExistingVpc, NetworkSettings
 from config.settings import Settings
-from stacks.deployment_stack import RETENTIONS, DeploymentStack
-from ultracluster.network import Network, UltraClusterNetwork
+from stacks.deployment_stack import DeploymentStack
+from ultracluster.network import UltraClusterNetwork
+from ultracluster.retention import retention
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """What the other stacks need to know of the network.
+
+    Whatever is launched in a subnet and needs the internet must depend on ``vpc``: the gateways and routes are ready
+    only then. Across stacks that makes a dependency between the stacks.
+
+    Attributes:
+        vpc: The VPC.
+        public_subnet: Has a route to an internet gateway.
+        private_subnet: Has a route to a NAT gateway, or the endpoints that nodes need.
+        made: The construct; None: the VPC exists already.
+    """
+
+    vpc: ec2.IVpc
+    public_subnet: ec2.ISubnet
+    private_subnet: ec2.ISubnet
+    made: UltraClusterNetwork | None = None
 
 
 class NetworkStack(DeploymentStack):
@@ -15,10 +39,14 @@ class NetworkStack(DeploymentStack):
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings, "network", tags=settings.tags)
         self._zone_id = settings.zone_id
+        nat_addresses: list[str] = []
         if settings.network.existing is None:
             made = self._make(settings.network)
-            self.network, nat_addresses = made.network, made.nat_addresses
-            self._export(made.network)
+            self.network = Network(
+                vpc=made.vpc, public_subnet=made.public_subnet, private_subnet=made.private_subnet, made=made
+            )
+            nat_addresses = made.nat_addresses
+            self._export(made)
             cdk.CfnOutput(
                 self,
                 "NatAddresses",
@@ -26,7 +54,7 @@ class NetworkStack(DeploymentStack):
                 description="Public addresses from which the nodes reach the internet, for allow lists elsewhere",
             )
         else:
-            self.network, nat_addresses = self._refer_to(settings.network.existing, settings.network.cidr), []
+            self.network = self._refer_to(settings.network.existing, settings.network.cidr)
         summary = {
             "vpc_id": self.network.vpc.vpc_id,
             "public_subnet_id": self.network.public_subnet.subnet_id,
@@ -43,7 +71,6 @@ class NetworkStack(DeploymentStack):
         return [self._zone_id]
 
     def _make(self, settings: NetworkSettings) -> UltraClusterNetwork:
-        retention_days = settings.flow_log_retention_days
         return UltraClusterNetwork(
             self,
             "Network",
@@ -52,11 +79,11 @@ class NetworkStack(DeploymentStack):
             public_subnet_cidr=settings.public_subnet_cidr,
             private_subnet_cidr=settings.private_subnet_cidr,
             nat_addresses=settings.nat_addresses,
-            interface_endpoints=settings.endpoint_services,
-            flow_log_retention=None if retention_days is None else RETENTIONS[retention_days],
+            interface_endpoints=settings.interface_endpoints,
+            flow_log_retention=retention(settings.flow_log_retention_days),
         )
 
-    def _export(self, network: Network) -> None:
+    def _export(self, network: UltraClusterNetwork) -> None:
         """Export what other stacks import, whoever does just now.
 
         CDK exports only what is imported. The last import of a value that leaves the code would so remove the export
@@ -67,13 +94,20 @@ class NetworkStack(DeploymentStack):
             self.export_value(value)
 
     def _refer_to(self, existing: ExistingVpc, cidr: str) -> Network:
+        """Refer to a network that exists already, without asking the account about it.
+
+        The subnets have the routes, or endpoints, of those that `UltraClusterNetwork` makes, and the VPC DNS support
+        and hostnames.
+        """
         # CloudFormation refuses a stack without resources; this one makes nothing and costs nothing.
         cdk.CfnWaitConditionHandle(self, "NothingToMake")
-        return Network.existing(
-            self,
-            vpc_id=existing.vpc_id,
-            cidr=cidr,
-            public_subnet_id=existing.public_subnet_id,
-            private_subnet_id=existing.private_subnet_id,
-            zone_id=self._zone_id,
+        vpc = ec2.Vpc.from_vpc_attributes(
+            self, "Vpc", vpc_id=existing.vpc_id, vpc_cidr_block=cidr, availability_zones=[self._zone_id]
         )
+        public_subnet = ec2.Subnet.from_subnet_id(self, "PublicSubnet", existing.public_subnet_id)
+        private_subnet = ec2.Subnet.from_subnet_id(self, "PrivateSubnet", existing.private_subnet_id)
+        for subnet in (public_subnet, private_subnet):
+            cdk.Annotations.of(subnet).acknowledge_warning(
+                "@aws-cdk/aws-ec2:noSubnetRouteTableId", "no route is added to a network that is not ours"
+            )
+        return Network(vpc=vpc, public_subnet=public_subnet, private_subnet=private_subnet)

@@ -6,11 +6,11 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from config.settings import Settings
-from stacks.deployment_stack import RETENTIONS, DeploymentStack
-from ultracluster.domain.cluster_configuration import LustreMount
+from stacks.deployment_stack import DeploymentStack
+from stacks.network_stack import Network
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
-from ultracluster.network import Network
+from ultracluster.retention import retention
 from ultracluster.snapshots import HeadNodeSnapshots
 
 
@@ -31,8 +31,6 @@ class StorageStack(DeploymentStack):
                 export_events=repository.export_events,
             )
         self.file_system = file_system
-        mount_dir = storage.file_system.mount_dir
-        self.mount = LustreMount(file_system.shared_storage_name(mount_dir), mount_dir, file_system.file_system_id)
         if snapshots is not None:
             HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=settings.name, **snapshots.model_dump())
         self._set_references(file_system)
@@ -40,7 +38,7 @@ class StorageStack(DeploymentStack):
             "file_system_id": file_system.file_system_id,
             "dns_name": file_system.dns_name,
             "mount_name": file_system.mount_name,
-            "mount_dir": self.mount.mount_dir,
+            "mount_dir": storage.file_system.mount_dir,
             "security_group_id": file_system.security_group.security_group_id,
             "log_group": file_system.log_group.log_group_name,
             "retained": storage.retain,
@@ -67,7 +65,7 @@ class StorageStack(DeploymentStack):
             kms_key=None if key_arn is None else kms.Key.from_key_arn(self, "Key", key_arn),
             vpc_cidr=vpc_cidr,
             log_group_name=f"/aws/fsx/lustre/{self.stack_name}",
-            log_retention=RETENTIONS[settings.log_retention_days],
+            log_retention=retention(settings.log_retention_days),
             removal_policy=(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else cdk.RemovalPolicy.DESTROY),
         )
 

@@ -10,19 +10,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ultracluster.domain.cluster import AcceptedWarning
     from ultracluster.domain.violations import InvalidArguments
+    from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
+    from ultracluster.monitoring import ClusterMonitoring
+    from ultracluster.network import UltraClusterNetwork
     from ultracluster.neuron_software import NeuronSoftware
     from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
     from ultracluster.parallel_cluster import IParallelCluster, NodeGroup, ParallelCluster
     from ultracluster.shared_storage import IFileSystem, SharedStorage
+    from ultracluster.snapshots import HeadNodeSnapshots
 
 __all__ = [
     "AcceptedWarning",
+    "ClusterMonitoring",
     "ComputeResource",
     "HeadNode",
+    "HeadNodeSnapshots",
     "IFileSystem",
+    "ILustreFileSystem",
     "IParallelCluster",
     "InvalidArguments",
     "LoginPool",
+    "LustreFileSystem",
     "MonitoringOptions",
     "NeuronSoftware",
     "NodeGroup",
@@ -30,14 +38,19 @@ __all__ = [
     "Queue",
     "SharedStorage",
     "Slurm",
+    "UltraClusterNetwork",
 ]
 
 _MODULES = {
     "domain.cluster": ("AcceptedWarning",),
     "domain.violations": ("InvalidArguments",),
+    "lustre": ("ILustreFileSystem", "LustreFileSystem"),
+    "monitoring": ("ClusterMonitoring",),
+    "network": ("UltraClusterNetwork",),
     "neuron_software": ("NeuronSoftware",),
     "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
     "parallel_cluster": ("IParallelCluster", "NodeGroup", "ParallelCluster"),
+    "snapshots": ("HeadNodeSnapshots",),
     "shared_storage": ("IFileSystem", "SharedStorage"),
 }
 

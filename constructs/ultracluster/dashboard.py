@@ -13,7 +13,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ultracluster.domain import metrics
-from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
+from ultracluster.lustre import ILustreFileSystem
+from ultracluster.network import UltraClusterNetwork
+from ultracluster.parallel_cluster import IParallelCluster
 
 _ROW = 24
 _HEIGHT = 6
@@ -28,20 +30,11 @@ class Dashboard(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        cluster: ClusterMetrics,
-        file_system: FileSystemMetrics,
-        nat_gateway: NatGatewayMetrics | None,
         alarms: Sequence[cloudwatch.IAlarm],
+        rows: Sequence[list[cloudwatch.IWidget]],
     ) -> None:
         super().__init__(scope, construct_id)
-        rows: list[list[cloudwatch.IWidget]] = [
-            [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=_ROW, height=3)]
-        ]
-        if cluster.node_metrics:
-            rows += _rows_of_nodes(cluster)
-        rows.append(_row_of_file_system(file_system))
-        if nat_gateway is not None:
-            rows.append(_row_of_nat_gateway(nat_gateway))
+        status = cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=_ROW, height=3)
         stack = Stack.of(self)
         dashboard = cloudwatch.Dashboard(
             self,
@@ -49,18 +42,22 @@ class Dashboard(Construct):
             # One name is one dashboard in all Regions of an account.
             dashboard_name=f"{stack.stack_name}-{stack.region}",
             period_override=cloudwatch.PeriodOverride.INHERIT,
-            widgets=rows,
+            widgets=[[status], *rows],
         )
         self.name = dashboard.dashboard_name
 
 
-def _rows_of_nodes(cluster: ClusterMetrics) -> list[list[cloudwatch.IWidget]]:
+def rows_of_nodes(
+    cluster: IParallelCluster, cluster_name: str, queues: Sequence[str]
+) -> list[list[cloudwatch.IWidget]]:
+    """Return the graphs of what nodes send."""
+
     def graph(title: str, *lines: tuple[str, str, str]) -> cloudwatch.GraphWidget:
         """Draw for each queue the metrics that are given by name, statistic and what to call them."""
         drawn = [
-            cluster.metric(name, statistic, queue=queue, label=f"{queue} {called}".strip())
+            cluster.metric(name, statistic=statistic, queue=queue, label=f"{queue} {called}".strip())
             for name, statistic, called in lines
-            for queue in cluster.queues
+            for queue in queues
         ]
         return _graph(title, drawn)
 
@@ -89,7 +86,7 @@ def _rows_of_nodes(cluster: ClusterMetrics) -> list[list[cloudwatch.IWidget]]:
                 (metrics.NODES_DRAINED, "Maximum", "drained"),
                 (metrics.QUEUES_PROTECTED, "Maximum", "closed"),
             ),
-            _worst(cluster, "Nodes with most uncorrectable errors", metrics.UNCORRECTABLE_ERRORS, "SUM", "DESC"),
+            _worst(cluster_name, "Nodes with most uncorrectable errors", metrics.UNCORRECTABLE_ERRORS, "SUM", "DESC"),
         ],
         [
             graph(
@@ -98,36 +95,36 @@ def _rows_of_nodes(cluster: ClusterMetrics) -> list[list[cloudwatch.IWidget]]:
                 (metrics.EFA_SENT, "Sum", "sent"),
             ),
             graph("EFA, bytes sent again per minute", (metrics.EFA_RETRANSMITTED, "Sum", "")),
-            _worst(cluster, "Nodes that send most again", metrics.EFA_RETRANSMITTED, "SUM", "DESC"),
+            _worst(cluster_name, "Nodes that send most again", metrics.EFA_RETRANSMITTED, "SUM", "DESC"),
         ],
-        [_worst(cluster, "Nodes in use, lowest utilization", metrics.CORE_UTILIZATION, "AVG", "ASC", width=_ROW)],
+        [_worst(cluster_name, "Nodes in use, lowest utilization", metrics.CORE_UTILIZATION, "AVG", "ASC", width=_ROW)],
     ]
 
 
-def _row_of_file_system(file_system: FileSystemMetrics) -> list[cloudwatch.IWidget]:
+def row_of_file_system(file_system: ILustreFileSystem) -> list[cloudwatch.IWidget]:
+    """Return the graphs of a file system."""
     return [
-        _graph("File system, free bytes", [file_system.metric("FreeDataStorageCapacity", "Sum", label="all")]),
+        _graph("File system, free bytes", [file_system.metric("FreeDataStorageCapacity", label="all")]),
         _graph(
             "File system, free bytes of the fullest storage target",
-            [file_system.metric("FreeDataStorageCapacity", "Minimum", label="fullest")],
+            [file_system.metric("FreeDataStorageCapacity", statistic="Minimum", label="fullest")],
         ),
         _graph(
             "File system, bytes per minute",
-            [file_system.metric(f"Data{way}Bytes", "Sum", label=way.lower()) for way in ("Read", "Write")],
+            [file_system.metric(f"Data{way}Bytes", label=way.lower()) for way in ("Read", "Write")],
         ),
     ]
 
 
-def _row_of_nat_gateway(nat_gateway: NatGatewayMetrics) -> list[cloudwatch.IWidget]:
+def row_of_nat_gateway(network: UltraClusterNetwork) -> list[cloudwatch.IWidget]:
+    """Return the graphs of a network's NAT gateway."""
+    line = network.metric_nat_gateway
     return [
-        _graph("NAT gateway, connections", [nat_gateway.metric("ActiveConnectionCount", "Maximum", label="open")]),
-        _graph("NAT gateway, connections without a port", [nat_gateway.metric("ErrorPortAllocation", "Sum")]),
+        _graph("NAT gateway, connections", [line("ActiveConnectionCount", statistic="Maximum", label="open")]),
+        _graph("NAT gateway, connections without a port", [line("ErrorPortAllocation")]),
         _graph(
             "NAT gateway, bytes per minute",
-            [
-                nat_gateway.metric("BytesInFromDestination", "Sum", label="in"),
-                nat_gateway.metric("BytesOutToDestination", "Sum", label="out"),
-            ],
+            [line("BytesInFromDestination", label="in"), line("BytesOutToDestination", label="out")],
         ),
     ]
 
@@ -139,13 +136,13 @@ def _graph(title: str, drawn: Sequence[cloudwatch.IMetric], *, width: int = _ROW
 
 
 def _worst(
-    cluster: ClusterMetrics, title: str, metric: str, function: str, order: str, *, width: int = _ROW // 3
+    cluster_name: str, title: str, metric: str, function: str, order: str, *, width: int = _ROW // 3
 ) -> cloudwatch.GraphWidget:
     # All names in double quotes: CLUSTER is a keyword, in any case of its letters
     # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-reserved-keywords.html).
     query = (
         f'SELECT {function}("{metric}") FROM SCHEMA("{metrics.NAMESPACE}", "Cluster", "Node", "Queue") '  # noqa: S608 no SQL
-        f"""WHERE "Cluster" = '{cluster.name}' GROUP BY "Queue", "Node" ORDER BY {function}() {order} LIMIT {_WORST}"""
+        f"""WHERE "Cluster" = '{cluster_name}' GROUP BY "Queue", "Node" ORDER BY {function}() {order} LIMIT {_WORST}"""
     )
     worst = cloudwatch.MathExpression(expression=query, using_metrics={}, label="", period=Duration.minutes(1))
     return _graph(title, [worst], width=width)

@@ -20,8 +20,10 @@ from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
+from ultracluster.retention import retention
 
 _DEFAULTS = LustreSpec()
+_LOG_RETENTION = retention(_DEFAULTS.log_retention_days)
 _PORTS = [ec2.Port.tcp_range(first, last) for first, last in rules.PORTS]
 _DEFAULT_PORT = ec2.Port.tcp_range(rules.PORTS[0][0], rules.PORTS[-1][-1])
 """Connections have one default; the ports between the two ranges are nobody's."""
@@ -141,6 +143,7 @@ class LustreFileSystem(_FileSystem):
         file_system_id: FSx's id of the file system.
         mount_name: What clients mount, after ``dns_name@tcp:/``.
         dns_name: Name of the file system in its VPC.
+        capacity_gib: Its nominal capacity.
         security_group: Carried by the file system; by clients, too.
         bucket: The bucket of links that name none; None as long as each names one.
         log_group: Where FSx reports failed imports and exports.
@@ -166,7 +169,7 @@ class LustreFileSystem(_FileSystem):
         security_group: ec2.ISecurityGroup | None = None,
         vpc_cidr: str | None = None,
         log_group_name: str | None = None,
-        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        log_retention: logs.RetentionDays = _LOG_RETENTION,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         place = next((each for each in [subnet, *vpc.private_subnets, *vpc.isolated_subnets] if each is not None), None)
@@ -193,6 +196,7 @@ class LustreFileSystem(_FileSystem):
             raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
 
         super().__init__(scope, construct_id)
+        self.capacity_gib = spec.capacity_gib
         self._spec, self._key_arn, self._placement = spec, key_arn, _placement(vpc, place)
         self._removal_policy = removal_policy
         Tags.of(self).add("Name", self.node.path)
@@ -207,6 +211,9 @@ class LustreFileSystem(_FileSystem):
             removal_policy=RemovalPolicy.DESTROY,
         )
         file_system = self._add_file_system(place)
+        if vpc_cidr is None:
+            # Rules between members are resources of their own, and FSx refuses a group that does not have them yet.
+            file_system.node.add_dependency(self.security_group)
         self.file_system_id = file_system.ref
         self.mount_name = file_system.attr_lustre_mount_name
         self.dns_name = file_system.attr_dns_name

@@ -10,11 +10,24 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
+from pydantic import ValidationError
 
-from ultracluster.dashboard import Dashboard
+from ultracluster.dashboard import (
+    Dashboard,
+    row_of_file_system,
+    row_of_nat_gateway,
+    rows_of_nodes,
+)
 from ultracluster.domain import metrics
-from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
+from ultracluster.domain import monitoring as rules
+from ultracluster.domain.monitoring import ClusterMonitoringSpec
+from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
+from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
+from ultracluster.network import UltraClusterNetwork
+from ultracluster.parallel_cluster import IParallelCluster, ParallelCluster
 
+_DEFAULTS = ClusterMonitoringSpec()
+_FIVE_MINUTES = Duration.minutes(5)
 _BYTES_PER_GIB = 1024**3
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
 _HELD_IDLE_SECONDS = 3600
@@ -22,15 +35,36 @@ _HELD_IDLE_SECONDS = 3600
 (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/archive/nxd-training/bert.html)."""
 
 
-class Monitoring(Construct):
+class ClusterMonitoring(Construct):
     """Define an SNS topic, the alarms that notify it, and a dashboard.
 
-    Metrics are found by the name of their cluster, which need not exist. There is no NAT gateway in an existing VPC.
+    What is watched by its name or id need not exist yet, nor go on to exist: alarms outlive a cluster best in a stack
+    of their own.
+
+    Args:
+        scope: Usually a stack.
+        construct_id: Id in the scope.
+        cluster: The cluster whose nodes are watched, made here or by ``ParallelCluster.from_cluster_attributes``.
+        queues: Slurm queues of nodes with Neuron devices. Default: those that a cluster of this app has by now.
+        node_metrics: Whether the nodes send metrics (``NeuronSoftware(metrics=...)``). See `ClusterMonitoringSpec`,
+            also for what follows without a default here.
+        file_system: The file system whose free space is watched. Default: none.
+        file_system_name: What its alarm calls it. Default: its id.
+        file_system_capacity_gib: Its nominal capacity. Default: that of a `LustreFileSystem` of this app.
+        file_system_full_percent: The alarm of a nearly full file system is raised from there on.
+        network: The network whose NAT gateway is watched. Default: none.
+        emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm.
+        topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
+        dashboard: Whether there is a dashboard.
+        alarm_prefix: Names of alarms start with it and a hyphen. Default: the name of the stack.
 
     Attributes:
         topic: Notified of every alarm that is raised.
         alarms: All alarms.
         dashboard_name: Name of the dashboard, None without one.
+
+    Raises:
+        InvalidArguments: Arguments break rules; all of them are named.
     """
 
     def __init__(
@@ -38,31 +72,68 @@ class Monitoring(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        cluster: ClusterMetrics,
-        file_system: FileSystemMetrics,
-        nat_gateway: NatGatewayMetrics | None,
-        file_system_full_percent: int,
-        emails: Sequence[str],
-        dashboard: bool,
+        cluster: IParallelCluster,
+        queues: Sequence[str] | None = None,
+        node_metrics: bool = _DEFAULTS.node_metrics,
+        file_system: ILustreFileSystem | None = None,
+        file_system_name: str | None = None,
+        file_system_capacity_gib: int | None = None,
+        file_system_full_percent: int = _DEFAULTS.file_system_full_percent,
+        network: UltraClusterNetwork | None = None,
+        emails: Sequence[str] = tuple(_DEFAULTS.emails),
+        topic: sns.ITopic | None = None,
+        dashboard: bool = _DEFAULTS.dashboard,
+        alarm_prefix: str | None = None,
     ) -> None:
+        if isinstance(cluster, ParallelCluster):
+            name, own_queues = cluster.spec.name, [queue.name for queue in cluster.spec.queues]
+        else:
+            name, own_queues = cluster.cluster_name, []
+        if isinstance(file_system, LustreFileSystem) and file_system_capacity_gib is None:
+            file_system_capacity_gib = file_system.capacity_gib
+        try:
+            spec = ClusterMonitoringSpec(
+                emails=list(emails),
+                node_metrics=node_metrics,
+                dashboard=dashboard,
+                file_system_full_percent=file_system_full_percent,
+            )
+            violations = [*rules.violations(spec)]
+        except ValidationError as error:
+            violations = shape_violations(error)
+        if file_system is not None and file_system_capacity_gib is None:
+            reason = "the file system is not made in this app"
+            violations.append(Violation(("file_system_capacity_gib",), None, "its capacity in GiB", reason))
+        if violations:
+            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
-        self._alarm_prefix = stack.stack_name
-        self.topic = self._add_topic(emails)
+        self._alarm_prefix = alarm_prefix or stack.stack_name
+        self.topic = topic or self._new_topic()
+        for address in emails:
+            self.topic.add_subscription(subscriptions.EmailSubscription(address))
         self.alarms: list[cloudwatch.Alarm] = []
-        if cluster.node_metrics:
-            self._add_compute_node_alarms(cluster, stack.region)
-            self._add_head_node_alarms(cluster, stack.region)
-        self._add_file_system_alarm(file_system, file_system_full_percent)
-        if nat_gateway is not None:
-            self._add_nat_gateway_alarm(nat_gateway)
+        rows: list[list[cloudwatch.IWidget]] = []
+        if node_metrics:
+            queues = own_queues if queues is None else queues
+            self._add_compute_node_alarms(cluster, name, queues, stack.region)
+            self._add_head_node_alarms(cluster, name, stack.region)
+            rows += rows_of_nodes(cluster, name, queues)
+        if file_system is not None and file_system_capacity_gib is not None:
+            full_below_gib = file_system_capacity_gib * (100 - file_system_full_percent) / 100
+            self._add_file_system_alarm(
+                file_system, file_system_name or file_system.file_system_id, file_system_full_percent, full_below_gib
+            )
+            rows.append(row_of_file_system(file_system))
+        if network is not None:
+            self._add_nat_gateway_alarm(network)
+            rows.append(row_of_nat_gateway(network))
         self.dashboard_name = None
         if dashboard:
-            self.dashboard_name = Dashboard(
-                self, "Dashboard", cluster=cluster, file_system=file_system, nat_gateway=nat_gateway, alarms=self.alarms
-            ).name
+            self.dashboard_name = Dashboard(self, "Dashboard", alarms=self.alarms, rows=rows).name
 
-    def _add_topic(self, emails: Sequence[str]) -> sns.Topic:
+    def _new_topic(self) -> sns.Topic:
         """Define the topic, with a key of its own: CloudWatch may not use the one that AWS manages for SNS.
 
         https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns. The key's policy is that of
@@ -93,16 +164,16 @@ class Monitoring(Construct):
         topic.add_to_resource_policy(
             iam.PolicyStatement(actions=["sns:Publish"], principals=[cloud_watch], resources=[topic.topic_arn])
         )
-        for address in emails:
-            topic.add_subscription(subscriptions.EmailSubscription(address))
         return topic
 
-    def _add_compute_node_alarms(self, cluster: ClusterMetrics, region: str) -> None:
-        for queue in cluster.queues:
+    def _add_compute_node_alarms(
+        self, cluster: IParallelCluster, name: str, queues: Sequence[str], region: str
+    ) -> None:
+        for queue in queues:
             self._add_alarm(
                 f"UncorrectableErrors-{queue}",
-                cluster.metric(metrics.UNCORRECTABLE_ERRORS, "Sum", queue=queue, minutes=5),
-                f"A Neuron device in queue {queue} of {cluster.name} has uncorrectable errors: what was computed since "
+                cluster.metric(metrics.UNCORRECTABLE_ERRORS, statistic="Sum", queue=queue, period=_FIVE_MINUTES),
+                f"A Neuron device in queue {queue} of {name} has uncorrectable errors: what was computed since "
                 "may be wrong. When its job ends, the node is drained and replaced, or its driver reloaded if that "
                 "repairs it. Restart the job from an earlier checkpoint. Which node: see the dashboard, or "
                 f"`sinfo --list-reasons --partition={queue}`.",
@@ -111,39 +182,39 @@ class Monitoring(Construct):
         hours = _HELD_IDLE_SECONDS // 3600
         self._add_alarm(
             "NodesHeldIdle",
-            cluster.metric(metrics.HELD_IDLE, "Maximum", minutes=5),
-            f"A job has held a node of {cluster.name} for {hours} h and used none of its NeuronCores: it hangs, it "
+            cluster.metric(metrics.HELD_IDLE, statistic="Maximum", period=_FIVE_MINUTES),
+            f"A job has held a node of {name} for {hours} h and used none of its NeuronCores: it hangs, it "
             "compiles, or it needs no such node. Which nodes: `aws cloudwatch list-metrics --recently-active PT3H "
             f"--namespace {metrics.NAMESPACE} --metric-name {metrics.HELD_IDLE} --region {region}`; which job: `squeue "
             "--nodelist=NODE`. If it hangs: `scancel JOB`, or `scontrol requeue JOB` if it has checkpoints.",
             threshold=_HELD_IDLE_SECONDS,
         )
 
-    def _add_head_node_alarms(self, cluster: ClusterMetrics, region: str) -> None:
+    def _add_head_node_alarms(self, cluster: IParallelCluster, name: str, region: str) -> None:
         # While the head node is silent nobody knows, which is an alarm of its own: these two stay as they are.
         unknown = cloudwatch.TreatMissingData.IGNORE
         self._add_alarm(
             "NodesDrained",
-            cluster.metric(metrics.NODES_DRAINED, "Maximum", minutes=5),
-            f"Health checks took nodes of {cluster.name} out of service. ParallelCluster replaces them, and jobs are "
+            cluster.metric(metrics.NODES_DRAINED, statistic="Maximum", period=_FIVE_MINUTES),
+            f"Health checks took nodes of {name} out of service. ParallelCluster replaces them, and jobs are "
             "requeued. Which and why: `sinfo --list-reasons` on the head node; later, `reason set to: ultracluster` in "
             "/var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` first.",
             missing=unknown,
         )
         self._add_alarm(
             "QueuesProtected",
-            cluster.metric(metrics.QUEUES_PROTECTED, "Maximum", minutes=5),
-            f"ParallelCluster closed a queue of {cluster.name}, because nodes kept failing to start. Why: "
+            cluster.metric(metrics.QUEUES_PROTECTED, statistic="Maximum", period=_FIVE_MINUTES),
+            f"ParallelCluster closed a queue of {name}, because nodes kept failing to start. Why: "
             "/var/log/parallelcluster/clustermgtd on the head node, and the nodes' own logs, cloud-init-output, in the "
             "cluster's log group. Then: `pcluster update-compute-fleet --status START_REQUESTED "
-            f"--cluster-name {cluster.name} --region {region}`.",
+            f"--cluster-name {name} --region {region}`.",
             missing=unknown,
         )
         # It alarms on the way into INSUFFICIENT_DATA, its first state: silence before the first cluster alarms nobody.
         silent = self._add_alarm(
             "HeadNodeSilent",
-            cluster.metric(metrics.QUEUES_PROTECTED, "SampleCount", minutes=5),
-            f"INSUFFICIENT_DATA: the head node of {cluster.name} sends no metrics any more. If the cluster was "
+            cluster.metric(metrics.QUEUES_PROTECTED, statistic="SampleCount", period=_FIVE_MINUTES),
+            f"INSUFFICIENT_DATA: the head node of {name} sends no metrics any more. If the cluster was "
             "destroyed, that is why. Else open a shell on it (output Connect of the cluster's stack): `journalctl "
             "--unit=ultracluster-metrics`. If it cannot be reached, its logs are in the newest log group of the output "
             f"LogGroupPrefix: `aws logs tail --region {region} ...`.",
@@ -152,28 +223,30 @@ class Monitoring(Construct):
         )
         silent.add_insufficient_data_action(actions.SnsAction(self.topic))
 
-    def _add_file_system_alarm(self, file_system: FileSystemMetrics, full_percent: int) -> None:
+    def _add_file_system_alarm(
+        self, file_system: ILustreFileSystem, name: str, full_percent: int, full_below_gib: float
+    ) -> None:
         self._add_alarm(
             "FileSystemNearlyFull",
-            file_system.metric("FreeDataStorageCapacity", "Sum"),
+            file_system.metric("FreeDataStorageCapacity"),
             # With its name: another file system makes another template, so that its id is read again.
-            f"The file system {file_system.name} is more than {full_percent} % full, of its nominal capacity; jobs "
+            f"The file system {name} is more than {full_percent} % full, of its nominal capacity; jobs "
             "fail when it is full. Delete what is not needed, or raise `storage.file_system.capacity_gib` and deploy. "
             "What is full: `lfs df -h` on any node.",
-            threshold=file_system.capacity_gib * _BYTES_PER_GIB * (100 - full_percent) / 100,
+            threshold=full_below_gib * _BYTES_PER_GIB,
             below=True,
             periods=5,
             # A file system that is being changed reports nothing for a while, and is as full as it was.
             missing=cloudwatch.TreatMissingData.IGNORE,
         )
 
-    def _add_nat_gateway_alarm(self, nat_gateway: NatGatewayMetrics) -> None:
+    def _add_nat_gateway_alarm(self, network: UltraClusterNetwork) -> None:
         self._add_alarm(
             "NatPortsExhausted",
-            nat_gateway.metric("ErrorPortAllocation", "Sum", minutes=5),
+            network.metric_nat_gateway("ErrorPortAllocation", period=_FIVE_MINUTES),
             # With its subnet's block: another subnet makes another gateway, and another template.
-            f"The NAT gateway in {nat_gateway.subnet_cidr} had no port left for a new connection: nodes fail to fetch "
-            "packages when many start at once. Raise `network.nat_addresses` and deploy.",
+            f"The NAT gateway in {network.public_subnet.ipv4_cidr_block} had no port left for a new connection: nodes "
+            "fail to fetch packages when many start at once. Raise `network.nat_addresses` and deploy.",
         )
 
     def _add_alarm(

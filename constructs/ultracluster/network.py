@@ -2,67 +2,54 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
-from aws_cdk import Annotations, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack, Token
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from pydantic import ValidationError
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.domain import network as rules
+from ultracluster.domain.network import NetworkSpec
+from ultracluster.domain.violations import InvalidArguments, shape_violations
+from ultracluster.retention import retention
 
-
-@dataclass(frozen=True)
-class Network:
-    """What other constructs need to know of a network.
-
-    Whatever is launched in a subnet and needs the internet must depend on ``vpc``: the gateways and routes are ready
-    only then. Across stacks that makes a dependency between the stacks.
-
-    Attributes:
-        vpc: The VPC.
-        public_subnet: Has a route to an internet gateway.
-        private_subnet: Has a route to a NAT gateway, or the endpoints that nodes need.
-        nat_gateway_id: The NAT gateway; None in an existing VPC.
-    """
-
-    vpc: ec2.IVpc
-    public_subnet: ec2.ISubnet
-    private_subnet: ec2.ISubnet
-    nat_gateway_id: str | None = None
-
-    @classmethod
-    def existing(
-        cls, scope: Construct, *, vpc_id: str, cidr: str, public_subnet_id: str, private_subnet_id: str, zone_id: str
-    ) -> "Network":
-        """Refer to a network that exists already, without asking the account about it.
-
-        The subnets have the routes, or endpoints, of those that are made here, and the VPC DNS support and hostnames.
-        """
-        vpc = ec2.Vpc.from_vpc_attributes(
-            scope, "Vpc", vpc_id=vpc_id, vpc_cidr_block=cidr, availability_zones=[zone_id]
-        )
-        public_subnet = ec2.Subnet.from_subnet_id(scope, "PublicSubnet", public_subnet_id)
-        private_subnet = ec2.Subnet.from_subnet_id(scope, "PrivateSubnet", private_subnet_id)
-        for subnet in (public_subnet, private_subnet):
-            Annotations.of(subnet).acknowledge_warning(
-                "@aws-cdk/aws-ec2:noSubnetRouteTableId", "no route is added to a network that is not ours"
-            )
-        return cls(vpc=vpc, public_subnet=public_subnet, private_subnet=private_subnet)
+_DEFAULTS = NetworkSpec()
+_FLOW_LOG_RETENTION = retention(_DEFAULTS.flow_log_retention_days)
 
 
 class UltraClusterNetwork(Construct):
     """Define a VPC with a public subnet (head node, NAT gateway) and a private one (compute nodes, file system).
 
-    The subnets are placed by zone id. The stack around it must override ``availability_zones``, or CDK asks the
-    account for zone names that are never used. Each of the 1 to 8 public addresses of the NAT gateway carries 55,000
-    connections to a destination (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html). Interface
-    endpoints are given by the service's short name, such as ``ssm`` or ``ecr.api``.
+    The subnets are placed by zone id, which is the same place in every account. As for any ``ec2.Vpc``, CDK asks the
+    account for its zones when the stack has account and Region, and keeps the answer in ``cdk.context.json``; nothing
+    here depends on it. A stack that overrides ``availability_zones`` needs no account to synthesize.
+
+    Args:
+        scope: Usually a stack.
+        construct_id: Id in the scope.
+        zone_id: Such as ``usw2-az4``; Trn1 is not in every zone.
+        cidr: IPv4 block of the VPC, /16 to /28. See `NetworkSpec`, also for what follows and for the defaults.
+        public_subnet_cidr: Block of the public subnet.
+        private_subnet_cidr: Block of the private subnet.
+        nat_addresses: Public addresses of the NAT gateway, 1 to 8; each carries 55,000 connections to a destination
+            (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
+        interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
+            those that a cluster without internet access needs.
+        flow_log_retention: How long flow logs are kept; None: no flow logs.
 
     Attributes:
-        network: The VPC and its subnets.
+        vpc: The VPC; its public and its private subnets are the two.
+        public_subnet: Has a route to an internet gateway.
+        private_subnet: Has a route to a NAT gateway.
+        nat_gateway_id: The NAT gateway.
         nat_addresses: The public IPv4 addresses under which the private subnet is seen.
+
+    Raises:
+        InvalidArguments: Arguments break rules of Amazon VPC; all of them are named.
     """
 
     def __init__(
@@ -71,15 +58,31 @@ class UltraClusterNetwork(Construct):
         construct_id: str,
         *,
         zone_id: str,
-        cidr: str,
-        public_subnet_cidr: str,
-        private_subnet_cidr: str,
-        nat_addresses: int,
-        interface_endpoints: Sequence[str],
-        flow_log_retention: logs.RetentionDays | None,
+        cidr: str = _DEFAULTS.cidr,
+        public_subnet_cidr: str = _DEFAULTS.public_subnet_cidr,
+        private_subnet_cidr: str = _DEFAULTS.private_subnet_cidr,
+        nat_addresses: int = _DEFAULTS.nat_addresses,
+        interface_endpoints: Sequence[str] = tuple(_DEFAULTS.interface_endpoints),
+        flow_log_retention: logs.RetentionDays | None = _FLOW_LOG_RETENTION,
     ) -> None:
+        region = Stack.of(scope).region
+        violations = [*rules.zone_violations(None if Token.is_unresolved(region) else region, zone_id)]
+        try:
+            spec = NetworkSpec(
+                cidr=cidr,
+                public_subnet_cidr=public_subnet_cidr,
+                private_subnet_cidr=private_subnet_cidr,
+                nat_addresses=nat_addresses,
+                interface_endpoints=list(interface_endpoints),
+            )
+            violations += rules.violations(spec)
+        except ValidationError as error:
+            violations += shape_violations(error)
+        if violations:
+            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+
         super().__init__(scope, construct_id)
-        vpc = ec2.Vpc(
+        vpc = _Vpc(
             self,
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr(cidr),
@@ -89,7 +92,7 @@ class UltraClusterNetwork(Construct):
             nat_gateways=0,
         )
         # All else is put below the VPC: a dependency on the VPC is then one on the routes, too.
-        public_subnet = ec2.PublicSubnet(
+        public_subnet = _PublicSubnet(
             vpc,
             "PublicSubnet",
             availability_zone=zone_id,
@@ -97,7 +100,7 @@ class UltraClusterNetwork(Construct):
             vpc_id=vpc.vpc_id,
             map_public_ip_on_launch=True,
         )
-        private_subnet = ec2.PrivateSubnet(
+        private_subnet = _PrivateSubnet(
             vpc,
             "PrivateSubnet",
             availability_zone=zone_id,
@@ -108,17 +111,38 @@ class UltraClusterNetwork(Construct):
         for subnet in (public_subnet, private_subnet):
             _place_by_zone_id(subnet, zone_id)
 
-        nat_gateway_id, self.nat_addresses = self._connect(vpc, public_subnet, private_subnet, nat_addresses)
-        self.network = Network(
-            vpc=vpc, public_subnet=public_subnet, private_subnet=private_subnet, nat_gateway_id=nat_gateway_id
-        )
+        vpc.hold(public_subnet, private_subnet)
+        self.vpc: ec2.Vpc = vpc
+        self.public_subnet: ec2.ISubnet = public_subnet
+        self.private_subnet: ec2.ISubnet = private_subnet
+        self.nat_gateway_id, self.nat_addresses = self._connect(vpc, public_subnet, private_subnet, nat_addresses)
         self._add_gateway_endpoints(vpc, [public_subnet, private_subnet])
-        if interface_endpoints:
-            self._add_interface_endpoints(vpc, private_subnet, cidr, interface_endpoints)
+        if spec.endpoint_services:
+            self._add_interface_endpoints(vpc, private_subnet, cidr, spec.endpoint_services)
         if flow_log_retention is None:
             acknowledge(vpc, "VPC7", "flow logs cost; the caller wants none")
         else:
             self._add_flow_log(vpc, flow_log_retention)
+
+    def metric_nat_gateway(
+        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return one of https://docs.aws.amazon.com/vpc/latest/userguide/metrics-dimensions-nat-gateway.html.
+
+        Args:
+            metric_name: Such as ``ErrorPortAllocation``.
+            statistic: Such as ``Sum`` or ``Maximum``.
+            period: Default: a minute.
+            label: Default: CloudWatch makes one.
+        """
+        return cloudwatch.Metric(
+            namespace="AWS/NATGateway",
+            metric_name=metric_name,
+            dimensions_map={"NatGatewayId": self.nat_gateway_id},
+            statistic=statistic,
+            period=period or Duration.minutes(1),
+            label=label,
+        )
 
     def _connect(
         self, vpc: ec2.Vpc, public_subnet: ec2.PublicSubnet, private_subnet: ec2.PrivateSubnet, nat_addresses: int
@@ -181,6 +205,42 @@ class UltraClusterNetwork(Construct):
             destination=ec2.FlowLogDestination.to_cloud_watch_logs(log_group),
             traffic_type=ec2.FlowLogTrafficType.ALL,
         )
+
+
+class _Vpc(ec2.Vpc):
+    """A VPC whose subnets are made beside CDK's own way, which knows no zone ids, and are its subnets all the same."""
+
+    _public: ec2.ISubnet | None = None
+    _private: ec2.ISubnet | None = None
+
+    def hold(self, public_subnet: ec2.ISubnet, private_subnet: ec2.ISubnet) -> None:
+        """Take the subnets."""
+        self._public, self._private = public_subnet, private_subnet
+
+    @property
+    def public_subnets(self) -> list[ec2.ISubnet]:
+        return [self._public] if self._public else []
+
+    @property
+    def private_subnets(self) -> list[ec2.ISubnet]:
+        return [self._private] if self._private else []
+
+
+class _PublicSubnet(ec2.PublicSubnet):
+    @property
+    def availability_zone(self) -> str:
+        return _zone_name(self)
+
+
+class _PrivateSubnet(ec2.PrivateSubnet):
+    @property
+    def availability_zone(self) -> str:
+        return _zone_name(self)
+
+
+def _zone_name(subnet: ec2.Subnet) -> str:
+    """Return the name of a subnet's zone in the account, which CloudFormation knows."""
+    return cast(ec2.CfnSubnet, subnet.node.default_child).attr_availability_zone
 
 
 def _place_by_zone_id(subnet: ec2.Subnet, zone_id: str) -> None:

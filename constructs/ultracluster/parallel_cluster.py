@@ -93,7 +93,7 @@ class _Cluster(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._name = name
-        self._connections = ec2.Connections(security_groups=security_groups)
+        self._connections = ec2.Connections(security_groups=list(security_groups or ()))
 
     @property
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
@@ -192,7 +192,8 @@ class ParallelCluster(_Cluster):
         public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
         private_subnet: Of all other nodes. Default: the VPC's first private subnet with a way out, or isolated one.
         security_groups: What nodes carry beside ParallelCluster's own groups and those of shared storage. Login nodes
-            take other groups only while there are none of them. Default: a new group, of `connections`.
+            take other groups only while there are none of them. Default: a new group. `connections` has it, or those
+            given; of an empty list, those of shared storage.
         cluster_name: ParallelCluster's name of the cluster and its stack, one in an account and Region. Default: from
             the construct's path, at most 24 characters.
         tags: Tags of everything that ParallelCluster makes.
@@ -273,7 +274,13 @@ class ParallelCluster(_Cluster):
         self._spec = spec = self._checked([] if private else [lacking])
         assert private is not None  # noqa: S101 - a violation
         assert public is not None  # noqa: S101 - the private one at least
-        super().__init__(scope, construct_id, name=spec.name, security_groups=security_groups)
+        of_storage = [group for storage in shared_storage for group in storage.security_groups]
+        super().__init__(
+            scope,
+            construct_id,
+            name=spec.name,
+            security_groups=of_storage if security_groups is not None and not security_groups else security_groups,
+        )
         if security_groups is None:
             group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=f"Nodes of {spec.name}")
             self.connections.add_security_group(group)

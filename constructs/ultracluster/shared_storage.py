@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
 from ultracluster.domain.cluster_configuration import EfsMount, LustreMount
+from ultracluster.lustre import LustreFileSystem
 
 
 class IFileSystem(Protocol):
@@ -51,8 +52,11 @@ class SharedStorage:
             mount_dir: Where nodes mount it, such as ``/fsx``.
             name: ParallelCluster's name of it, at most 30 characters. ParallelCluster refuses an update that puts
                 another file system, or another directory, under a name that it knows: with another file system give
-                another name. Default: from the construct's path and the directory.
+                another name. Default: of a `LustreFileSystem`, one that changes with what replaces it; else from the
+                construct's path and the directory.
         """
+        if name is None and isinstance(file_system, LustreFileSystem):
+            name = file_system.shared_storage_name(mount_dir)
         mount = LustreMount(name or _name("fsx", file_system, mount_dir), mount_dir, file_system.file_system_id)
         return cls(
             mount=mount,

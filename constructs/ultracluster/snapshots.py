@@ -4,10 +4,14 @@ from aws_cdk import ArnFormat, CfnTag, Stack
 from aws_cdk import aws_dlm as dlm
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+from pydantic import ValidationError
 
 from ultracluster.acknowledgements import acknowledge_wildcards
 from ultracluster.domain.names import SNAPSHOT_TAG
+from ultracluster.domain.snapshots import SnapshotSpec
+from ultracluster.domain.violations import InvalidArguments, shape_violations
 
+_DEFAULTS = SnapshotSpec()
 _WILDCARDS = {
     "Resource::*": "EC2's descriptions know no resources",
     "Resource::arn:": "volumes with the deployment's tag, and snapshots, whose ids AWS makes up",
@@ -18,13 +22,33 @@ class HeadNodeSnapshots(Construct):
     """Define a lifecycle policy of Amazon Data Lifecycle Manager and the role in which it makes and deletes snapshots.
 
     The policy's deletion, and a volume's, leaves the snapshots; then nothing deletes them any more
-    (https://docs.aws.amazon.com/ebs/latest/userguide/delete.html). An interval is 1, 2, 3, 4, 6, 8, 12 or 24 hours;
-    1 to 1000 snapshots of each volume are kept. The deployment is the value of `SNAPSHOT_TAG` on the volumes.
+    (https://docs.aws.amazon.com/ebs/latest/userguide/delete.html).
+
+    Args:
+        scope: Usually a stack, which outlives the cluster.
+        construct_id: Id in the scope.
+        deployment: Value of `SNAPSHOT_TAG` on the volumes: `NeuronSoftware.deployment`, or the cluster's name.
+        interval_hours: 1, 2, 3, 4, 6, 8, 12 or 24. See `SnapshotSpec`, also for the defaults.
+        retained: Snapshots of each volume that are kept, 1 to 1000.
+
+    Raises:
+        InvalidArguments: Arguments are out of range; all of them are named.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, deployment: str, interval_hours: int, retained: int
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        deployment: str,
+        interval_hours: int = _DEFAULTS.interval_hours,
+        retained: int = _DEFAULTS.retained,
     ) -> None:
+        try:
+            SnapshotSpec.model_validate({"interval_hours": interval_hours, "retained": retained})
+        except ValidationError as error:
+            name = f"{type(self).__name__} {scope.node.path}/{construct_id}"
+            raise InvalidArguments(name, shape_violations(error)) from None
         super().__init__(scope, construct_id)
         policy = dlm.CfnLifecyclePolicy
         policy(

@@ -31,7 +31,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     from scripts.clock import Clock
     from scripts.drift.detection import detect
     from scripts.drift.screen import as_markdown, show
-    from scripts.plan.command import make_plan
+    from scripts.plan.plan import make_plan
 
     report = detect(deployment, lambda: make_plan(deployment.environment), Clock())
     if output == "json":

@@ -15,7 +15,7 @@ from typing import Literal
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, UnusableError
+from scripts.errors import ExitCode
 
 PAGE_WORKLOAD = "bert-large-phase1"
 WORKLOADS = (
@@ -88,20 +88,15 @@ def command(
     if workload is None and (nodes or tokens):
         raise click.UsageError("--nodes and --tokens go with --workload.")
 
-    from scripts.estimate import workloads
     from scripts.estimate.estimate import estimate, wanted_products
-    from scripts.estimate.prices import PriceListError, find_prices
+    from scripts.estimate.prices import find_prices
     from scripts.estimate.training import estimate_run
+    from scripts.estimate.workloads import WORKLOADS as measured
 
     settings = options.settings_of(name)
-    try:
-        price_list = find_prices(settings.region, wanted_products(settings), prices)
-        run = None
-        if workload:
-            run = estimate_run(settings, price_list, workloads.WORKLOADS[workload], counts=nodes, tokens=tokens)
-        result = estimate(settings, price_list, run)
-    except (PriceListError, workloads.WorkloadError) as error:
-        raise UnusableError(str(error)) from None
+    price_list = find_prices(settings.region, wanted_products(settings), prices)
+    run = estimate_run(settings, price_list, measured[workload], counts=nodes, tokens=tokens) if workload else None
+    result = estimate(settings, price_list, run)
     if output == "json":
         print(result.to_json())
     elif output == "html":
@@ -114,14 +109,14 @@ def command(
     else:
         from rich.text import Text
 
-        from scripts import tables
-        from scripts.estimate.tables import tables as tables_of
+        from scripts import screen
+        from scripts.estimate.tables import tables
 
         console = terminal.console()
         console.print(Text.assemble((f"Estimate of {result.name}", "bold"), f", {result.region}, {result.zone_id}"))
-        for table in tables_of(result):
+        for table in tables(result):
             console.print()
-            tables.show(table, console)
+            screen.show(table, console)
         for remark in result.remarks:
             console.print(Text(f"Note: {remark}"))
         terminal.suggest(f"preflight {name}")

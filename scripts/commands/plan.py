@@ -51,8 +51,9 @@ def command(
     if diff and (against or output != "text"):
         raise click.UsageError("--diff compares with the account, as text.")
 
+    from scripts.plan import cdk
     from scripts.plan import output as outputs
-    from scripts.plan.command import make_plan, synthesize
+    from scripts.plan.plan import make_plan
 
     name = deployment.environment
     if against is None and assembly is None:
@@ -61,7 +62,7 @@ def command(
         if diff:
             if assembly is None:
                 assembly = Path(directory) / "cdk.out"
-                synthesize(name, assembly)
+                cdk.synthesize(name, assembly)
             _diff(assembly)
         plan = make_plan(name, assembly, against, accepted=accept_replacement)
     if output == "json":

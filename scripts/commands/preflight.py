@@ -7,8 +7,6 @@ means that a check could not be made, is not ready unless --fail-on fail is give
 from __future__ import annotations
 
 import json
-import os
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -59,10 +57,8 @@ def command(
     """Run the checks that the command line selects, print their results, and return the exit code."""
     options.exclusive(list=only_list, print_policy=print_policy)
 
-    from scripts.preflight import runner
     from scripts.preflight.catalog import CATALOG, SelectionError, policy, select
-    from scripts.preflight.check import CREDENTIALS, PASS
-    from scripts.preflight.model import CheckList, ListedCheck, PreflightReport
+    from scripts.preflight.model import CheckList, ListedCheck
     from scripts.preflight.screen import show, watch
 
     try:
@@ -79,19 +75,8 @@ def command(
     if print_policy:
         print(json.dumps(policy(checks), indent=2))
         return ExitCode.DONE
-    console, started = terminal.console(output), time.monotonic()
-    results = watch(checks, runner.run(checks, deployment), console)
-    account = None
-    if any(result.check == CREDENTIALS and result.status is PASS for result in results):
-        account = deployment.account.ask("sts", "get_caller_identity")["Account"]
-    report = PreflightReport(
-        environment=deployment.environment,
-        account=account,
-        results=tuple(results),
-        fail_on=fail_on,
-        endpoint=os.environ.get("AWS_ENDPOINT_URL"),
-        elapsed=time.monotonic() - started,
-    )
+    console = terminal.console(output)
+    report = watch(deployment, checks, fail_on, console)
     if output == "json":
         print(report.to_json())
     else:

@@ -86,9 +86,8 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
 @options.output("json")
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
-    from scripts import tables
-    from scripts.report import ReportError, comparison, load
-    from scripts.report import tables as tables_of
+    from scripts import screen
+    from scripts.report import ReportError, comparison, load, tables
 
     try:
         runs = load(directories)
@@ -98,8 +97,8 @@ def show(*, directories: Sequence[Path], output: str) -> int:
         print(comparison(runs).to_json())
         return ExitCode.DONE
     console = terminal.console(width=WIDTH)
-    for table in tables_of(runs):
-        tables.show(table, console)
+    for table in tables(runs):
+        screen.show(table, console)
         console.print()
     # TensorBoard finds the runs below a directory, and names them by their paths.
     below = os.path.commonpath([directory.resolve() for directory in directories])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         "submit research --nodes 16 --output /fsx/runs/phase1 --phase 1 --optimizer lamb --data /fsx/data",
         "BERT-Large on 16 nodes",
     ),
-    ("submit research --nodes 2 --output /fsx/runs/try --phase 1 --steps 100 --dry-run", "only check"),
+    ("submit research --nodes 2 --output /fsx/runs/try --steps 100 --warmup-steps 20 --dry-run", "only check"),
     passes_options=True,
 )
 @options.deployment

@@ -190,8 +190,7 @@ def _of_fleet(deployment: Deployment) -> Iterator[Drift]:
 
 def _of_settings(make: Callable[[], Plan]) -> Iterator[Drift]:
     """Yield what a deployment of the settings would change: termination protection too, but not mere metadata."""
-    from scripts.plan.command import PlanError
-    from scripts.plan.model import Source
+    from scripts.plan.model import PlanError, Source
 
     try:
         plan = make()

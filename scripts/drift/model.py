@@ -39,14 +39,14 @@ class DriftReport(Document):
     environment: str = Field(description="File name in config/ without .yaml.")
     region: str = Field(description="Region of the stacks.")
     deployed: bool = Field(description="Whether any of its stacks exists; if not, nothing is compared.")
-    drifts: tuple[Drift, ...] = Field((), description="What differs.")
+    drifts: tuple[Drift, ...] = Field(default=(), description="What differs.")
     checked: int = Field(0, description="How many resources CloudFormation compared.")
     unchecked: tuple[str, ...] = Field(
-        (), description="Resources that CloudFormation does not compare: stack, slash, logical id, type."
+        default=(), description="Resources that CloudFormation does not compare: stack, slash, logical id, type."
     )
-    not_compared: tuple[str, ...] = Field((), description="What could not be compared, and why.")
+    not_compared: tuple[str, ...] = Field(default=(), description="What could not be compared, and why.")
     busy: tuple[str, ...] = Field(
-        (), description="Stacks with an operation in progress, with their status: then nothing is compared."
+        default=(), description="Stacks with an operation in progress, with their status: then nothing is compared."
     )
 
     @computed_field  # type: ignore[prop-decorator]

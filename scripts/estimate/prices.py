@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
+from scripts.errors import UnusableError
 from scripts.estimate.products import TABLE_REGIONS, Product, table_price
 
 Mode = Literal["auto", "api", "table"]
@@ -27,7 +28,7 @@ CACHED_FOR = timedelta(days=7)
 _REGION_IN_USAGE_TYPE = r"(?:[A-Z]+\d*-)?"
 
 
-class PriceListError(RuntimeError):
+class PriceListError(UnusableError):
     """The Price List could not be asked; the message says why."""
 
 

@@ -15,6 +15,8 @@ from itertools import pairwise
 from math import ceil, log
 from typing import Final
 
+from scripts.errors import UnusableError
+
 INSTANCE_TYPE: Final = "trn1.32xlarge"
 NODES_OF_EFFICIENCY: Final = 16
 
@@ -27,7 +29,7 @@ class Basis(StrEnum):
     EXTRAPOLATED = "extrapolated"
 
 
-class WorkloadError(ValueError):
+class WorkloadError(UnusableError):
     """A workload cannot run as asked; the message says why."""
 
 

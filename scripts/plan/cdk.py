@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
+
+from scripts.plan.model import PlanError
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,3 +24,22 @@ def environment() -> dict[str, str]:
     """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1", "CDK_DISABLE_VERSION_CHECK": "1"}
+
+
+def synthesize(name: str, directory: Path) -> None:
+    """Synthesize a deployment, with the CDK's own validation; the name may be the path of its settings without .yaml.
+
+    Raises:
+        PlanError: It failed; the message is its output, or its exit code.
+    """
+    done = subprocess.run(
+        command("--context", f"env={name}", "synth", "--quiet", "--output", str(directory)),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise PlanError(done.stdout.strip() or f"cdk synth ended with exit code {done.returncode}, without a word")

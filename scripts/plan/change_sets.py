@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from scripts.aws_errors import is_not_found
 from scripts.interrupts import uninterrupted
-from scripts.plan.command import PlanError
 from scripts.plan.comparison import awaited
-from scripts.plan.model import Effect, PropertyChange, ResourceChange
+from scripts.plan.model import Effect, PlanError, PropertyChange, ResourceChange
 from toolchain.assembly import Stack
 
 _EMPTY: Final = ("didn't contain changes", "No updates are to be performed")

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
-from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
-from scripts.plan.model import ClusterChange, ClusterPlan, Kind, StackPlan
+from scripts.plan.model import ClusterChange, ClusterPlan, Kind, PlanError, StackPlan
 from toolchain.assembly import Stack
 from toolchain.cluster import CLUSTER_TYPE, ClusterRequest
 from toolchain.parallelcluster import Change, Configuration, ParallelCluster, RunningCluster, UnreadableClusterError

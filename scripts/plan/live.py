@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from config.settings import Settings
 from scripts.deployment import Account, Deployment
-from scripts.plan.command import PlanError
+from scripts.plan.model import PlanError
 from toolchain.assembly import Assembly, Stack
 
 MANIFEST: Final = "manifest.json"

@@ -9,8 +9,13 @@ from pydantic import computed_field
 from pydantic.dataclasses import dataclass
 
 from scripts.document import Document
+from scripts.errors import UnusableError
 from scripts.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
 from scripts.preflight.check import CheckStatus, Finding
+
+
+class PlanError(UnusableError):
+    """There is no plan; the message says why, and what would help."""
 
 
 class Effect(StrEnum):

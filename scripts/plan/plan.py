@@ -6,21 +6,59 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from config.settings import Settings
+from scripts import options
 from scripts.deployment import PARTS
-from scripts.plan import change_sets, findings
+from scripts.plan import cdk, change_sets, findings
 from scripts.plan.change_sets import ChangeSetError
 from scripts.plan.cluster import plan_cluster
-from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
 from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
-from scripts.plan.model import ClusterPlan, Plan, Source, StackPlan
+from scripts.plan.model import ClusterPlan, Plan, PlanError, Source, StackPlan
 from scripts.preflight import access, runner
 from scripts.preflight.check import CheckStatus, Finding
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
-from toolchain.parallelcluster import ParallelCluster
+from toolchain.parallelcluster import ParallelCluster, RunnerError
+from toolchain.values import UnsupportedError
+
+
+def make_plan(
+    environment: str, assembly: Path | None = None, against: Path | None = None, *, accepted: bool = False
+) -> Plan:
+    """Return the plan of a configuration.
+
+    Args:
+        environment: The deployment, or the path of its settings without .yaml.
+        assembly: What would be deployed; None: it is synthesized first.
+        against: What it is compared with; None: what runs in the account of the credentials in use.
+        accepted: Whether replacing and removing what holds data was accepted.
+
+    Raises:
+        PlanError: There is no plan; the message says why.
+        botocore.exceptions.BotoCoreError: AWS does not answer, or there are no credentials.
+        botocore.exceptions.ClientError: AWS refuses a call.
+    """
+    settings = options.settings_of(environment)
+    for directory in (assembly, against):
+        if directory is not None and not directory.is_dir():
+            raise PlanError(f"got {directory}; allowed: a directory")
+    if against is None and assembly is not None and not (assembly / MANIFEST).exists():
+        raise PlanError(f"got {assembly}; allowed: a directory that cdk synth wrote, with a {MANIFEST}")
+    try:
+        with TemporaryDirectory() as temporary:
+            if assembly is None:
+                assembly = Path(temporary) / "cdk.out"
+                cdk.synthesize(environment, assembly)
+            if against is None:
+                return plan_of_account(environment, settings, assembly, accepted=accepted)
+            return plan_of_directories(environment, settings, against, assembly, accepted=accepted)
+    except (FileNotFoundError, UnsupportedError) as error:
+        raise PlanError(str(error)) from None
+    except RunnerError as error:
+        raise PlanError(f"ParallelCluster's code broke down:\n{error}") from None
 
 
 def plan_of_account(environment: str, settings: Settings, directory: Path, *, accepted: bool) -> Plan:

@@ -51,8 +51,8 @@ class PreflightReport(Document):
     environment: str
     account: str | None
     results: tuple[CheckResult, ...]
-    fail_on: FailOn = Field("unknown", exclude=True)
-    endpoint: str | None = Field(None, exclude=True)
+    fail_on: FailOn = Field(default="unknown", exclude=True)
+    endpoint: str | None = Field(default=None, exclude=True)
     elapsed: float = Field(0, exclude=True)
 
     @computed_field  # type: ignore[prop-decorator]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from scripts.preflight.check import Check, CheckStatus
+from scripts.preflight.check import CREDENTIALS, Check, CheckStatus
+from scripts.preflight.model import CheckResult, FailOn, PreflightReport
+from scripts.preflight.runner import run
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scripts.preflight.model import CheckResult, PreflightReport
+    from scripts.deployment import Deployment
 
 _STYLES: Mapping[CheckStatus, str] = {
     CheckStatus.PASS: "green",
@@ -25,19 +29,28 @@ _STYLES: Mapping[CheckStatus, str] = {
 _WIDTH = max(map(len, CheckStatus))
 
 
-def watch(checks: Sequence[Check], answers: Iterable[Sequence[CheckResult]], console: Console) -> list[CheckResult]:
-    """Return the results in the order of the checks; on a terminal, say meanwhile what is awaited."""
-    results: dict[str, Sequence[CheckResult]] = {}
+def watch(deployment: Deployment, checks: Sequence[Check], fail_on: FailOn, console: Console) -> PreflightReport:
+    """Run checks, and return their results in this order; on a terminal, say meanwhile what is awaited."""
+    started, results = time.monotonic(), dict[str, Sequence[CheckResult]]()
     status = console.status("")
     try:
-        for answer in answers:
+        for answer in run(checks, deployment):
             results[answer[0].check] = answer
             waiting = ", ".join(each.id for each in checks if each.id not in results)
             status.update(f"{len(results)} of {len(checks)} checks have answered; waiting for {waiting or 'none'}")
             status.start()  # only now: until the first answer botocore may ask for a one-time password
     finally:
         status.stop()
-    return [result for each in checks for result in results[each.id]]
+    ordered = tuple(result for each in checks for result in results[each.id])
+    is_known = any(result.check == CREDENTIALS and result.status is CheckStatus.PASS for result in ordered)
+    return PreflightReport(
+        environment=deployment.environment,
+        account=deployment.account.ask("sts", "get_caller_identity")["Account"] if is_known else None,
+        results=ordered,
+        fail_on=fail_on,
+        endpoint=os.environ.get("AWS_ENDPOINT_URL"),
+        elapsed=time.monotonic() - started,
+    )
 
 
 def show(report: PreflightReport, console: Console) -> None:

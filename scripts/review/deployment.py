@@ -21,7 +21,7 @@ from scripts.plan.permissions import RESOURCE_TYPES, UNRELATED, permission_chang
 from scripts.plan.plan import in_order
 from scripts.review.drawing import draw
 from scripts.review.templates import NOBODY, Resource, listed, nodes, resources_of
-from scripts.tables import Column, Table
+from scripts.screen import Column, Table
 from scripts.validation import Validation, outcomes
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE

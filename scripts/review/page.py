@@ -11,7 +11,7 @@ from scripts.pages import ROOT, render
 
 if TYPE_CHECKING:
     from scripts.review.deployment import Review
-    from scripts.tables import Table
+    from scripts.screen import Table
 
 MERMAID: Final = ROOT / "node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js"
 """Mermaid in one file, without what it would load. It lays out by measuring text, so it has to run in the browser."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import assertions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_s3 as s3
 
 from emulator import prerequisites
 from emulator.aws import EmulatedAws
@@ -110,3 +115,36 @@ def test_parallelcluster_accepts_it(
     validation = examine(parallelcluster, cluster_request(assembly, Resolver(assembly, aws).resolve), accepted(spec))
 
     assert validation.problems == ()
+
+
+def test_a_running_cluster_takes_grants_and_queues(parallelcluster: ParallelClusterCode) -> None:
+    """What is added in a later deployment: ParallelCluster's update check, with nodes running."""
+
+    def configuration(change: Callable[[ParallelCluster], object]) -> dict[str, Any]:
+        stack = cdk.Stack(cdk.App(analytics_reporting=False), "Training", env=cdk.Environment(region=REGION))
+        vpc = ec2.Vpc.from_vpc_attributes(
+            stack,
+            "Vpc",
+            vpc_id="vpc-0123456789abcdef0",
+            availability_zones=["us-west-2d"],
+            private_subnet_ids=["subnet-0123456789abcdef0"],
+        )
+        group = ec2.SecurityGroup.from_security_group_id(stack, "Nodes", "sg-0123456789abcdef0")
+        change(ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue("a", "c7i.large")], security_groups=[group]))
+        resources = assertions.Template.from_stack(stack).find_resources("Custom::PclusterCluster")
+        [cluster] = resources.values()
+        named = json.dumps(cluster["Properties"]["ClusterConfiguration"])
+        return dict(
+            json.loads(re.sub(r'{"Ref": "(\w+)"}', r'"arn:aws:iam::123456789012:policy/parallelcluster/\1"', named))
+        )
+
+    def grow(cluster: ParallelCluster) -> None:
+        bucket = s3.Bucket.from_bucket_name(cluster, "Bucket", "my-data")
+        bucket.grant_read(cluster.compute_nodes)
+        bucket.grant_write(cluster.queue("a"))
+        cluster.add_queue(queue("b", "g6.12xlarge"))
+
+    update = parallelcluster.check_update(configuration(lambda cluster: cluster), configuration(grow))
+
+    assert update.allowed, [change for change in update.changes if not change.allowed]
+    assert len(update.changes) == len(["policy of the queue", "queue"])

@@ -62,6 +62,7 @@ def test_invalid_arguments_are_named_together_and_leave_nothing_in_the_tree(stac
     assert str(refused.value).startswith(
         "invalid arguments of LustreFileSystem Training/Data:\n  capacity_gib: got 1024"
     )
+    assert "throughput_mbps_per_tib: got 250; allowed: None (" in str(refused.value)
     assert [each.path for each in refused.value.violations] == [
         ("capacity_gib",),
         ("throughput_mbps_per_tib",),

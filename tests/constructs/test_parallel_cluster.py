@@ -110,6 +110,22 @@ def test_nodes_are_where_their_options_say(stack: cdk.Stack) -> None:
     assert configuration["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == ["subnet-isolated"]
 
 
+def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.Stack) -> None:
+    head_node = HeadNode(
+        instance_type=ec2.InstanceType.of(ec2.InstanceClass.M7I, ec2.InstanceSize.XLARGE2),
+        root_volume_gib=cdk.Size.tebibytes(1),
+        ssh_key_name=ec2.KeyPair.from_key_pair_name(stack, "Key", "mine"),
+    )
+    nodes = ComputeResource(name="nodes", instance_type=ec2.InstanceType("c7i.large"), max_count=1)
+    group = ec2.PlacementGroup.from_placement_group_name(stack, "Group", "theirs")
+
+    assert (head_node.instance_type, head_node.root_volume_gib) == ("m7i.2xlarge", 1024)
+    assert head_node.ssh_key_name == "mine"
+    assert Queue(name="cpu", compute_resources=[nodes], existing_placement_group=group).placement_group_label is None
+    assert Slurm(idle_minutes=cdk.Duration.hours(1)).idle_minutes == 60
+    assert LoginPool(name="login", grace_minutes=cdk.Duration.minutes(5)).grace_minutes == 5
+
+
 def test_one_exception_names_all_violations_and_leaves_nothing_in_the_tree(stack: cdk.Stack) -> None:
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["a"])
     before = [each.node.path for each in stack.node.find_all()]
@@ -225,6 +241,32 @@ def test_other_constructs_let_nodes_in_and_are_let_in(stack: cdk.Stack, vpc: ec2
     assert {each["FromPort"]: each["GroupId"] == group for each in rules} == {5432: False, 8000: True}
 
 
+def test_without_groups_of_its_own_a_cluster_has_those_of_its_storage(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    storage = SharedStorage.lustre(file_system(stack))
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], shared_storage=[storage], security_groups=[])
+
+    assert [each.security_group_id for each in cluster.connections.security_groups] == ["sg-0123456789abcdef0"]
+    assert queues(stack)[0]["Networking"]["AdditionalSecurityGroups"] == ["sg-0123456789abcdef0"]
+
+
+def test_a_reservation_of_the_same_stack_is_a_token(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    reserved = ec2.CfnCapacityReservation(
+        stack,
+        "Reserved",
+        availability_zone="us-west-2d",
+        instance_count=4,
+        instance_platform="Linux/UNIX",
+        instance_type="p5.48xlarge",
+    )
+    nodes = ComputeResource(
+        name="nodes", instance_type="p5.48xlarge", max_count=4, capacity_reservation_id=reserved.ref
+    )
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[Queue(name="gpu", compute_resources=[nodes])])
+
+    [target] = [each["CapacityReservationTarget"] for each in queues(stack)[0]["ComputeResources"]]
+    assert target == {"CapacityReservationId": {"Ref": "Reserved"}}
+
+
 def test_queues_and_storage_are_added_until_synthesis_and_refused_without_a_trace(
     stack: cdk.Stack, vpc: ec2.IVpc
 ) -> None:
@@ -237,9 +279,10 @@ def test_queues_and_storage_are_added_until_synthesis_and_refused_without_a_trac
         cluster.add_queue(queue("gpu"))
     with pytest.raises(InvalidArguments, match=r"shared_storage\[1\]\.mount_dir: got '/fsx'"):
         cluster.add_shared_storage(storage)
+    cluster.add_queue(queue("last"))
     [configuration] = configurations(stack)
 
-    _, gpu = queues(stack)
+    _, gpu, _ = queues(stack)
     assert cluster.placement_groups.keys() == {"gpu"}
     assert "GroupName" in str(gpu["Networking"]["PlacementGroup"]["Name"])
     assert gpu["ComputeResources"][0]["Efa"] == {"Enabled": True}

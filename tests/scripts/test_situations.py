@@ -19,7 +19,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,14 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from emulator.aws import EmulatedAws
-from scripts import options
+from scripts import deploy, options
 from scripts.clock import Clock
 from scripts.errors import ExitCode
+from scripts.plan import cdk, plan
 from scripts.remote import head_node, streamed_command
 from tests.command_line import leaves, ultracluster
 from tests.scripts.account import Operated
+from toolchain.parallelcluster import ParallelCluster
 
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}
 ROWS: Mapping[str, tuple[str, ...]] = {
@@ -57,6 +59,7 @@ WITHOUT_ACCOUNT = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+STOPPED = "nobody reads standard output any more, so the command stopped"
 STATE = Path(__file__).with_name("slurm_state.txt")
 Situation = Callable[[str], Exception]
 """Returns how a call of AWS fails, by the name of its operation."""
@@ -327,22 +330,59 @@ def test_a_narrow_terminal_and_a_closed_pipe(
     (tmp_path / "key.pub").touch()
     for name, more in SHOWING.items():
         words = [*name.split(), "trn1-16", *more, *(["--identity", str(tmp_path / "key")] if name == "ssh" else [])]
-        assert ultracluster(*words) == ExitCode.DONE, name
-        wide = capfd.readouterr().out
-        assert wide, name
-        monkeypatch.setenv("COLUMNS", "40")
-        assert ultracluster(*words) == ExitCode.DONE, name
-        narrow = capfd.readouterr().out
-        monkeypatch.delenv("COLUMNS")
-        assert set(IDENTIFIER.findall(wide)) <= set(IDENTIFIER.findall(narrow)), name
-        read, write = os.pipe()
-        os.close(read)
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdout", os.fdopen(write, "w", buffering=1))
-            assert ultracluster(*words) == ExitCode.DONE, name
-        out, err = capfd.readouterr()
-        assert out == "", name
-        assert re.fullmatch(r"(The command \S+ is cancelled\.\n)?", err), (name, err)
+        check_narrow_and_closed(words, monkeypatch, capfd)
+
+
+def check_narrow_and_closed(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], code: int = ExitCode.DONE
+) -> None:
+    """Run a command on a wide and on a narrow terminal, and with a reader that has gone."""
+    assert ultracluster(*words) == code, words
+    wide = capfd.readouterr().out
+    assert wide, words
+    monkeypatch.setenv("COLUMNS", "40")
+    assert ultracluster(*words) == code, words
+    narrow = capfd.readouterr().out
+    monkeypatch.delenv("COLUMNS")
+    assert set(IDENTIFIER.findall(wide)) <= set(IDENTIFIER.findall(narrow)), words
+    read, write = os.pipe()
+    os.close(read)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", os.fdopen(write, "w", buffering=1))
+        code = ultracluster(*words)
+    out, err = capfd.readouterr()
+    assert out == "", words
+    if {"--yes", "--confirm", "start", "submit"} & set(words):
+        assert code == ExitCode.FAILED, words
+        assert err.endswith(f"error: {STOPPED}\n\nhint: the same command does what is left\n"), (words, err)
+    else:
+        assert code == ExitCode.DONE, words
+        assert re.fullmatch(r"(The command \S+ is cancelled\.\n)?", err), (words, err)
+
+
+PLANNING: Mapping[str, tuple[str, ...]] = {
+    "deploy": ("--yes",),
+    "drift": (),
+    "fleet scale": ("--max", "17", "--dry-run", "--no-preflight"),
+    "plan": (),
+    "preflight": ("--only", "zone,vpc,stack-names,quota-gp3,free-addresses"),
+    "upgrade": ("--dry-run", "--anyway", "--skip", "parallelcluster"),
+}
+"""Commands for which a deployment is synthesized, or the account is checked, first."""
+
+
+def test_the_same_of_commands_that_synthesize_first(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    operated.shell(f"cat >/dev/null; cat {STATE}")
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
+    synthesized = operated.synthesized.directory
+    monkeypatch.setattr(cdk, "synthesize", lambda _, directory: shutil.copytree(synthesized, directory))
+    monkeypatch.setattr(deploy, "deploy", lambda *_, **__: 0)
+    with ParallelCluster(os.environ) as parallelcluster:
+        monkeypatch.setattr(plan, "ParallelCluster", lambda _: nullcontext(parallelcluster))
+        for name, more in PLANNING.items():
+            check_narrow_and_closed([*name.split(), "trn1-16", *more], monkeypatch, capfd)
 
 
 def test_ctrl_c_while_a_command_waits(
@@ -429,9 +469,6 @@ def test_a_terminal_of_40_columns_without_colour(operated: Operated) -> None:
 def test_ctrl_c_during_a_deployment_is_left_to_the_cdk(
     code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scripts import deploy
-    from scripts.plan import cdk
-
     program = f"import os; os.kill(os.getppid(), {int(signal.SIGINT)}); raise SystemExit({int(code)})"
     monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", program])
     monkeypatch.setattr(deploy, "BUILD", tmp_path)

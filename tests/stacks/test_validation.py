@@ -43,10 +43,10 @@ def findings(build: Build, outdir: Path, capfd: pytest.CaptureFixture[str]) -> s
         app.synth()
     except RuntimeError as error:
         assert "ValidationFailed" in str(error)  # noqa: PT017
-    return "".join(capfd.readouterr()) + _violations(outdir)
+    return "".join(capfd.readouterr()) + violations(outdir)
 
 
-def _violations(outdir: Path) -> str:
+def violations(outdir: Path) -> str:
     report = json.loads((outdir / "validation-report.json").read_text(encoding="utf-8"))
     return "\n".join(
         f"{plugin['pluginName']} {violation['ruleName']} {violation['description']}"

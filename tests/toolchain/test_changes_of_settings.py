@@ -19,6 +19,7 @@ from config.settings import Settings, json_schema
 from scripts.plan.cluster import plan_cluster
 from scripts.plan.comparison import Comparison
 from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
+from scripts.settings_reference import settings_page
 from tests.stacks.deployments import Raw, deploy, raw_settings
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE
@@ -50,9 +51,7 @@ CHANGES: dict[str, Any] = {
     "network.cidr": "10.0.0.0/17",
     "network.public_subnet_cidr": "10.0.1.0/24",
     "network.private_subnet_cidr": "10.0.128.0/18",
-    "network.nat_addresses": 2,
     "network.interface_endpoints": ["ssm"],
-    "network.flow_log_retention_days": 30,
     "network.existing": {"network": {**BLOCKS, "existing": VPC}},
     "network.existing.vpc_id": "vpc-76543210",
     "network.existing.public_subnet_id": "subnet-00000000",
@@ -63,12 +62,9 @@ CHANGES: dict[str, Any] = {
     },
     f"{DISK}.capacity_gib": 7200,
     f"{DISK}.throughput_mbps_per_tib": 500,
-    f"{DISK}.compression": "NONE",
     f"{DISK}.metadata_iops": 12_000,
-    f"{DISK}.backup_retention_days": 3,
     f"{DISK}.kms_key_arn": KEY,
     f"{DISK}.mount_dir": "/lustre",
-    f"{DISK}.log_retention_days": 30,
     "storage.data_repositories": {
         "storage.data_repositories": [{"path": "/data"}],
         f"{DISK}.backup_retention_days": 0,
@@ -78,48 +74,33 @@ CHANGES: dict[str, Any] = {
     f"{LINK}.prefix": "mine",
     f"{LINK}.import_events": [],
     f"{LINK}.export_events": [],
-    "storage.retain": False,
     "cluster.name": "other",
-    "cluster.generation": 2,
     "cluster.os": {"cluster.os": "alinux2023", "cluster.pytorch": "2.8"},
     "cluster.custom_ami": "ami-01234567",
-    "cluster.neuron_sdk": "2.27.1",
     "cluster.pytorch": "2.8",
-    "cluster.efa_interface_type": "efa",
     f"{HEAD}.instance_type": "c6i.8xlarge",
-    f"{HEAD}.public": False,
-    f"{HEAD}.root_volume_gib": 300,
     f"{HEAD}.shared_storage": {f"{HEAD}.shared_storage": "efs", f"{HEAD}.snapshots": None},
     f"{HEAD}.ssh_key_name": {f"{HEAD}.ssh_key_name": "mine", f"{HEAD}.ssh_cidr": "10.0.0.0/8"},
     f"{HEAD}.ssh_cidr": "10.0.0.0/8",
     f"{HEAD}.snapshots": None,
-    f"{HEAD}.snapshots.interval_hours": 12,
-    f"{HEAD}.snapshots.retained": 3,
     "cluster.login_nodes": [{"name": "login"}, {"name": "second"}],
     f"{LOGIN}.name": "other",
     f"{LOGIN}.instance_type": "c6i.4xlarge",
-    f"{LOGIN}.count": 2,
-    f"{LOGIN}.public": True,
-    f"{LOGIN}.grace_minutes": 20,
     f"{LOGIN}.ssh_cidr": "10.0.0.0/8",
     "cluster.queues": [
         {"name": name, "compute_resources": [{"name": "trn1-32xl", "max_count": 16}]} for name in ("trn1", "second")
     ],
     f"{QUEUE}.name": "other",
-    f"{QUEUE}.capacity_type": "SPOT",
     f"{QUEUE}.compute_resources": [{"name": name, "max_count": 16} for name in ("trn1-32xl", "second")],
     f"{QUEUE}.placement_group": "mine",
     f"{QUEUE}.existing_placement_group": {
         f"{QUEUE}.existing_placement_group": "mine",
         f"{QUEUE}.placement_group": None,
     },
-    f"{QUEUE}.exclusive_jobs": False,
-    f"{QUEUE}.root_volume_gib": 300,
     f"{QUEUE}.scratch_dir": "/local",
     f"{QUEUE}.custom_slurm_settings": {"MaxNodes": "4"},
     f"{NODES}.name": "other",
     f"{NODES}.instance_type": "trn1n.32xlarge",
-    f"{NODES}.min_count": 1,
     f"{NODES}.max_count": 20,
     f"{NODES}.efa": False,
     f"{NODES}.capacity_reservation_id": {f"{NODES}.capacity_reservation_id": "cr-0123456789abcdef0", **OWN_GROUP},
@@ -127,23 +108,11 @@ CHANGES: dict[str, Any] = {
         f"{NODES}.capacity_reservation_group_arn": f"arn:aws:resource-groups:us-west-2:{ACCOUNT}:group/trn1",
         **OWN_GROUP,
     },
-    f"{NODES}.simultaneous_multithreading": False,
-    "cluster.slurm.idle_minutes": 20,
-    "cluster.slurm.queue_update_strategy": "TERMINATE",
-    "cluster.slurm.scaling_strategy": "best-effort",
     "cluster.slurm.custom_settings": {"MessageTimeout": "60"},
-    "cluster.monitoring.log_retention_days": 30,
-    "cluster.monitoring.retain_logs": False,
-    "cluster.monitoring.dashboard": False,
-    "cluster.monitoring.alarms": False,
-    "cluster.monitoring.detailed_monitoring": True,
     "cluster.accepted_warnings": [{"validator": "DcvValidator", "reason": "a small screen"}],
     "monitoring.emails": ["a@example.com"],
-    "monitoring.node_metrics": False,
-    "monitoring.dashboard": False,
-    "monitoring.file_system_full_percent": 60,
 }
-"""Another value of each setting, or with what must change beside it the values by their places."""
+"""Another value of a setting, or with what must change beside it the values by their places. `another` has others."""
 
 ELSEWHERE = {
     "account": "in the assembly's manifest; templates are for any account",
@@ -194,13 +163,28 @@ SCHEMA = json.loads(json_schema())
 SETTINGS = dict(leaves(SCHEMA, SCHEMA))
 
 
-def test_each_setting_is_changed_here_or_says_why_not() -> None:
-    assert CHANGES.keys() | ELSEWHERE.keys() == SETTINGS.keys()
-    assert CHANGES.keys() & ELSEWHERE.keys() == set()
+def another(node: dict[str, Any]) -> Any:
+    """Return a value of a setting beside its default, None where only `CHANGES` can tell."""
+    default, kinds = node.get("default"), [node, *node.get("anyOf", ())]
+    choices = [choice for kind in kinds for choice in kind.get("enum", ()) if choice != default]
+    if isinstance(default, bool):
+        return not default
+    return default + 1 if isinstance(default, int) and not choices else next(iter(choices), None)
 
 
-def test_each_setting_says_when_it_can_change() -> None:
+VALUES = {place: another(node) for place, node in SETTINGS.items() if place not in ELSEWHERE} | CHANGES
+
+
+def test_each_setting_has_another_value_or_says_why_not() -> None:
+    assert [place for place, value in VALUES.items() if value is None and place not in CHANGES] == []
+    assert VALUES.keys() | ELSEWHERE.keys() == SETTINGS.keys()
+
+
+def test_each_setting_says_when_it_can_change_and_has_a_heading_in_the_reference() -> None:
+    headings = re.findall(r"^### (.*)$", settings_page(), re.MULTILINE)
+
     assert [place for place, node in SETTINGS.items() if "x-change" not in node] == []
+    assert sorted(headings) == sorted(place.replace("[0]", "[]") for place in SETTINGS)
 
 
 class Changed:
@@ -262,7 +246,9 @@ NEEDED = {
 
 
 @pytest.fixture(scope="module")
-def changed(parallelcluster: ParallelCluster, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Changed]:
+def changed(
+    parallelcluster: ParallelCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, Values], Changed]:
     """Return what a change of a setting does."""
     directory = tmp_path_factory.mktemp("changes")
 
@@ -277,11 +263,10 @@ def changed(parallelcluster: ParallelCluster, tmp_path_factory: pytest.TempPathF
     def assembly(raw: Raw, name: str) -> Assembly:
         return Assembly(deploy(Settings.model_validate(raw), directory / name).directory)
 
-    def change(place: str) -> Changed:
+    def change(place: str, values: Values) -> Changed:
         raw, before = base(next((prefix for prefix in BASES if place.startswith(prefix)), ""))
-        values = CHANGES[place]
         raw = copy.deepcopy(raw)
-        for each, value in values.items() if is_several(place, values) else [(place, values)]:
+        for each, value in values.items():
             put(raw, each, value)
         return Changed(parallelcluster, before, assembly(raw, place))
 
@@ -294,10 +279,32 @@ def is_several(place: str, values: Any) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.validation
-@pytest.mark.parametrize("place", CHANGES)
-def test_a_setting_reaches_a_template_and_changes_when_it_says(changed: Callable[[str], Changed], place: str) -> None:
-    change, node = changed(place), SETTINGS[place]
+@pytest.mark.parametrize("place", VALUES)
+def test_a_setting_reaches_a_template_and_changes_when_it_says(
+    changed: Callable[[str, Values], Changed], place: str
+) -> None:
+    values, node = VALUES[place], SETTINGS[place]
+    change = changed(place, values if is_several(place, values) else {place: values})
 
     assert change.resources
     assert change.needs == node["x-change"], [(each.path, each.kind) for each in change.cluster.changes]
     assert "x-aws" not in node or change.concerns(node["x-aws"]), change.keys
+
+
+DIRECTIONS: dict[str, tuple[Values, Change]] = {
+    "fewer nodes": ({f"{NODES}.max_count": 8}, Change.STOPPED_FLEET),
+    "more static nodes instead of dynamic ones": ({f"{NODES}.min_count": 4}, Change.STOPPED_FLEET),
+    "more static nodes": ({f"{NODES}.min_count": 4, f"{NODES}.max_count": 20}, Change.AT_ONCE),
+    "fewer login pools": ({"cluster.login_nodes": []}, Change.NO_LOGIN_NODES),
+    "no login nodes": ({f"{LOGIN}.count": 0}, Change.AT_ONCE),
+}
+"""What documentation says beside the declarations."""
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+@pytest.mark.parametrize("name", DIRECTIONS)
+def test_what_a_change_needs_may_depend_on_its_direction(changed: Callable[[str, Values], Changed], name: str) -> None:
+    values, needed = DIRECTIONS[name]
+
+    assert changed(name, values).needs == needed

@@ -14,7 +14,19 @@ from ultracluster.domain.instance_types import (
     interfaces_per_node,
 )
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import InstanceType, LogRetentionDays, text
+from ultracluster.domain.types import (
+    FROM_DURATION,
+    FROM_SIZE,
+    TOKENS,
+    InstanceType,
+    KeyPairName,
+    LogRetentionDays,
+    Minutes,
+    OptionalGib,
+    PlacementGroupName,
+    default,
+    text,
+)
 from ultracluster.domain.validators import ACCEPTABLE
 
 CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
@@ -23,7 +35,7 @@ ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effor
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023"]
 SharedStorageType = Literal["ebs", "efs"]
 CapacityReservationId = Annotated[
-    str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0")
+    str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0"), TOKENS
 ]
 CapacityReservationGroupArn = Annotated[
     str,
@@ -31,17 +43,18 @@ CapacityReservationGroupArn = Annotated[
         r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$",
         "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
+    TOKENS,
 ]
 _GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
 PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
 ImageId = Annotated[
-    str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0")
+    str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0"), TOKENS
 ]
 NodeGroupName = Annotated[
     str, Field(json_schema_extra={"pattern": _GROUP_NAME[0], "patternErrorMessage": _GROUP_NAME[1]})
 ]
 """Rules check it, with a clearer message."""
-RootVolumeSize = Annotated[int, Field(ge=45, le=16384)]
+RootVolumeSize = Annotated[OptionalGib, Field(ge=45, le=16384), FROM_SIZE]
 
 NO_PLACEMENT_GROUP = "none"
 SHARED_PLACEMENT_GROUP = "fleet"
@@ -54,10 +67,11 @@ class ComputeResourceSpec(Spec):
 
     name: Annotated[NodeGroupName, Setting(Change.STOPPED_FLEET, ".Name")]
     """Lower case, at most 25 characters; part of node names."""
-    instance_type: Annotated[InstanceType, Setting(Change.STOPPED_FLEET, ".InstanceType")] = "trn1.32xlarge"
+    instance_type: Annotated[InstanceType, Setting(Change.STOPPED_FLEET, ".InstanceType")] = default("trn1.32xlarge")
     """EC2 instance type."""
     min_count: Annotated[int, Field(ge=0), Setting(Change.STOPPED_FLEET, ".MinCount")] = 0
-    """Nodes that always run and always cost. Above 0, creation of the cluster waits for them."""
+    """Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised together with
+    max_count it changes at once."""
     max_count: Annotated[int, Field(ge=1), Setting(Change.AT_ONCE, ".MaxCount")]
     """Nodes at most. Fewer need a stopped fleet, or `queue_update_strategy: TERMINATE`."""
     efa: Annotated[bool | None, Setting(Change.DRAINS, ".Efa.Enabled")] = None
@@ -102,14 +116,16 @@ class QueueSpec(Spec):
         PlacementGroupLabel | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
     ] = None
     """Label of a cluster placement group; queues with one label share the group; none: no group. null: the shared group
-    `fleet`, but none for reserved capacity and for nodes without EFA."""
-    existing_placement_group: Annotated[str | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")] = None
+    `fleet` for Trn nodes with EFA, one of the queue's name for others with EFA; none for reserved capacity."""
+    existing_placement_group: Annotated[
+        PlacementGroupName, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
+    ] = default(None)
     """Name of a placement group that exists, such as the one a capacity reservation was made in."""
     exclusive_jobs: Annotated[bool, Setting(Change.AT_ONCE, ".JobExclusiveAllocation")] = True
     """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
     root_volume_gib: Annotated[
-        RootVolumeSize | None, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size")
-    ] = 200
+        RootVolumeSize, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size")
+    ] = default(200)
     """Root volume of each node; null: the image's size."""
     scratch_dir: Annotated[str, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")] = (
         "/scratch"
@@ -136,18 +152,18 @@ class HeadNodeSpec(Spec):
 
     aws: ClassVar = "HeadNode"
 
-    instance_type: Annotated[InstanceType, Setting(Change.NEW_CLUSTER, ".InstanceType")] = "c6i.4xlarge"
+    instance_type: Annotated[InstanceType, Setting(Change.NEW_CLUSTER, ".InstanceType")] = default("c6i.4xlarge")
     """x86 instance type, with memory for the number of nodes."""
     public: Annotated[bool, Setting(Change.NEW_CLUSTER, ".Networking.SubnetId")] = True
     """Whether it is in the public subnet, with a public address. Session Manager needs none."""
-    root_volume_gib: Annotated[RootVolumeSize | None, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")] = (
+    root_volume_gib: Annotated[RootVolumeSize, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")] = default(
         200
     )
     """Root volume, which holds /home unless shared_storage is efs; null: the image's size."""
     shared_storage: Annotated[SharedStorageType, Setting(Change.NEW_CLUSTER, ".SharedStorageType")] = "ebs"
     """Where /home and Slurm are, which all nodes mount: ebs: on the root volume, by NFS from the head node; efs: on an
     encrypted EFS file system, for large fleets, deleted with the cluster."""
-    ssh_key_name: Annotated[str | None, Setting(Change.NEW_CLUSTER, ".Ssh.KeyName")] = None
+    ssh_key_name: Annotated[KeyPairName, Setting(Change.NEW_CLUSTER, ".Ssh.KeyName")] = default(None)
     """EC2 key pair (ed25519); null: Session Manager alone."""
     ssh_cidr: Annotated[str | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody. Never the world."""
@@ -160,13 +176,15 @@ class LoginPoolSpec(Spec):
 
     name: Annotated[NodeGroupName, Setting(Change.NO_LOGIN_NODES, ".Name")]
     """Lower case, at most 25 characters."""
-    instance_type: Annotated[InstanceType, Setting(Change.NO_LOGIN_NODES, ".InstanceType")] = "c6i.2xlarge"
+    instance_type: Annotated[InstanceType, Setting(Change.NO_LOGIN_NODES, ".InstanceType")] = default("c6i.2xlarge")
     """x86 instance type."""
     count: Annotated[int, Field(ge=0), Setting(Change.AT_ONCE, ".Count")] = 1
     """Number of nodes."""
     public: Annotated[bool, Setting(Change.NO_LOGIN_NODES, ".Networking.SubnetIds")] = False
     """Whether they are in the public subnet."""
-    grace_minutes: Annotated[int, Field(ge=3, le=120), Setting(Change.AT_ONCE, ".GracetimePeriod")] = 10
+    grace_minutes: Annotated[
+        Minutes, Field(ge=3, le=120), FROM_DURATION, Setting(Change.AT_ONCE, ".GracetimePeriod")
+    ] = default(10)
     """Notice that users get before a node is terminated."""
     ssh_cidr: Annotated[str | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
@@ -177,7 +195,9 @@ class SlurmSpec(Spec):
 
     aws: ClassVar = "Scheduling.SlurmSettings"
 
-    idle_minutes: Annotated[int, Field(ge=-1), Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")] = 10
+    idle_minutes: Annotated[
+        Minutes, Field(ge=-1), FROM_DURATION, Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")
+    ] = default(10)
     """Minutes without a job after which a dynamic node is terminated; -1: never."""
     queue_update_strategy: Annotated[QueueUpdateStrategy, Setting(Change.AT_ONCE, ".QueueUpdateStrategy")] = "DRAIN"
     """What happens to running nodes when a change concerns them: finish their jobs first, end at once, or refuse the

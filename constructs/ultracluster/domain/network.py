@@ -1,13 +1,15 @@
 """What a network is: a VPC with one public and one private subnet in one availability zone."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from ultracluster.domain import addresses
+from ultracluster.domain.instance_types import zone_id_prefix
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import LogRetentionDays, text
+from ultracluster.domain.types import WORDS, ZONE_ID_PATTERN, LogRetentionDays, text
 from ultracluster.domain.violations import Violation
 
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
@@ -60,3 +62,12 @@ BLOCKS = ("cidr", "public_subnet_cidr", "private_subnet_cidr")
 def violations(spec: NetworkSpec) -> Iterator[Violation]:
     """Yield what Amazon VPC would refuse, with paths relative to ``spec``."""
     return addresses.block_violations({field: getattr(spec, field) for field in BLOCKS})
+
+
+def zone_violations(region: str | None, zone_id: str) -> Iterator[Violation]:
+    """Yield why ``zone_id`` is no availability zone id, or none of a Region, if that is known."""
+    prefix = None if region is None else zone_id_prefix(region)
+    if not re.fullmatch(ZONE_ID_PATTERN, zone_id):
+        yield Violation(("zone_id",), zone_id, WORDS[ZONE_ID_PATTERN], "the same place in every account")
+    elif prefix is not None and not zone_id.startswith(f"{prefix}-"):
+        yield Violation(("zone_id",), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")

@@ -1,8 +1,8 @@
 """Types of values that several models share."""
 
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WrapValidator
 
 WORDS: dict[str, str] = {}
 """What each pattern allows, in words."""
@@ -15,8 +15,11 @@ def text(pattern: str, allowed: str, *, max_length: int | None = None) -> Any:
 
 
 Account = Annotated[str, text(r"^\d{12}$", "the 12 digits of an AWS account, in quotes")]
+ZONE_ID_PATTERN = r"^[a-z]+\d-az\d$"
+ZoneId = Annotated[
+    str, text(ZONE_ID_PATTERN, "an availability zone id such as usw2-az4, not a zone name such as us-west-2a")
+]
 Region = Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "an AWS Region such as us-west-2")]
-InstanceType = Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an EC2 instance type such as trn1.32xlarge")]
 VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "the id of a VPC such as vpc-0123456789abcdef0")]
 SubnetId = Annotated[str, text(r"^subnet-[0-9a-f]{8,17}$", "the id of a subnet such as subnet-0123456789abcdef0")]
 KmsKeyArn = Annotated[
@@ -33,3 +36,85 @@ LogRetentionDays = Literal[
 """The periods that CloudWatch Logs has (API reference, PutRetentionPolicy)."""
 
 LOG_RETENTION_DAYS: tuple[int, ...] = get_args(LogRetentionDays)
+
+
+# Values of the CDK, which is not imported here: a field takes them, and holds what they stand for. Type checkers see a
+# descriptor that takes the one and gives the other; such a field has its default by `default`.
+
+
+def default(value: Any) -> Any:
+    """Return a default that type checkers do not compare with a descriptor."""
+    return value
+
+
+def _converted(attribute: str) -> BeforeValidator:
+    """Return what replaces a value by that of its attribute, or of the method of that name."""
+
+    def convert(value: Any) -> Any:
+        own = getattr(value, attribute, value)
+        return own() if callable(own) else own
+
+    return BeforeValidator(convert)
+
+
+class _InstanceType(Protocol):
+    def to_string(self) -> str: ...
+
+
+class _Size(Protocol):
+    def to_gibibytes(self) -> float: ...
+
+
+class _Duration(Protocol):
+    def to_minutes(self) -> float: ...
+
+
+class _KeyPair(Protocol):
+    @property
+    def key_pair_name(self) -> str: ...
+
+
+class _PlacementGroup(Protocol):
+    @property
+    def placement_group_name(self) -> str: ...
+
+
+if TYPE_CHECKING:
+    Held_co = TypeVar("Held_co", covariant=True)
+    Taken_contra = TypeVar("Taken_contra", contravariant=True)
+
+    class Converted(Generic[Held_co, Taken_contra]):
+        """A field that takes one type and holds another."""
+
+        @overload
+        def __get__(self, instance: None, owner: Any) -> Any: ...
+        @overload
+        def __get__(self, instance: object, owner: Any) -> Held_co: ...
+        def __get__(self, instance: Any, owner: Any) -> Any: ...
+        def __set__(self, instance: object, value: Taken_contra) -> None: ...
+
+    InstanceType = Converted[str, str | _InstanceType]
+    OptionalGib = Converted[int | None, int | _Size | None]
+    Minutes = Converted[int, int | _Duration]
+    KeyPairName = Converted[str | None, str | _KeyPair | None]
+    PlacementGroupName = Converted[str | None, str | _PlacementGroup | None]
+else:
+    InstanceType = Annotated[
+        str,
+        text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an EC2 instance type such as trn1.32xlarge"),
+        _converted("to_string"),
+    ]
+    """A name, or an ``ec2.InstanceType``."""
+    OptionalGib = int | None
+    """A number, or a ``Size``; ranges stand between it and `FROM_SIZE`."""
+    Minutes = int
+    """A number, or a ``Duration``; ranges stand between it and `FROM_DURATION`."""
+    KeyPairName = Annotated[str | None, _converted("key_pair_name")]
+    """A name, or an ``ec2.IKeyPair``."""
+    PlacementGroupName = Annotated[str | None, _converted("placement_group_name")]
+    """A name, or an ``ec2.IPlacementGroup``."""
+
+TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
+"""Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""
+FROM_SIZE = _converted("to_gibibytes")
+FROM_DURATION = _converted("to_minutes")

@@ -42,7 +42,8 @@ class InvalidArguments(ValueError):
 
     def __init__(self, construct: str, violations: Sequence[Violation]) -> None:
         self.violations = tuple(violations)
-        lines = [f"\n  {dotted(each.path)}: {each}" for each in self.violations]
+        # Rules speak of settings files, where null is what None is here.
+        lines = [re.sub(r"\bnull\b", "None", f"\n  {dotted(each.path)}: {each}") for each in self.violations]
         super().__init__(f"invalid arguments of {construct}:{''.join(lines)}")
 
 

@@ -19,8 +19,7 @@ from scripts.drift.detection import detect
 from scripts.drift.model import Drift, DriftKind, DriftReport
 from scripts.drift.screen import as_markdown, show
 from scripts.fleet import control as fleet
-from scripts.plan.command import PlanError
-from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
+from scripts.plan.model import ClusterPlan, Effect, Plan, PlanError, ResourceChange, Source, StackPlan
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.account import Operated
@@ -218,7 +217,7 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
 @pytest.mark.slow
 def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     same = a_plan("trn1-16")
-    monkeypatch.setattr("scripts.plan.command.make_plan", lambda _: same)
+    monkeypatch.setattr("scripts.plan.plan.make_plan", lambda _: same)
 
     def run(*arguments: str) -> tuple[int, str]:
         return ultracluster("drift", "trn1-16", *arguments), capsys.readouterr().out

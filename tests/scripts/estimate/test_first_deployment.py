@@ -67,8 +67,16 @@ def test_a_rung_costs_what_the_page_says(rung: int, nodes: int, hourly: Callable
     assert float(sum_.replace(",", "")) == pytest.approx(dollars * int(hours), abs=0.6)
 
 
-@pytest.mark.parametrize("command", re.findall(r'submit\.py" (.*)$', PAGE, re.MULTILINE))
-def test_the_training_program_takes_what_the_page_submits(command: str) -> None:
+SUBMIT = re.compile(r"(?:submit\.py\"|ultracluster submit [\w-]+) (--[^`\n#]*--output[^`\n#]*)")
+SUBMITTED = [
+    (path.name, command)
+    for path in sorted((PROJECT / "docs").rglob("*.md"))
+    for command in SUBMIT.findall(path.read_text(encoding="utf-8").replace("\\\n", ""))
+]
+
+
+@pytest.mark.parametrize(("page", "command"), SUBMITTED)
+def test_the_training_program_takes_what_a_page_submits(page: str, command: str) -> None:
     given, further = submit.parser().parse_known_args(shlex.split(command))
     parsed = options.parse(["check", f"--nodes={given.nodes}", f"--output={given.output}", *further])
     assert options.contradictions(parsed) == []

@@ -90,9 +90,10 @@ def test_force_lists_the_jobs_that_it_ends_and_asks(
     ("action", "error", "code"),
     [
         ("start", KeyboardInterrupt(), 130),
+        ("stop", KeyboardInterrupt(), 130),
         ("stop", ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "GetItem"), 2),
     ],
-    ids=["ctrl-c", "expired"],
+    ids=["ctrl-c-start", "ctrl-c-stop", "expired"],
 )
 def test_an_interruption_says_what_continues(
     cluster: FakeCluster, call: Call, action: str, error: BaseException, code: int

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from scripts.plan import change_sets
-from scripts.plan.command import PlanError
-from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
+from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, PlanError, Source
 from scripts.plan.plan import plan_of_account
 from scripts.preflight.check import CheckStatus
 from tests.scripts.plan.account import (

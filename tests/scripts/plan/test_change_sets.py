@@ -11,10 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from scripts.plan.change_sets import changes, delete
-from scripts.plan.command import PlanError
 from scripts.plan.comparison import NOT_YET_IN, READ_LATE
 from scripts.plan.findings import of_stack
-from scripts.plan.model import Effect, PropertyChange, ResourceChange, Source, StackPlan
+from scripts.plan.model import Effect, PlanError, PropertyChange, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus
 
 FILE_SYSTEM = "AWS::FSx::FileSystem"

@@ -11,7 +11,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from scripts.plan import cdk, command
+from scripts.plan import cdk
+from scripts.plan.model import PlanError
 from tests.scripts.plan.account import PARTS
 from tests.scripts.plan.conftest import SNAPSHOTS, Run, find, golden
 
@@ -122,17 +123,17 @@ def test_what_cannot_be_used(
 def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = [sys.executable, "-c", "print('config/trn1-16.yaml: no'); raise SystemExit(1)"]
     monkeypatch.setattr(cdk, "command", lambda *_: failing)
-    with pytest.raises(command.PlanError, match=r"^config/trn1-16.yaml: no$"):
-        command.synthesize("trn1-16", tmp_path)
+    with pytest.raises(PlanError, match=r"^config/trn1-16.yaml: no$"):
+        cdk.synthesize("trn1-16", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *_: ["false"])
-    with pytest.raises(command.PlanError, match="exit code 1"):
-        command.synthesize("trn1-16", tmp_path)
+    with pytest.raises(PlanError, match="exit code 1"):
+        cdk.synthesize("trn1-16", tmp_path)
 
 
 @pytest.mark.usefixtures("offline")
 def test_the_diff_is_of_what_is_planned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str) -> None:
     monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
-    monkeypatch.setattr(command, "make_plan", Mock(side_effect=command.PlanError("no")))
+    monkeypatch.setattr("scripts.plan.plan.make_plan", Mock(side_effect=PlanError("no")))
     _, out, _ = run("plan", "trn1-16", "--diff", "--assembly", edited)
     assert out.startswith(f"diff --app {edited}\n")
     assert run("plan", "trn1-16", "--diff", "--against", edited)[0] == 2

@@ -13,7 +13,8 @@ import pytest
 from scripts import deploy
 from scripts.deploy import deploy as deploy_assembly
 from scripts.deployment import Deployment
-from scripts.plan import cdk, command
+from scripts.errors import ExitCode
+from scripts.plan import cdk, plan
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus, Finding
 from tests.scripts.destroy.accounts import Terminal
@@ -42,8 +43,8 @@ class Deploying:
         self.plan = planned(CHANGE)
         self.started: list[list[str]] = []
         monkeypatch.setattr(deploy, "settle", lambda *_: "")
-        monkeypatch.setattr(command, "synthesize", lambda *_: None)
-        monkeypatch.setattr(command, "make_plan", self._make_plan)
+        monkeypatch.setattr(cdk, "synthesize", lambda *_: None)
+        monkeypatch.setattr(plan, "make_plan", self._make_plan)
 
     def leave_out_the_cdk(self) -> None:
         self._monkeypatch.setattr(deploy, "deploy", self._note)
@@ -92,6 +93,27 @@ def test_it_does_not_deploy_a_plan_with_a_blocking_issue_unless_accepted(deployi
     assert deploying.started == [["trn1-16", "--verbose"]]
 
 
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "scripts.deploy.settle",
+        "scripts.plan.cdk.synthesize",
+        "scripts.plan.plan.make_plan",
+        "sys.stdin.readline",
+    ],
+)
+def test_ctrl_c_before_the_cdk_starts_deploys_nothing(
+    stage: str, deploying: Deploying, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    deploying.answer("y")
+    monkeypatch.setattr(stage, interrupt)
+    assert run("deploy", "trn1-16")[0] == ExitCode.INTERRUPTED
+    assert deploying.started == []
+
+
 def test_json_is_all_of_standard_output(deploying: Deploying, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     stack = {"StackStatus": "CREATE_COMPLETE", "Outputs": [{"OutputKey": "VpcId", "OutputValue": "vpc-1"}]}
     monkeypatch.setattr(Deployment, "stack", lambda _, name: {"StackName": name, **stack} if "net" in name else None)
@@ -123,7 +145,7 @@ def test_the_planned_directory_is_deployed(run: Run, tmp_path: Path, monkeypatch
         directory.mkdir()
         (directory / "manifest.json").write_text("planned")
 
-    monkeypatch.setattr(command, "synthesize", synthesize)
+    monkeypatch.setattr(cdk, "synthesize", synthesize)
     program = "import shutil, sys; print(sys.argv); shutil.copytree(sys.argv[sys.argv.index('--app') + 1], 'deployed')"
     use_cdk(monkeypatch, program)
     code, out, err = run("deploy", "trn1-16", "--yes")

@@ -73,18 +73,25 @@ def test_somebody_at_a_terminal_is_asked(
     assert "Abandoned. The cluster is dev." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("error", "code"), [(OperationError("the head node does not answer"), 1), (KeyboardInterrupt(), 130)]
+)
 def test_an_end_in_mid_way_tells_what_was_done(
-    backend: FakeBackend, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    backend: FakeBackend,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
 ) -> None:
     def refuse(_: object) -> None:
-        raise OperationError("the head node does not answer")
+        raise error
 
     monkeypatch.setattr(backend, "verify", refuse)
 
-    assert run(monkeypatch, "--set", OTHER_OS, "--confirm", "dev") == 1
+    assert run(monkeypatch, "--set", OTHER_OS, "--confirm", "dev") == code
 
     errors = capsys.readouterr().err
-    assert "the head node does not answer" in errors
+    assert str(error) in errors
     assert "Done so far: settings, deploy. What AWS has started continues. The same command continues where" in errors
 
 

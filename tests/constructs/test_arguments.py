@@ -1,0 +1,51 @@
+"""Each field that the domain declares is an argument of a construct, with the same default."""
+
+from __future__ import annotations
+
+import inspect
+
+import aws_cdk as cdk
+import pytest
+from constructs import Construct
+
+from ultracluster import ClusterMonitoring, HeadNodeSnapshots, InvalidArguments, LustreFileSystem, UltraClusterNetwork
+from ultracluster.domain.lustre import LustreSpec
+from ultracluster.domain.monitoring import ClusterMonitoringSpec
+from ultracluster.domain.network import NetworkSpec
+from ultracluster.domain.snapshots import SnapshotSpec
+from ultracluster.domain.spec import Spec
+from ultracluster.retention import retention
+
+CDK_TYPES = {
+    "kms_key_arn": "kms_key",
+    "log_retention_days": "log_retention",
+    "flow_log_retention_days": "flow_log_retention",
+}
+ELSEWHERE = {"mount_dir"}
+"""An argument of `SharedStorage.lustre`: clusters may mount one file system in different places."""
+
+
+@pytest.mark.parametrize(
+    ("construct", "spec"),
+    [
+        (LustreFileSystem, LustreSpec()),
+        (UltraClusterNetwork, NetworkSpec()),
+        (ClusterMonitoring, ClusterMonitoringSpec()),
+        (HeadNodeSnapshots, SnapshotSpec()),
+    ],
+    ids=lambda each: each.__name__ if isinstance(each, type) else "",
+)
+def test_fields_are_arguments(construct: type[Construct], spec: Spec) -> None:
+    parameters = inspect.signature(construct.__init__).parameters
+    for field, value in spec:
+        if field not in ELSEWHERE:
+            default = parameters[CDK_TYPES.get(field, field)].default
+            expected = retention(value) if field.endswith("log_retention_days") else value
+            assert (list(default) if isinstance(default, tuple) else default) == expected, field
+
+
+def test_snapshots_out_of_range_are_refused() -> None:
+    stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "Training")
+    with pytest.raises(InvalidArguments) as refused:
+        HeadNodeSnapshots(stack, "Snapshots", deployment="research", interval_hours=5, retained=0)
+    assert [each.path for each in refused.value.violations] == [("interval_hours",), ("retained",)]

@@ -1,0 +1,60 @@
+"""Monitoring as a construct of any CDK app."""
+
+from __future__ import annotations
+
+import json
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Match, Template
+
+from tests.stacks.small_app import flat
+from ultracluster import ClusterMonitoring, ComputeResource, InvalidArguments, LustreFileSystem, ParallelCluster, Queue
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    return cdk.Stack(app, "Training", env=cdk.Environment(region="us-west-2"))
+
+
+def test_a_cluster_and_a_file_system_of_the_app_say_what_is_watched(stack: cdk.Stack) -> None:
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=1)
+    queue = Queue(name="trn1", compute_resources=[ComputeResource(name="trn1-32xl", max_count=2)])
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue], cluster_name="research")
+    data = LustreFileSystem(stack, "Data", vpc=vpc, capacity_gib=1200)
+    topic = sns.Topic(stack, "Topic")
+    ClusterMonitoring(stack, "Monitoring", cluster=cluster, file_system=data, topic=topic, emails=["me@example.com"])
+
+    template = Template.from_stack(stack)
+    template.has_resource_properties(
+        "AWS::CloudWatch::Alarm",
+        {"Dimensions": [{"Name": "Cluster", "Value": "research"}, {"Name": "Queue", "Value": "trn1"}]},
+    )
+    template.has_resource_properties(
+        "AWS::CloudWatch::Alarm",
+        {
+            "Dimensions": [{"Name": "FileSystemId", "Value": {"Ref": Match.string_like_regexp("^Data")}}],
+            "Threshold": 1200 * 1024**3 * 0.15,
+        },
+    )
+    template.resource_count_is("AWS::SNS::Topic", 1)
+    [dashboard] = template.find_resources("AWS::CloudWatch::Dashboard").values()
+    assert "research" in json.dumps(json.loads(flat(dashboard["Properties"]["DashboardBody"])))
+
+
+def test_invalid_arguments_are_named_together(stack: cdk.Stack) -> None:
+    group = ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-0123456789abcdef0")
+    cluster = ParallelCluster.from_cluster_attributes(stack, "Cluster", cluster_name="research")
+    data = LustreFileSystem.from_lustre_file_system_attributes(
+        stack, "Data", file_system_id="fs-0123456789abcdef0", security_group=group
+    )
+    with pytest.raises(InvalidArguments) as refused:
+        ClusterMonitoring(stack, "Monitoring", cluster=cluster, file_system=data, file_system_full_percent=100)
+    assert [each.path for each in refused.value.violations] == [
+        ("file_system_full_percent",),
+        ("file_system_capacity_gib",),
+    ]
+    assert stack.node.try_find_child("Monitoring") is None

@@ -1,0 +1,51 @@
+"""The network as a construct of any CDK app."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Match, Template
+
+from ultracluster.domain.violations import InvalidArguments
+from ultracluster.network import UltraClusterNetwork
+
+SUBNET = {"Ref": Match.string_like_regexp("^NetworkVpcPrivateSubnet")}
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    return cdk.Stack(app, "Training", env=cdk.Environment(region="us-west-2"))
+
+
+def test_other_constructs_find_its_subnets_and_their_zones(stack: cdk.Stack) -> None:
+    vpc = UltraClusterNetwork(stack, "Network", zone_id="usw2-az4").vpc
+    ec2.Instance(
+        stack,
+        "Instance",
+        vpc=vpc,
+        instance_type=ec2.InstanceType("t3.micro"),
+        machine_image=ec2.MachineImage.generic_linux({"us-west-2": "ami-0123456789abcdef0"}),
+    )
+
+    template = Template.from_stack(stack)
+    template.has_resource_properties(
+        "AWS::EC2::Instance",
+        {
+            "SubnetId": SUBNET,
+            "AvailabilityZone": {
+                "Fn::GetAtt": [Match.string_like_regexp("^NetworkVpcPrivateSubnet"), "AvailabilityZone"]
+            },
+        },
+    )
+    template.all_resources_properties("AWS::EC2::Subnet", {"AvailabilityZoneId": "usw2-az4"})
+
+
+def test_invalid_arguments_are_named_together_and_leave_nothing_in_the_tree(stack: cdk.Stack) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        UltraClusterNetwork(
+            stack, "Network", zone_id="us-west-2a", cidr="10.0.0.0/8", private_subnet_cidr="10.0.0.0/20"
+        )
+    assert [each.path for each in refused.value.violations] == [("zone_id",), ("cidr",), ("private_subnet_cidr",)]
+    assert stack.node.try_find_child("Network") is None

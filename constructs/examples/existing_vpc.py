@@ -21,7 +21,7 @@ cluster = ParallelCluster(
     stack,
     "Cluster",
     vpc=vpc,
-    head_node=HeadNode(instance_type="m6i.xlarge", public=False),
+    head_node=HeadNode(instance_type=ec2.InstanceType("m6i.xlarge"), public=False),
     queues=[
         Queue(
             name="cpu",

@@ -15,7 +15,7 @@ cluster = ParallelCluster(
     stack,
     "Cluster",
     vpc=network.vpc,
-    head_node=HeadNode(root_volume_gib=500),
+    head_node=HeadNode(root_volume_gib=cdk.Size.gibibytes(500)),
     queues=[
         Queue(
             name="gpu",
@@ -27,7 +27,7 @@ cluster = ParallelCluster(
             compute_resources=[ComputeResource(name="c7i", instance_type="c7i.8xlarge", max_count=20)],
         ),
     ],
-    slurm=Slurm(idle_minutes=5),
+    slurm=Slurm(idle_minutes=cdk.Duration.minutes(5)),
 )
 token.grant_read(cluster.queue("gpu"))
 app.synth()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ultracluster.domain import neuron, node_arguments
 from ultracluster.domain.cluster import ClusterSpec, QueueSpec
+from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.node_scripts import NodeScript
 
 SCRIPTS = (Path(__file__).parent / "nodes").resolve()
@@ -32,7 +33,7 @@ class NeuronSoftware:
     neuron_sdk: str = neuron.DEFAULT_SDK
     pytorch: str = neuron.DEFAULT_PYTORCH
     jobs: Path | str | None = None
-    metrics: bool = True
+    metrics: bool = ClusterMonitoringSpec().node_metrics
     deployment: str | None = None
 
     def head_node(self, spec: ClusterSpec, mount_dir: str) -> NodeScript:

@@ -9,7 +9,10 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
 from ultracluster.domain.cluster_configuration import EfsMount, LustreMount
+from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
+
+_LUSTRE_MOUNT_DIR = LustreSpec().mount_dir
 
 
 class IFileSystem(Protocol):
@@ -42,7 +45,7 @@ class SharedStorage:
     dependencies: Sequence[IDependable] = ()
 
     @classmethod
-    def lustre(cls, file_system: IFileSystem, mount_dir: str = "/fsx", *, name: str | None = None) -> Self:
+    def lustre(cls, file_system: IFileSystem, mount_dir: str = _LUSTRE_MOUNT_DIR, *, name: str | None = None) -> Self:
         """Return an FSx for Lustre file system.
 
         Its security groups allow TCP 988 and 1018-1023 between those that carry them, as ``aws_fsx`` makes them.

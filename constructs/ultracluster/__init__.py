@@ -61,3 +61,6 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             if name in names:
                 return getattr(import_module(f"ultracluster.{module}"), name)
         raise AttributeError(f"module 'ultracluster' has no attribute {name!r}")
+
+    def __dir__():
+        return __all__

@@ -46,8 +46,8 @@ class ClusterMonitoring(Construct):
         construct_id: Id in the scope.
         cluster: The cluster whose nodes are watched, made here or by ``ParallelCluster.from_cluster_attributes``.
         queues: Slurm queues of nodes with Neuron devices. Default: those that a cluster of this app has by now.
-        node_metrics: Whether the nodes send metrics (``NeuronSoftware(metrics=...)``). See `ClusterMonitoringSpec`,
-            also for what follows without a default here.
+        node_metrics: Whether there are alarms of nodes, which need ``NeuronSoftware(metrics=True)``. Default: whether
+            the nodes of a cluster of this app send metrics; with another one they do.
         file_system: The file system whose free space is watched. Default: none.
         file_system_name: What its alarm calls it. Default: its id.
         file_system_capacity_gib: Its nominal capacity. Default: that of a `LustreFileSystem` of this app.
@@ -74,7 +74,7 @@ class ClusterMonitoring(Construct):
         *,
         cluster: IParallelCluster,
         queues: Sequence[str] | None = None,
-        node_metrics: bool = _DEFAULTS.node_metrics,
+        node_metrics: bool | None = None,
         file_system: ILustreFileSystem | None = None,
         file_system_name: str | None = None,
         file_system_capacity_gib: int | None = None,
@@ -87,18 +87,22 @@ class ClusterMonitoring(Construct):
     ) -> None:
         if isinstance(cluster, ParallelCluster):
             name, own_queues = cluster.spec.name, [queue.name for queue in cluster.spec.queues]
+            sends_metrics = cluster.sends_metrics
         else:
-            name, own_queues = cluster.cluster_name, []
+            name, own_queues, sends_metrics = cluster.cluster_name, [], _DEFAULTS.node_metrics
         if isinstance(file_system, LustreFileSystem) and file_system_capacity_gib is None:
             file_system_capacity_gib = file_system.capacity_gib
         try:
             spec = ClusterMonitoringSpec(
                 emails=list(emails),
-                node_metrics=node_metrics,
+                node_metrics=sends_metrics if node_metrics is None else node_metrics,
                 dashboard=dashboard,
                 file_system_full_percent=file_system_full_percent,
             )
             violations = [*rules.violations(spec)]
+            if spec.node_metrics and not sends_metrics:
+                reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
+                violations.append(spec.violation("node_metrics", "False", reason))
         except ValidationError as error:
             violations = shape_violations(error)
         if file_system is not None and file_system_capacity_gib is None:
@@ -115,7 +119,7 @@ class ClusterMonitoring(Construct):
             self.topic.add_subscription(subscriptions.EmailSubscription(address))
         self.alarms: list[cloudwatch.Alarm] = []
         rows: list[list[cloudwatch.IWidget]] = []
-        if node_metrics:
+        if spec.node_metrics:
             queues = own_queues if queues is None else queues
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)

@@ -112,13 +112,15 @@ class _Cluster(Construct):
         """Return a metric that nodes with `NeuronSoftware` send, one of `ultracluster.domain.metrics`.
 
         Args:
-            metric_name: Such as ``NeuronCoreUtilization``.
+            metric_name: Such as ``NeuronCoreUtilization``; others are refused with a ValueError.
             statistic: Over nodes and time.
             period: Default: 1 minute, as nodes send them.
             queue: Nodes of one queue. Default: what the head node says of the cluster; compute nodes send their own
                 metrics with a queue alone.
             label: Default: CloudWatch's.
         """
+        if metric_name not in metrics.ALL:
+            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {', '.join(metrics.ALL)}")
         return cloudwatch.Metric(
             namespace=metrics.NAMESPACE,
             metric_name=metric_name,
@@ -256,8 +258,8 @@ class ParallelCluster(_Cluster):
             "pytorch": None if software is None else software.pytorch,
             "efa_interface_type": efa_interface_type,
             "head_node": head_node,
-            "login_nodes": list(login_nodes),
-            "queues": list(queues),
+            "login_nodes": _listed(login_nodes),
+            "queues": _listed(queues),
             "slurm": slurm,
             "monitoring": monitoring,
             "overrides": None if overrides is None else dict(overrides),
@@ -344,6 +346,11 @@ class ParallelCluster(_Cluster):
     def cluster_name(self) -> str:
         """ParallelCluster's name of the cluster; known once the cluster exists."""
         return self._resource.ref
+
+    @property
+    def sends_metrics(self) -> bool:
+        """Whether nodes send metrics: the cluster has ``NeuronSoftware(metrics=True)``."""
+        return self._software is not None and self._software.metrics
 
     @property
     def spec(self) -> ClusterSpec:
@@ -537,3 +544,8 @@ class _Later:
 
 def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
     return next(iter(subnets), None)
+
+
+def _listed(values: object) -> object:
+    """Return a list of values, or what is given in place of one, which validation refuses."""
+    return list(values) if isinstance(values, Sequence) else values

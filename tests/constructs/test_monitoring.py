@@ -11,7 +11,16 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
 from tests.stacks.small_app import flat
-from ultracluster import ClusterMonitoring, ComputeResource, InvalidArguments, LustreFileSystem, ParallelCluster, Queue
+from ultracluster import (
+    ClusterMonitoring,
+    ComputeResource,
+    InvalidArguments,
+    LustreFileSystem,
+    NeuronSoftware,
+    ParallelCluster,
+    Queue,
+    SharedStorage,
+)
 
 
 @pytest.fixture
@@ -23,8 +32,16 @@ def stack() -> cdk.Stack:
 def test_a_cluster_and_a_file_system_of_the_app_say_what_is_watched(stack: cdk.Stack) -> None:
     vpc = ec2.Vpc(stack, "Vpc", max_azs=1)
     queue = Queue(name="trn1", compute_resources=[ComputeResource(name="trn1-32xl", max_count=2)])
-    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue], cluster_name="research")
     data = LustreFileSystem(stack, "Data", vpc=vpc, capacity_gib=1200)
+    cluster = ParallelCluster(
+        stack,
+        "Cluster",
+        vpc=vpc,
+        queues=[queue],
+        cluster_name="research",
+        shared_storage=[SharedStorage.lustre(data)],
+        software=NeuronSoftware(),
+    )
     topic = sns.Topic(stack, "Topic")
     ClusterMonitoring(stack, "Monitoring", cluster=cluster, file_system=data, topic=topic, emails=["me@example.com"])
 
@@ -43,6 +60,16 @@ def test_a_cluster_and_a_file_system_of_the_app_say_what_is_watched(stack: cdk.S
     template.resource_count_is("AWS::SNS::Topic", 1)
     [dashboard] = template.find_resources("AWS::CloudWatch::Dashboard").values()
     assert "research" in json.dumps(json.loads(flat(dashboard["Properties"]["DashboardBody"])))
+
+
+def test_nodes_that_send_no_metrics_have_no_alarms(stack: cdk.Stack) -> None:
+    queue = Queue(name="trn1", compute_resources=[ComputeResource(name="trn1-32xl", max_count=2)])
+    cluster = ParallelCluster(stack, "Cluster", vpc=ec2.Vpc(stack, "Vpc", max_azs=1), queues=[queue])
+    assert ClusterMonitoring(stack, "Monitoring", cluster=cluster).alarms == []
+    with pytest.raises(InvalidArguments, match="node_metrics: got True; allowed: False"):
+        ClusterMonitoring(stack, "Alarms", cluster=cluster, node_metrics=True)
+    with pytest.raises(ValueError, match="metric_name: got 'QueueDepth'; allowed: NeuronCoreUtilization, "):
+        cluster.metric("QueueDepth")
 
 
 def test_invalid_arguments_are_named_together(stack: cdk.Stack) -> None:

@@ -126,6 +126,11 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
     assert LoginPool(name="login", grace_minutes=cdk.Duration.minutes(5)).grace_minutes == 5
 
 
+def test_one_queue_is_not_a_list_of_queues(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    with pytest.raises(InvalidArguments, match=r"\n  queues: got .*; allowed: a valid list"):
+        ParallelCluster(stack, "Cluster", vpc=vpc, queues=queue())  # type: ignore[arg-type]
+
+
 def test_one_exception_names_all_violations_and_leaves_nothing_in_the_tree(stack: cdk.Stack) -> None:
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["a"])
     before = [each.node.path for each in stack.node.find_all()]

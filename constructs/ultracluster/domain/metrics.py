@@ -47,3 +47,4 @@ NODES_DRAINED = "NodesDrainedByHealth"
 QUEUES_PROTECTED = "QueuesProtected"
 """Queues that ParallelCluster closed because nodes kept failing to start."""
 OF_HEAD_NODE = (NODES_DRAINED, QUEUES_PROTECTED)
+ALL = (*OF_COMPUTE_NODES, HELD_IDLE, *OF_HEAD_NODE)

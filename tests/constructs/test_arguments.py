@@ -21,8 +21,9 @@ CDK_TYPES = {
     "log_retention_days": "log_retention",
     "flow_log_retention_days": "flow_log_retention",
 }
-ELSEWHERE = {"mount_dir"}
-"""An argument of `SharedStorage.lustre`: clusters may mount one file system in different places."""
+ELSEWHERE = {"mount_dir", "node_metrics"}
+"""An argument of `SharedStorage.lustre`: clusters may mount one file system in different places; and what the nodes of
+the cluster do by `NeuronSoftware`."""
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ultracluster import (
 app = cdk.App()
 env = cdk.Environment(region="us-west-2")
 
-# Data outlive clusters: they are in a stack of their own, which is never destroyed by the way.
+# Data outlives clusters: it is in a stack of its own.
 shared = cdk.Stack(app, "Shared", env=env, termination_protection=True)
 network = UltraClusterNetwork(shared, "Network", zone_id="usw2-az4")
 file_system = LustreFileSystem(

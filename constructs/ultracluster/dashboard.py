@@ -30,17 +30,17 @@ class Dashboard(Construct):
         scope: Construct,
         construct_id: str,
         *,
+        prefix: str,
         alarms: Sequence[cloudwatch.IAlarm],
         rows: Sequence[list[cloudwatch.IWidget]],
     ) -> None:
         super().__init__(scope, construct_id)
         status = cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=_ROW, height=3)
-        stack = Stack.of(self)
         dashboard = cloudwatch.Dashboard(
             self,
             "Resource",
             # One name is one dashboard in all Regions of an account.
-            dashboard_name=f"{stack.stack_name}-{stack.region}",
+            dashboard_name=f"{prefix}-{Stack.of(self).region}",
             period_override=cloudwatch.PeriodOverride.INHERIT,
             widgets=[[status], *rows],
         )

@@ -292,9 +292,11 @@ class LustreFileSystem(_FileSystem):
         It changes whenever CloudFormation would make a new file system, because ParallelCluster takes another one under
         another name alone.
         """
-        resolve = Stack.of(self).resolve
-        spec = self._spec.model_copy(update={"mount_dir": mount_dir, "kms_key_arn": resolve(self._key_arn)})
-        return rules.shared_storage_name(spec, stack_name=Stack.of(self).stack_name, subnet=resolve(self._placement))
+        stack = Stack.of(self)
+        spec = self._spec.model_copy(update={"mount_dir": mount_dir, "kms_key_arn": stack.resolve(self._key_arn)})
+        # The name of a nested stack is a token, whose text depends on how many others there are.
+        name = stack.node.addr if Token.is_unresolved(stack.stack_name) else stack.stack_name
+        return rules.shared_storage_name(spec, stack_name=name, subnet=stack.resolve(self._placement))
 
     def _new_security_group(self, vpc: ec2.IVpc) -> ec2.SecurityGroup:
         group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=rules.SECURITY_GROUP_DESCRIPTION)

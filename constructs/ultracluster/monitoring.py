@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -38,8 +38,8 @@ _HELD_IDLE_SECONDS = 3600
 class ClusterMonitoring(Construct):
     """Define an SNS topic, the alarms that notify it, and a dashboard.
 
-    What is watched by its name or id need not exist yet, nor go on to exist: alarms outlive a cluster best in a stack
-    of their own.
+    What is watched by its name or id need not exist yet, nor continue to exist: alarms outlive a cluster best in a
+    stack of their own.
 
     Args:
         scope: Usually a stack.
@@ -56,7 +56,7 @@ class ClusterMonitoring(Construct):
         emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm.
         topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
         dashboard: Whether there is a dashboard.
-        alarm_prefix: Names of alarms start with it and a hyphen. Default: the name of the stack.
+        alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack.
 
     Attributes:
         topic: Notified of every alarm that is raised.
@@ -77,7 +77,7 @@ class ClusterMonitoring(Construct):
         node_metrics: bool | None = None,
         file_system: ILustreFileSystem | None = None,
         file_system_name: str | None = None,
-        file_system_capacity_gib: int | None = None,
+        file_system_capacity_gib: int | Size | None = None,
         file_system_full_percent: int = _DEFAULTS.file_system_full_percent,
         network: UltraClusterNetwork | None = None,
         emails: Sequence[str] = tuple(_DEFAULTS.emails),
@@ -86,12 +86,11 @@ class ClusterMonitoring(Construct):
         alarm_prefix: str | None = None,
     ) -> None:
         if isinstance(cluster, ParallelCluster):
-            name, own_queues = cluster.spec.name, [queue.name for queue in cluster.spec.queues]
+            name, own_queues = cluster.spec.name, [queue.name for queue in cluster.spec.queues if queue.has_trainium]
             sends_metrics = cluster.sends_metrics
         else:
             name, own_queues, sends_metrics = cluster.cluster_name, [], _DEFAULTS.node_metrics
-        if isinstance(file_system, LustreFileSystem) and file_system_capacity_gib is None:
-            file_system_capacity_gib = file_system.capacity_gib
+        capacity_gib = _gib(file_system, file_system_capacity_gib)
         try:
             spec = ClusterMonitoringSpec(
                 emails=list(emails),
@@ -105,15 +104,19 @@ class ClusterMonitoring(Construct):
                 violations.append(spec.violation("node_metrics", "False", reason))
         except ValidationError as error:
             violations = shape_violations(error)
-        if file_system is not None and file_system_capacity_gib is None:
+        if file_system is not None and capacity_gib is None:
             reason = "the file system is not made in this app"
             violations.append(Violation(("file_system_capacity_gib",), None, "its capacity in GiB", reason))
+        self._alarm_prefix = alarm_prefix or Stack.of(scope).stack_name
+        others = [each for each in Stack.of(scope).node.find_all() if isinstance(each, ClusterMonitoring)]
+        if self._alarm_prefix in [each._alarm_prefix for each in others]:
+            reason = "other alarms of this stack have these names"
+            violations.append(Violation(("alarm_prefix",), self._alarm_prefix, "another one", reason))
         if violations:
             raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
 
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
-        self._alarm_prefix = alarm_prefix or stack.stack_name
         self.topic = topic or self._new_topic()
         for address in emails:
             self.topic.add_subscription(subscriptions.EmailSubscription(address))
@@ -124,8 +127,8 @@ class ClusterMonitoring(Construct):
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
             rows += rows_of_nodes(cluster, name, queues)
-        if file_system is not None and file_system_capacity_gib is not None:
-            full_below_gib = file_system_capacity_gib * (100 - file_system_full_percent) / 100
+        if file_system is not None and capacity_gib is not None:
+            full_below_gib = capacity_gib * (100 - file_system_full_percent) / 100
             self._add_file_system_alarm(
                 file_system, file_system_name or file_system.file_system_id, file_system_full_percent, full_below_gib
             )
@@ -135,7 +138,9 @@ class ClusterMonitoring(Construct):
             rows.append(row_of_nat_gateway(network))
         self.dashboard_name = None
         if dashboard:
-            self.dashboard_name = Dashboard(self, "Dashboard", alarms=self.alarms, rows=rows).name
+            self.dashboard_name = Dashboard(
+                self, "Dashboard", prefix=self._alarm_prefix, alarms=self.alarms, rows=rows
+            ).name
 
     def _new_topic(self) -> sns.Topic:
         """Define the topic, with a key of its own: CloudWatch may not use the one that AWS manages for SNS.
@@ -284,3 +289,10 @@ class ClusterMonitoring(Construct):
         alarm.add_alarm_action(actions.SnsAction(self.topic))
         self.alarms.append(alarm)
         return alarm
+
+
+def _gib(file_system: object, capacity: int | Size | None) -> int | None:
+    """Return the capacity of a file system: what is given, or what a file system of this app says."""
+    if capacity is None and isinstance(file_system, LustreFileSystem):
+        return file_system.capacity_gib
+    return int(capacity.to_gibibytes()) if isinstance(capacity, Size) else capacity

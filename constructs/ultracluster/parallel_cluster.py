@@ -1,6 +1,6 @@
 """AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
@@ -248,6 +248,17 @@ class ParallelCluster(_Cluster):
         parallelcluster_version: str | None = None,
     ) -> None:
         self._construct = f"{scope.node.path}/{construct_id}".removeprefix("/")
+        self._refuse_other_types(
+            (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
+            (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
+            (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
+            (("software",), software, "neuron_sdk", "a NeuronSoftware"),
+            (("shared_storage",), shared_storage, "__getitem__", "a list of SharedStorage"),
+            (("security_groups",), security_groups, "__getitem__", "a list of ec2.ISecurityGroup"),
+            *_subnets_of(("head_node",), head_node),
+            *_subnets_of(("queues",), queues),
+            *_subnets_of(("login_nodes",), login_nodes),
+        )
         self._values: dict[str, Any] = {
             "name": names.of_path(self._construct) if cluster_name is None else cluster_name,
             "region": Stack.of(scope).region,
@@ -262,11 +273,12 @@ class ParallelCluster(_Cluster):
             "queues": _listed(queues),
             "slurm": slurm,
             "monitoring": monitoring,
-            "overrides": None if overrides is None else dict(overrides),
-            "accepted_warnings": list(accepted_warnings),
+            "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
+            "accepted_warnings": _listed(accepted_warnings),
             "parallelcluster_version": parallelcluster_version,
         }
         self._software, self._storage = software, list(shared_storage)
+        self._refuse_other_types(*_types_of(self._storage))
         private = private_subnet or _first([*vpc.private_subnets, *vpc.isolated_subnets])
         public = public_subnet or _first(vpc.public_subnets) or private
         reason = "compute nodes take no public addresses"
@@ -314,8 +326,8 @@ class ParallelCluster(_Cluster):
         )
         self._resource = resource
         self._bind_nodes(head_node, login_nodes)
-        for queue in queues:
-            self._bind_queue(queue)
+        for given, queue in zip(queues, spec.queues, strict=True):
+            self._bind_queue(queue, given)
         resource.node.add_dependency(
             vpc, self._scripts, *(each for storage in self._storage for each in storage.dependencies)
         )
@@ -395,14 +407,16 @@ class ParallelCluster(_Cluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
+        self._refuse_other_types(*_subnets_of(("queue",), queue))
         self._values["queues"].append(queue)
         try:
             self._spec = self._checked()
         except InvalidArguments:
             self._values["queues"].pop()
             raise
-        self._bind_queue(queue)
-        return self.queue(queue.name)
+        added = self._spec.queues[-1]
+        self._bind_queue(added, queue)
+        return self.queue(added.name)
 
     def add_shared_storage(self, storage: SharedStorage) -> None:
         """Add a file system that all nodes mount.
@@ -410,6 +424,7 @@ class ParallelCluster(_Cluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
+        self._refuse_other_types(*_types_of([storage]))
         self._storage.append(storage)
         try:
             self._checked()
@@ -447,6 +462,16 @@ class ParallelCluster(_Cluster):
             raise InvalidArguments(self._construct, moved)
         return spec
 
+    def _refuse_other_types(self, *values: tuple[Path, object, str, str]) -> None:
+        """Raise InvalidArguments for values, with their places, that lack an attribute of the type that is allowed."""
+        broken = [
+            Violation(place, value, allowed, "")
+            for place, value, attribute, allowed in values
+            if value is not None and not hasattr(value, attribute)
+        ]
+        if broken:
+            raise InvalidArguments(self._construct, broken)
+
     def _bind_nodes(self, head_node: HeadNodeSpec | None, login_nodes: Sequence[LoginPoolSpec]) -> None:
         """Add what the head node and login nodes need."""
         software, spec = self._software, self._spec
@@ -457,11 +482,11 @@ class ParallelCluster(_Cluster):
         if spec.login_nodes:
             script = None if software is None else software.login_node(spec, self._mount_dir)
             self._login_node_binding = self._scripts.of_login_nodes(script)
-        for pool in login_nodes:
-            self._place(("login_nodes", pool.name), pool)
+        for given, pool in zip(login_nodes, spec.login_nodes, strict=True):
+            self._place(("login_nodes", pool.name), given)
 
-    def _bind_queue(self, queue: QueueSpec) -> None:
-        """Add what a queue of the specification needs; it comes as it was given."""
+    def _bind_queue(self, queue: QueueSpec, given: object) -> None:
+        """Add what a queue of the specification needs, in the subnet that it was given with."""
         label = queue.placement_group_label
         if label is not None and label not in self.placement_groups:
             group = ec2.CfnPlacementGroup(self._placement_groups, label, strategy="cluster")
@@ -469,7 +494,7 @@ class ParallelCluster(_Cluster):
         software = self._software
         script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script)
-        self._place(("queues", queue.name), queue)
+        self._place(("queues", queue.name), given)
 
     def _place(self, nodes: Path, given: object) -> None:
         """Put nodes into the subnet that their options name, if they name one."""
@@ -549,3 +574,15 @@ def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
 def _listed(values: object) -> object:
     """Return a list of values, or what is given in place of one, which validation refuses."""
     return list(values) if isinstance(values, Sequence) else values
+
+
+def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, str, str]]:
+    """Yield the subnets of options, and what they have to be."""
+    for index, each in enumerate(options) if isinstance(options, Sequence) else ():
+        yield from _subnets_of((*place, index), each)
+    yield (*place, "subnet"), getattr(options, "subnet", None), "subnet_id", "an ec2.ISubnet"
+
+
+def _types_of(storage: Sequence[object]) -> Iterator[tuple[Path, object, str, str]]:
+    allowed = "SharedStorage.lustre(...) or SharedStorage.efs(...)"
+    return ((("shared_storage", index), each, "dependencies", allowed) for index, each in enumerate(storage))

@@ -57,7 +57,7 @@ def test_the_file_leaves_no_default_unsaid() -> None:
 def test_the_schema_is_current_and_the_file_follows_it() -> None:
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
 
-    assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema(), "run `make schema`"
+    assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema(), "run `make snapshots`"
     text = PATH.read_text(encoding="utf-8")
     assert text.splitlines()[0] == f"# yaml-language-server: $schema=config/{SCHEMA_PATH.name}"
     assert list(Draft202012Validator(schema).iter_errors(yaml.safe_load(text))) == []

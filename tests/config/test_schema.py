@@ -20,7 +20,7 @@ each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 def test_the_schema_is_current() -> None:
-    assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema(), "run `make schema`"
+    assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema(), "run `make snapshots`"
 
 
 @each_file

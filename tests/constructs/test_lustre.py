@@ -140,3 +140,15 @@ def test_what_cdk_connects_and_grants_works_with_it(stack: cdk.Stack, vpc: ec2.V
     )
     metric = stack.resolve(data.metric_free_capacity().to_metric_config().metric_stat)
     assert [each["name"] for each in metric["dimensions"]] == ["FileSystemId"]
+
+
+def test_the_name_that_clusters_mount_does_not_depend_on_what_else_is_in_the_app() -> None:
+    names = set()
+    for others in (0, 7):
+        app = cdk.App(builtin_cloud_formation_validation=False)
+        stack = cdk.Stack(app, "Training")
+        for number in range(others):
+            _ = cdk.CfnParameter(stack, f"Other{number}").value_as_string
+        nested = cdk.NestedStack(stack, "Storage")
+        names.add(LustreFileSystem(nested, "Data", vpc=ec2.Vpc(nested, "Vpc", max_azs=1)).shared_storage_name("/fsx"))
+    assert len(names) == 1

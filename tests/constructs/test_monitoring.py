@@ -66,8 +66,9 @@ def test_nodes_that_send_no_metrics_have_no_alarms(stack: cdk.Stack) -> None:
     queue = Queue(name="trn1", compute_resources=[ComputeResource(name="trn1-32xl", max_count=2)])
     cluster = ParallelCluster(stack, "Cluster", vpc=ec2.Vpc(stack, "Vpc", max_azs=1), queues=[queue])
     assert ClusterMonitoring(stack, "Monitoring", cluster=cluster).alarms == []
-    with pytest.raises(InvalidArguments, match="node_metrics: got True; allowed: False"):
+    with pytest.raises(InvalidArguments) as refused:
         ClusterMonitoring(stack, "Alarms", cluster=cluster, node_metrics=True)
+    assert [each.path for each in refused.value.violations] == [("node_metrics",), ("alarm_prefix",)]
     with pytest.raises(ValueError, match="metric_name: got 'QueueDepth'; allowed: NeuronCoreUtilization, "):
         cluster.metric("QueueDepth")
 

@@ -126,9 +126,47 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
     assert LoginPool(name="login", grace_minutes=cdk.Duration.minutes(5)).grace_minutes == 5
 
 
-def test_one_queue_is_not_a_list_of_queues(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
-    with pytest.raises(InvalidArguments, match=r"\n  queues: got .*; allowed: a valid list"):
-        ParallelCluster(stack, "Cluster", vpc=vpc, queues=queue())  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("place", "value", "allowed"),
+    [
+        ("vpc", "vpc-0123456789abcdef0", "an ec2.IVpc"),
+        ("queues", queue(), "a valid list"),
+        ("queues[0].subnet", "subnet-1", "an ec2.ISubnet"),
+        ("private_subnet", "subnet-1", "an ec2.ISubnet"),
+        ("software", "2.28.1", "a NeuronSoftware"),
+        ("shared_storage[0]", "fs-1", "SharedStorage.lustre(...) or SharedStorage.efs(...)"),
+        ("overrides", [1], "a valid dictionary"),
+        ("slurm.idle_minutes", cdk.Duration.seconds(90), "a whole number of minutes"),
+    ],
+)
+def test_wrong_types_are_refused_in_one_look(
+    stack: cdk.Stack, vpc: ec2.IVpc, place: str, value: Any, allowed: str
+) -> None:
+    others: dict[str, dict[str, Any]] = {
+        "queues[0].subnet": {"queues": [queue(subnet=value)]},
+        "slurm.idle_minutes": {"slurm": Slurm(idle_minutes=value)},
+        "shared_storage[0]": {"shared_storage": [value]},
+    }
+    arguments: dict[str, Any] = {"vpc": vpc, "queues": [queue()], **others.get(place, {place: value})}
+    with pytest.raises(InvalidArguments) as refused:
+        ParallelCluster(stack, "Cluster", **arguments)
+    assert f"\n  {place}: got " in str(refused.value)
+    assert f"; allowed: {allowed}" in str(refused.value)
+
+
+def test_mappings_and_tuples_are_options_too(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    nodes: Any = ({"name": "nodes", "instance_type": "c7i.8xlarge", "max_count": 4},)
+    mapping: Any = {"name": "more", "compute_resources": list(nodes)}
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[Queue(name="cpu", compute_resources=nodes)])
+    cluster.add_queue(mapping)
+    assert [each["Name"] for each in queues(stack)] == ["cpu", "more"]
+
+
+def test_nodes_without_neuron_software_may_have_actions_of_their_own(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    action = {"CustomActions": {"OnNodeConfigured": {"Script": "s3://mine/boot.sh"}}}
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], overrides={"HeadNode": action})
+    [configuration] = configurations(stack)
+    assert configuration["HeadNode"]["CustomActions"] == action["CustomActions"]
 
 
 def test_one_exception_names_all_violations_and_leaves_nothing_in_the_tree(stack: cdk.Stack) -> None:

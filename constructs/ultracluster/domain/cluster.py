@@ -135,6 +135,11 @@ class QueueSpec(Spec):
     """Further slurm.conf parameters of the partition."""
 
     @property
+    def has_trainium(self) -> bool:
+        """Whether any of its nodes has Trainium chips."""
+        return any(each.instance_type in TRAINIUM_TYPES for each in self.compute_resources)
+
+    @property
     def placement_group_label(self) -> str | None:
         """Label of the group of this deployment that the nodes are launched in, if any."""
         if self.placement_group == NO_PLACEMENT_GROUP or self.existing_placement_group:

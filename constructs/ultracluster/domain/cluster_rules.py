@@ -89,6 +89,10 @@ MODELLED_KEYS = {
 lists."""
 
 
+OF_NEURON_SOFTWARE = ("CustomActions*", "Iam.S3Access*")
+"""How keys end that belong to Neuron software: nodes without it may have actions of their own."""
+
+
 def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Violation]:
     """Return every rule that a cluster breaks; paths are field names of the spec.
 
@@ -106,7 +110,7 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     if "Database" in _slurm_overrides(spec):
         reserved |= slurm.RESERVED_ACCOUNTING_SETTINGS
     broken += below(("slurm", "custom_settings"), _slurm_violations(spec.slurm.custom_settings, reserved))
-    broken += below(("overrides",), _override_violations(spec))
+    broken += below(("overrides",), _override_violations(spec, neuron_software))
     broken += below(("accepted_warnings",), _accepted_warning_violations(spec.accepted_warnings))
     return broken
 
@@ -311,7 +315,7 @@ def _slurm_violations(settings: Iterable[str], reserved: frozenset[str]) -> Iter
             yield Violation((key,), key, "any parameter that ParallelCluster does not set itself", "reserved")
 
 
-def _override_violations(spec: ClusterSpec) -> Iterator[Violation]:
+def _override_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
     for path, value in _leaves(spec.overrides, ()):
         if not _is_json(value):
             allowed = "text (in quotes), numbers, true, false or null, and keys of text"
@@ -319,6 +323,8 @@ def _override_violations(spec: ClusterSpec) -> Iterator[Violation]:
         dotted = ".".join(str(part) for part in path if not isinstance(part, int))
         hides = not isinstance(value, dict | list)
         for pattern, setting in MODELLED_KEYS.items():
+            if pattern.endswith(OF_NEURON_SOFTWARE) and not neuron_software:
+                continue
             if fnmatchcase(dotted, pattern) or (hides and pattern.startswith(f"{dotted}.")):
                 yield Violation(path, value, f"the setting {setting}", "the rules of this stack count on it")
                 break

@@ -21,7 +21,7 @@ class Change(StrEnum):
     """When a setting of something that exists can change."""
 
     AT_ONCE = "at once"
-    """What runs goes on."""
+    """What runs continues."""
     DRAINS = "nodes drain"
     """At once; nodes that it concerns are replaced as their jobs end (``queue_update_strategy``)."""
     STOPPED_FLEET = "stopped fleet"

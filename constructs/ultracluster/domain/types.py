@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
 from pydantic import BeforeValidator, Field, WrapValidator
+from pydantic_core import PydanticCustomError
 
 WORDS: dict[str, str] = {}
 """What each pattern allows, in words."""
@@ -52,7 +53,11 @@ def _converted(attribute: str) -> BeforeValidator:
 
     def convert(value: Any) -> Any:
         own = getattr(value, attribute, value)
-        return own() if callable(own) else own
+        try:
+            return own() if callable(own) else own
+        except RuntimeError as error:  # such as 90 seconds in minutes
+            unit = attribute.removeprefix("to_")
+            raise PydanticCustomError("unit", "{allowed}", {"allowed": f"a whole number of {unit}"}) from error
 
     return BeforeValidator(convert)
 

@@ -40,6 +40,8 @@ _ARGUMENTS: Mapping[str, Path] = {
     "pytorch": ("software", "pytorch"),
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
+_MINUTE = Duration.minutes(1)
+"""Made once: a dashboard of 50 queues has 600 metrics."""
 _PLACEHOLDERS = {"name": "xx", "max_count": 1}
 
 
@@ -126,7 +128,7 @@ class _Cluster(Construct):
             metric_name=metric_name,
             dimensions_map={"Cluster": self._name} | ({"Queue": queue} if queue else {}),
             statistic=statistic,
-            period=period or Duration.minutes(1),
+            period=period or _MINUTE,
             label=label,
         )
 

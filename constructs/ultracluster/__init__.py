@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ultracluster.cluster_base import IParallelCluster, NodeGroup
     from ultracluster.domain.cluster import AcceptedWarning
     from ultracluster.domain.violations import InvalidArguments
     from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ultracluster.network import UltraClusterNetwork
     from ultracluster.neuron_software import NeuronSoftware
     from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
-    from ultracluster.parallel_cluster import IParallelCluster, NodeGroup, ParallelCluster
+    from ultracluster.parallel_cluster import ParallelCluster
     from ultracluster.shared_storage import IFileSystem, SharedStorage
     from ultracluster.snapshots import HeadNodeSnapshots
 
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "cluster_base": ("IParallelCluster", "NodeGroup"),
     "domain.cluster": ("AcceptedWarning",),
     "domain.violations": ("InvalidArguments",),
     "lustre": ("ILustreFileSystem", "LustreFileSystem"),
@@ -49,7 +51,7 @@ _MODULES = {
     "network": ("UltraClusterNetwork",),
     "neuron_software": ("NeuronSoftware",),
     "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
-    "parallel_cluster": ("IParallelCluster", "NodeGroup", "ParallelCluster"),
+    "parallel_cluster": ("ParallelCluster",),
     "snapshots": ("HeadNodeSnapshots",),
     "shared_storage": ("IFileSystem", "SharedStorage"),
 }

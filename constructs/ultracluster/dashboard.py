@@ -12,10 +12,10 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ultracluster.cluster_base import IParallelCluster
 from ultracluster.domain import metrics
 from ultracluster.lustre import ILustreFileSystem
 from ultracluster.network import UltraClusterNetwork
-from ultracluster.parallel_cluster import IParallelCluster
 
 _ROW = 24
 _HEIGHT = 6

@@ -21,6 +21,7 @@ from ultracluster.domain import addresses
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
+from ultracluster.metric import metric_of
 from ultracluster.retention import retention
 
 _DEFAULTS = LustreSpec()
@@ -90,14 +91,8 @@ class _FileSystem(Construct):
             period: Default: a minute.
             label: Default: CloudWatch makes one.
         """
-        return cloudwatch.Metric(
-            namespace="AWS/FSx",
-            metric_name=metric_name,
-            dimensions_map={"FileSystemId": self.file_system_id},
-            statistic=statistic,
-            period=period or Duration.minutes(1),
-            label=label,
-        )
+        dimensions = {"FileSystemId": self.file_system_id}
+        return metric_of("AWS/FSx", dimensions, metric_name, statistic=statistic, period=period, label=label)
 
     def metric_free_capacity(self) -> cloudwatch.Metric:
         """Return the bytes that are free on all storage targets together."""

@@ -12,6 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 from pydantic import ValidationError
 
+from ultracluster.cluster_base import IParallelCluster
 from ultracluster.dashboard import (
     Dashboard,
     row_of_file_system,
@@ -24,7 +25,7 @@ from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
-from ultracluster.parallel_cluster import IParallelCluster, ParallelCluster
+from ultracluster.parallel_cluster import ParallelCluster
 
 _DEFAULTS = ClusterMonitoringSpec()
 _FIVE_MINUTES = Duration.minutes(5)

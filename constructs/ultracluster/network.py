@@ -15,6 +15,7 @@ from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.violations import InvalidArguments, shape_violations
+from ultracluster.metric import metric_of
 from ultracluster.retention import retention
 
 _DEFAULTS = NetworkSpec()
@@ -135,14 +136,8 @@ class UltraClusterNetwork(Construct):
             period: Default: a minute.
             label: Default: CloudWatch makes one.
         """
-        return cloudwatch.Metric(
-            namespace="AWS/NATGateway",
-            metric_name=metric_name,
-            dimensions_map={"NatGatewayId": self.nat_gateway_id},
-            statistic=statistic,
-            period=period or Duration.minutes(1),
-            label=label,
-        )
+        dimensions = {"NatGatewayId": self.nat_gateway_id}
+        return metric_of("AWS/NATGateway", dimensions, metric_name, statistic=statistic, period=period, label=label)
 
     def _connect(
         self, vpc: ec2.Vpc, public_subnet: ec2.PublicSubnet, private_subnet: ec2.PrivateSubnet, nat_addresses: int

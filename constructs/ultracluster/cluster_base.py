@@ -1,0 +1,139 @@
+"""What clusters have that are made in this app, and those that are imported: connections and metrics."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import jsii
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultracluster.domain import metrics
+from ultracluster.metric import metric_of
+
+
+class IParallelCluster(Protocol):
+    """A cluster of this app or of another."""
+
+    @property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster."""
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """The security groups that all nodes carry beside ParallelCluster's own."""
+
+    def metric(
+        self,
+        metric_name: str,
+        *,
+        statistic: str = "Average",
+        period: Duration | None = None,
+        queue: str | None = None,
+        label: str | None = None,
+    ) -> cloudwatch.Metric:
+        """Return a metric of the cluster's nodes."""
+
+
+@jsii.implements(iam.IGrantable)
+class NodeGroup:
+    """Nodes of one kind, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
+
+    A grant is a statement in a managed policy of the nodes' roles, which ParallelCluster makes. It reaches nodes that
+    run. IAM takes 6,144 characters in a policy. Grants that need a principal in a resource's policy, as those of
+    another account, are refused by the CDK.
+    """
+
+    def __init__(self, policy: Callable[[], iam.ManagedPolicy]) -> None:
+        self._policy = policy
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The managed policy, as what permissions are granted to."""
+        return self._policy().grant_principal
+
+
+@jsii.implements(ec2.IConnectable)
+class ClusterBase(Construct):
+    """What clusters have that are made here, and those that are imported."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, name: str, security_groups: Sequence[ec2.ISecurityGroup] | None
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._name = name
+        self._connections = ec2.Connections(security_groups=list(security_groups or ()))
+
+    @property
+    def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
+        """The security groups that all nodes carry beside ParallelCluster's own."""
+        return self._connections
+
+    def metric(
+        self,
+        metric_name: str,
+        *,
+        statistic: str = "Average",
+        period: Duration | None = None,
+        queue: str | None = None,
+        label: str | None = None,
+    ) -> cloudwatch.Metric:
+        """Return a metric that nodes with `NeuronSoftware` send, one of `ultracluster.domain.metrics`.
+
+        Args:
+            metric_name: Such as ``NeuronCoreUtilization``; others are refused with a ValueError.
+            statistic: Over nodes and time.
+            period: Default: 1 minute, as nodes send them.
+            queue: Nodes of one queue. Default: what the head node says of the cluster; compute nodes send their own
+                metrics with a queue alone.
+            label: Default: CloudWatch's.
+        """
+        if metric_name not in metrics.ALL:
+            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {', '.join(metrics.ALL)}")
+        dimensions = {"Cluster": self._name} | ({"Queue": queue} if queue else {})
+        return metric_of(metrics.NAMESPACE, dimensions, metric_name, statistic=statistic, period=period, label=label)
+
+    def metric_nodes_reporting(self, queue: str) -> cloudwatch.Metric:
+        """Return how many compute nodes of a queue run and send metrics."""
+        return self.metric(metrics.NODES_REPORTING, statistic="Sum", queue=queue)
+
+    def metric_core_utilization(self, queue: str) -> cloudwatch.Metric:
+        """Return how much the NeuronCores of a queue's nodes in use do, percent, mean."""
+        return self.metric(metrics.CORE_UTILIZATION, queue=queue)
+
+    def metric_device_memory(self, queue: str) -> cloudwatch.Metric:
+        """Return the memory of all Neuron devices in use on one node of a queue, bytes, mean over its nodes."""
+        return self.metric(metrics.DEVICE_MEMORY, queue=queue)
+
+    def metric_uncorrectable_errors(self, queue: str) -> cloudwatch.Metric:
+        """Return the uncorrectable errors of a queue's Neuron devices in a minute."""
+        return self.metric(metrics.UNCORRECTABLE_ERRORS, statistic="Sum", queue=queue)
+
+    def metric_nodes_drained(self) -> cloudwatch.Metric:
+        """Return how many nodes are drained because a health check found a fault."""
+        return self.metric(metrics.NODES_DRAINED, statistic="Maximum")
+
+    def metric_queues_protected(self) -> cloudwatch.Metric:
+        """Return how many queues ParallelCluster closed because nodes kept failing to start."""
+        return self.metric(metrics.QUEUES_PROTECTED, statistic="Maximum")
+
+
+class ImportedCluster(ClusterBase):
+    """A cluster that is not made in this app."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        security_groups: Sequence[ec2.ISecurityGroup],
+    ) -> None:
+        super().__init__(scope, construct_id, name=cluster_name, security_groups=security_groups)
+
+    @property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster."""
+        return self._name

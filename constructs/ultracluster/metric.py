@@ -1,0 +1,29 @@
+"""How the constructs make metrics."""
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+_MINUTE = Duration.minutes(1)
+"""Made once: a dashboard of 50 queues has 600 metrics."""
+
+
+def metric_of(
+    namespace: str,
+    dimensions: Mapping[str, str],
+    metric_name: str,
+    *,
+    statistic: str,
+    period: Duration | None,
+    label: str | None,
+) -> cloudwatch.Metric:
+    """Return a metric; without a period it is by the minute, as what is watched here is sent."""
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=metric_name,
+        dimensions_map=dimensions,
+        statistic=statistic,
+        period=period or _MINUTE,
+        label=label,
+    )

@@ -13,13 +13,6 @@ from ultracluster.domain.violations import Path as KeyPath
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one, where PyYAML was built with libyaml."""
 
-MAX_BYTES = 1024 * 1024
-"""Size of the largest file that is read."""
-MAX_DEPTH = 100
-"""Mappings and lists within each other: libyaml composes them by recursion, and crashes on some 100,000."""
-MAX_VALUES = 10_000
-"""Values in a file, those that aliases stand for included: aliases of aliases double them line by line."""
-
 
 @dataclass(frozen=True)
 class YamlSource:
@@ -34,25 +27,16 @@ class YamlSource:
         """Parse a file.
 
         Raises:
-            SettingsError: The file cannot be read, has more than ``MAX_BYTES``, ``MAX_DEPTH`` or ``MAX_VALUES``, is not
-                YAML, or gives a key twice.
+            SettingsError: The file cannot be read, is not YAML, or gives a key twice.
         """
         name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
         lines: dict[KeyPath, int] = {}
         try:
-            with path.open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
-            if len(content) > MAX_BYTES:
-                raise SettingsError(f"{name}: got more than 1 MiB; allowed: 1 MiB in a file")
-            text = content.decode("utf-8")
-            _check_depth(name, text)
-            loader = LOADER(text)
+            loader = LOADER(path.read_text(encoding="utf-8"))
             node = loader.get_single_node()
             for place, line in _places(node, ()):
                 if place in lines:
                     raise SettingsError(f"{name}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
-                if len(lines) == MAX_VALUES:
-                    raise SettingsError(f"{name}: got more values; allowed: {MAX_VALUES}, with those of aliases")
                 lines[place] = line
             return cls(name, None if node is None else loader.construct_document(node), lines)
         except SettingsError:
@@ -80,15 +64,6 @@ class YamlSource:
             {(self.line(place), f"{dotted(place)}: {self._of_default(place, text)}") for place, text in texts}
         )
         return "\n".join(f"{self.name}:{line}: {text}" for line, text in by_line)
-
-
-def _check_depth(name: str, text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise SettingsError(f"{name}: got mappings and lists {depth} deep; allowed: {MAX_DEPTH}")
 
 
 def _places(node: yaml.Node | None, place: KeyPath) -> Iterator[tuple[KeyPath, int]]:

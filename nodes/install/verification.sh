@@ -2,12 +2,9 @@
 # The node has what its type should have. Sourced.
 # shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
 
-# verify_neuron: compares packages, driver, devices and cores with what was asked for and what the type has.
+# verify_neuron: compares driver, devices and cores with what was asked for and what the type has.
 verify_neuron() {
     local loaded counts
-    verify_package aws-neuronx-runtime-lib "$runtime"
-    verify_package aws-neuronx-collectives "$collectives"
-    verify_package aws-neuronx-tools "$tools"
     loaded=$(loaded_driver)
     [[ $loaded == "$driver" ]] ||
         fail "$BAD_DRIVER" "the driver that is loaded is ${loaded:-none}, not $driver" "see dmesg and dkms status"
@@ -17,13 +14,6 @@ verify_neuron() {
         fail "$BAD_DEVICES" "${counts/ / devices with } NeuronCores, but $instance_type has $devices with $cores" \
             "see dmesg | grep -i neuron; $(how_to_replace)"
     log "driver $driver, $devices devices, $cores NeuronCores"
-}
-
-verify_package() {
-    local installed
-    installed=$(installed_version "$1")
-    is_version "$2" "$installed" ||
-        fail "$NOT_INSTALLED" "$1 is ${installed:-not installed}, not $2" "see what else installs packages on this node"
 }
 
 # count_devices: prints the numbers of devices and cores of what `neuron-ls --json-output` prints.

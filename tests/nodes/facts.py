@@ -17,12 +17,3 @@ COMPUTE_NODE = node_arguments.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR, m
 HEAD_NODE = node_arguments.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name, metrics=False)
 LOGIN_NODE = node_arguments.login_node(_SPEC, _MOUNT_DIR)
 IMAGE = configuration.facts(_SETTINGS)
-
-FACTS = {
-    "compute_node": COMPUTE_NODE,
-    "head_node": HEAD_NODE,
-    "software": HEAD_NODE,
-    "login_node": LOGIN_NODE,
-    "image": IMAGE,
-}
-"""By name of the script."""

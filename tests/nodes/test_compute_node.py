@@ -280,12 +280,6 @@ FAULTS: dict[str, tuple[Callable[[Machine], object], int, str, str]] = {
         f"there is no driver {COMPUTE_NODE['driver']} for the kernel {KERNELS['ubuntu2404']}",
         "dkms status",
     ),
-    "a package that is gone": (
-        lambda machine: wrap_modprobe(machine, "dpkg --purge --force-all aws-neuronx-collectives >/dev/null"),
-        13,
-        f"aws-neuronx-collectives is not installed, not {COMPUTE_NODE['collectives']}",
-        "what else installs packages",
-    ),
     "another system": (
         lambda machine: machine.write("/etc/os-release", 'ID=debian\nVERSION_ID="12"\n'),
         23,

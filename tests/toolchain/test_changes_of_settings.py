@@ -22,8 +22,8 @@ from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
 from scripts.settings_reference import settings_page
 from tests.stacks.deployments import Raw, deploy, raw_settings
 from toolchain.assembly import Assembly
-from toolchain.cluster import CLUSTER_TYPE
-from toolchain.parallelcluster import ParallelCluster
+from toolchain.cluster import CLUSTER_TYPE, as_strings
+from toolchain.parallelcluster import ParallelCluster, Update
 from ultracluster.domain.spec import Change
 
 ACCOUNT = "123456789012"
@@ -311,3 +311,23 @@ def test_what_a_change_needs_may_depend_on_its_direction(changed: Callable[[str,
     values, needed = DIRECTIONS[name]
 
     assert changed(name, values).needs == needed
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_another_bundle_of_scripts_drains_the_queues_and_changes_nothing_else_but_the_head_nodes_update(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster
+) -> None:
+    """Nodes are replaced for it: under the strategy that does not drain them, the fleet has to be stopped."""
+
+    def update(strategy: str) -> Update:
+        old = json.dumps(as_strings(deployment("two-queues").request.configuration)).replace("DRAIN", strategy)
+        [bundle] = set(re.findall(r"[0-9a-f]{64}\.zip(?=\", \"us-west-2\", \"compute_node)", old))
+        return parallelcluster.check_update(json.loads(old), json.loads(old.replace(bundle, "another.zip")))
+
+    queues = {f"Scheduling.SlurmQueues[{name}].CustomActions.OnNodeConfigured.Args" for name in ("trn1-a", "trn1-b")}
+    drained, refused = update("DRAIN"), update("COMPUTE_FLEET_STOP")
+
+    assert drained.allowed
+    assert {change.path for change in drained.changes} == queues | {"HeadNode.CustomActions.OnNodeUpdated.Args"}
+    assert {change.path for change in refused.changes if not change.allowed} == queues

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-class NotDivisibleError(ValueError):
-    """The global batch cannot be divided evenly."""
+from .options import BadInputError, Options
 
 
 @dataclass(frozen=True)
@@ -41,35 +39,34 @@ class Batch:
         return rank * self.per_rank + micro_batch * self.micro
 
 
-def divide(*, global_batch: int, micro_batch: int, nodes: int, workers_per_node: int, scaling: str) -> Batch:
-    """Return the division of an optimizer step's sequences: with weak scaling, ``global_batch`` is that of a node.
+def divide(options: Options, nodes: int, workers_per_node: int) -> Batch:
+    """Return the division of an optimizer step's sequences: with weak scaling, the global batch is that of a node.
 
     Raises:
-        NotDivisibleError: The batch cannot be kept exactly; the message names what would do.
+        BadInputError: The batch cannot be kept exactly; the message names what would do.
     """
+    global_batch, micro_batch = options.global_batch, options.micro_batch
     of_node = micro_batch * workers_per_node
     if global_batch % of_node:
         below, above = global_batch // of_node * of_node, -(-global_batch // of_node) * of_node
         near = f"{below} or {above}" if below else f"{above}"
-        raise NotDivisibleError(
+        problem = (
             f"--global-batch: got {global_batch}; allowed: a multiple of {of_node} (--micro-batch {micro_batch} x "
             f"{workers_per_node} workers per node), such as {near}"
         )
-    if scaling == "weak":
-        return Batch(global_batch * nodes, micro_batch, nodes * workers_per_node)
-    if (global_batch // of_node) % nodes:
-        raise NotDivisibleError(
-            f"--nodes: got {nodes}; allowed: {_listed(_divisors(global_batch // of_node))} (--global-batch "
+        raise BadInputError([problem])
+    if options.scaling == "weak":
+        global_batch *= nodes
+    elif (global_batch // of_node) % nodes:
+        problem = (
+            f"--nodes: got {nodes}; allowed: {_divisors(global_batch // of_node)} (--global-batch "
             f"{global_batch} = --micro-batch {micro_batch} x {workers_per_node} workers per node x "
             f"{global_batch // of_node}), or any number with --scaling weak"
         )
+        raise BadInputError([problem])
     return Batch(global_batch, micro_batch, nodes * workers_per_node)
 
 
-def _divisors(number: int) -> list[int]:
-    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
-
-
-def _listed(numbers: list[int]) -> str:
-    *first, last = map(str, numbers)
+def _divisors(number: int) -> str:
+    *first, last = (str(divisor) for divisor in range(1, number + 1) if number % divisor == 0)
     return f"{', '.join(first)} or {last}" if first else last

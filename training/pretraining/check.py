@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .batch import Batch, NotDivisibleError, divide
+from .batch import Batch, divide
 from .options import BadInputError, Options, contradictions
 from .phases import PUBLISHED_SPEED
 from .summary import RunError, blockers, differences, read_run
@@ -57,7 +57,7 @@ def check(options: Options) -> list[str]:
     nodes, workers = options.nodes or _NODES, options.workers_per_node or _WORKERS_PER_NODE
     problems = contradictions(options)
     try:
-        batch = batch_of(options, nodes, workers)
+        batch = divide(options, nodes, workers)
     except BadInputError as error:
         problems += error.problems
         batch = Batch(options.global_batch, options.micro_batch, nodes * workers)  # to look at the rest
@@ -68,24 +68,6 @@ def check(options: Options) -> list[str]:
     if problems:
         raise BadInputError(problems)
     return describe(options, batch, nodes, findings)
-
-
-def batch_of(options: Options, nodes: int, workers_per_node: int) -> Batch:
-    """Return the division of the global batch.
-
-    Raises:
-        BadInputError: It cannot be divided.
-    """
-    try:
-        return divide(
-            global_batch=options.global_batch,
-            micro_batch=options.micro_batch,
-            nodes=nodes,
-            workers_per_node=workers_per_node,
-            scaling=options.scaling,
-        )
-    except NotDivisibleError as error:
-        raise BadInputError([str(error)]) from None
 
 
 def examine(options: Options, batch: Batch) -> Findings:

@@ -21,8 +21,8 @@ import numpy as np
 
 from . import files
 from .backend import Backend
-from .batch import Batch
-from .check import CHECKPOINTS, IDENTITY, Findings, batch_of, describe, examine, identity
+from .batch import Batch, divide
+from .check import CHECKPOINTS, IDENTITY, Findings, describe, examine, identity
 from .checkpoint import Checkpoints
 from .corpus import Corpus, GeneratedCorpus, ShardedCorpus
 from .feed import Feed
@@ -78,7 +78,7 @@ def train(options: Options) -> int:
         DivergedError: It would come to the same end if it were started again as it is.
     """
     worker = this_worker()
-    batch = batch_of(options, worker.nodes, worker.workers_per_node)
+    batch = divide(options, worker.nodes, worker.workers_per_node)
     backend = create(options.backend, worker)
     exchange = Exchange(worker)
     findings, recorder = _agree(options, batch, backend, exchange)

@@ -11,57 +11,37 @@ from tests.config.settings_files import GOOD, QUEUE, RESOURCE, Write, changed, o
 CONFIG = Path(__file__).parents[2] / "config"
 
 
-def test_violations_of_all_sections_are_reported_at_once(write: Write) -> None:
-    """Shapes, rules of one section, and rules over several sections that are sound by themselves."""
+def test_shapes_and_rules_are_reported_at_once_each_with_its_line(write: Write) -> None:
+    """A wrong shape or an unknown key hides no rule that is broken elsewhere, in its section or over several."""
     text = (
         GOOD.replace("account: null", "account: 1")
         .replace("zone_id: usw2-az4", "zone_id: use1-az4")
-        .replace("nat_addresses: 1", "nat_address: 1")
-        .replace("capacity_gib: 4800", "capacity_gib: 3600")
+        .replace("10.0.64.0/18", "10.0.64.0/27")
+        .replace("nat_addresses: 1", "nat_addresses: 9\n  flow_log_retention_days: 8")
+        .replace("backup_retention_days: 7", "backup_retention_days: 91")
         .replace("retain: true", "retain: perhaps")
+        .replace("name: null", "nome: null")
+        .replace("ssh_cidr: null", "instance_type: t3.micro")
         .replace("instance_type: trn1.32xlarge", "instance_type: c7g.large")
-        .replace("ssh_cidr: null", "ssh_cidr: 0.0.0.0/0")
+        .replace("slurm: {custom_settings: {}}", "slurm: {idle_minutes: ten}")
+        .replace("overrides: {}", "overrides: {HeadNode: {InstanceType: m6i.large}}")
     )
     path = write(text)
     found = [line.split(": got")[0].split(": unknown")[0].removeprefix(f"{path}:") for line in outcome(path)]
     assert found == [
         "2: account",
         "4: zone_id",
-        "11: network.nat_address",
-        "14: storage.file_system.capacity_gib",
-        "17: storage.retain",
-        "22: cluster.head_node.ssh_cidr",
-        "29: cluster.queues[0].compute_resources[0].instance_type",
-    ]
-
-
-def test_shapes_and_rules_of_one_section_are_reported_at_once(write: Write) -> None:
-    """A wrong shape or an unknown key hides no rule that is broken elsewhere in its section."""
-    text = (
-        GOOD.replace("10.0.64.0/18", "10.0.64.0/27")
-        .replace("name: null", "nome: null")
-        .replace('pytorch: "2.9"', "efa_interface: efa")
-        .replace("ssh_cidr: null", "instance_type: t3.micro")
-        .replace("instance_type: trn1.32xlarge", "instance_type: trn1.16xlarge")
-        .replace("slurm: {custom_settings: {}}", "slurm: {idle_minutes: ten}")
-        .replace("overrides: {}", "overrides: {HeadNode: {InstanceType: m6i.large}}")
-        .replace("retain: true", "retain: perhaps")
-        .replace("backup_retention_days: 7", "backup_retention_days: 91")
-        .replace("nat_addresses: 1", "flow_log_retention_days: 8\n  nat_addresses: 9")
-    )
-    assert places(write(text)) == [
-        "network.private_subnet_cidr",
-        "network.flow_log_retention_days",
-        "network.nat_addresses",
-        "storage.file_system.backup_retention_days",
-        "storage.retain",
-        "cluster.nome",
-        "cluster.efa_interface",
-        "cluster.head_node.instance_type",
-        "cluster.head_node.instance_type",
-        "cluster.queues[0].compute_resources[0].instance_type",
-        "cluster.slurm.idle_minutes",
-        "cluster.overrides.HeadNode.InstanceType",
+        "10: network.private_subnet_cidr",
+        "11: network.nat_addresses",
+        "12: network.flow_log_retention_days",
+        "16: storage.file_system.backup_retention_days",
+        "18: storage.retain",
+        "20: cluster.nome",
+        "23: cluster.head_node.instance_type",
+        "23: cluster.head_node.instance_type",
+        "30: cluster.queues[0].compute_resources[0].instance_type",
+        "32: cluster.slurm.idle_minutes",
+        "33: cluster.overrides.HeadNode.InstanceType",
     ]
 
 

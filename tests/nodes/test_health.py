@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fake_commands import write_commands
 from tests.nodes.hardware_files import DEVICES, NODE_FACTS, SHAPES, hardware_files, node_facts
 
 PROJECT = Path(__file__).parents[2]
@@ -53,8 +54,7 @@ class Node:
         self.write("/processes", "")
         for directory in ("fsx", "scratch", "proc"):
             (root / directory).mkdir()
-        for name, script in COMMAND_FAKES.items():
-            self.fake(name, script)
+        write_commands(root / "bin", COMMAND_FAKES)
 
     def fit(self, instance_type: str, **facts: str) -> None:
         for directory in ("sys", "var"):
@@ -70,11 +70,6 @@ class Node:
         target = self.root / path.removeprefix("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-
-    def fake(self, name: str, script: str) -> None:
-        """Replace a command by a script."""
-        self.write(f"/bin/{name}", f"#!/bin/bash\n{script}\n")
-        (self.root / "bin" / name).chmod(0o755)
 
     def remove(self, path: str) -> None:
         shutil.rmtree(self.root / path.removeprefix("/"))
@@ -154,7 +149,7 @@ def show_in_ring_buffer_only(node: Node, line: str) -> None:
 def fill(node: Node) -> None:
     """Let writing to the shared storage fail as Lustre does: when data are written through."""
     sync = '[[ $1 != */fsx/* ]] || { echo "sync: error syncing $1: No space left on device" >&2; exit 1; }'
-    node.fake("sync", sync)
+    write_commands(node.root / "bin", {"sync": sync})
 
 
 Fault = Callable[[Node], object]
@@ -205,9 +200,8 @@ COMMANDS = (
 @pytest.mark.slow
 def test_a_prolog_whose_every_command_hangs_ends_within_ten_seconds(node: Node) -> None:
     """No time is measured: each limit is noted, and they are added up. A command without a limit would never end."""
-    for name in COMMANDS:
-        node.fake(name, f"exec {shutil.which('sleep')} 20")
-    node.fake("timeout", 'echo "$*" >>"$HEALTH_ROOT/limits"')
+    hanging = dict.fromkeys(COMMANDS, f"exec {shutil.which('sleep')} 20")
+    write_commands(node.root / "bin", {**hanging, "timeout": 'echo "$*" >>"$HEALTH_ROOT/limits"'})
     (node.root / "bin/bash").symlink_to("/bin/bash")
     counter = node.root / DEVICES[1:] / "neuron0/stats/hardware/sram_ecc_uncorrected"
     counter.unlink()

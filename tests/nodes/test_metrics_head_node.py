@@ -9,6 +9,7 @@ import pytest
 
 from nodes.metrics import head_node
 from nodes.metrics.head_node import ControllerLog
+from tests.fake_commands import write_commands
 
 LINES = """\
 [2026-11-20T08:00:00.000] update_node: node trn1-dy-trn1-32xl-1 reason set to: ultracluster: SCRATCH: full
@@ -58,8 +59,6 @@ def test_nodes_belong_to_the_queue_that_their_names_begin_with() -> None:
 def test_a_queue_is_not_protected_where_somebody_stopped_the_fleet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, expected: set[str]
 ) -> None:
-    program = tmp_path / "get-compute-fleet-status.sh"
-    program.write_text(f"#!/bin/bash\necho '{answer}'\n", encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setattr(head_node, "_FLEET_STATUS", str(program))
+    write_commands(tmp_path, {"get-status": f"echo '{answer}'"})
+    monkeypatch.setattr(head_node, "_FLEET_STATUS", str(tmp_path / "get-status"))
     assert head_node.protected_queues({"a": "UP", "b": "INACTIVE", "c": "DOWN"}) == expected

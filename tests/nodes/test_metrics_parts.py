@@ -11,6 +11,7 @@ import pytest
 
 from nodes.metrics import cloudwatch, counters, neuron_monitor, service
 from nodes.metrics.cloudwatch import CloudWatch, Metric
+from tests.fake_commands import write_commands
 from tests.nodes.hardware_files import neuron_monitor_report
 
 PROJECT = Path(__file__).parents[2]
@@ -22,8 +23,7 @@ def test_a_command_that_is_not_there_or_hangs_ends_nothing(
     monkeypatch.setenv("PATH", str(tmp_path))
     some = [Metric("NodesReporting", 1, "Count", {"Cluster": "a"})]
     assert not CloudWatch("us-west-2").send(some, 0)
-    (tmp_path / "aws").write_text("#!/bin/bash\nexec /bin/sleep 60\n", encoding="utf-8")
-    (tmp_path / "aws").chmod(0o755)
+    write_commands(tmp_path, {"aws": "exec /bin/sleep 60"})
     monkeypatch.setattr(cloudwatch, "_TIME_LIMIT", 0.2)
     assert not CloudWatch("us-west-2").send(some, 0)
     assert [each.partition(":")[0] for each in capfd.readouterr().out.splitlines()] == [

@@ -6,9 +6,10 @@ import subprocess
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
+
+from tests.fake_commands import write_commands
 
 RUNNER = Path(__file__).parents[2] / "constructs" / "ultracluster" / "run_bundle.sh"
 ADDRESS = "s3://assets/0123456789abcdef.zip"
@@ -27,19 +28,15 @@ FILES = {"node.sh": ENTRY, "lib/common.sh": "echo sourced\n", "lib/table.txt": "
 def node(tmp_path: Path) -> Path:
     """A node whose S3 holds a bundle; `failures` is how often it cannot be fetched, `calls` and `sleeps` are told."""
     fakes = {
-        "aws": """\
+        "aws": """
             echo "$*" >>"$here/calls"
             left=$(cat "$here/failures" 2>/dev/null || echo 0)
             if ((left > 0)); then echo $((left - 1)) >"$here/failures"; echo "AccessDenied" >&2; exit 1; fi
             cp "$here/bundle.zip" "${@: -1}"
             """,
-        "sleep": """\
-            echo "$1" >>"$here/sleeps"
-            """,
+        "sleep": 'echo "$1" >>"$here/sleeps"',
     }
-    for name, body in fakes.items():
-        (tmp_path / name).write_text(f"#!/bin/bash\nhere={tmp_path}\n{dedent(body)}", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
+    write_commands(tmp_path, fakes)
     upload(tmp_path, FILES)
     return tmp_path
 
@@ -59,7 +56,12 @@ def run(
         text=True,
         check=False,
         umask=0o077,
-        env={"PATH": f"{node}:{os.environ['PATH']}", "ULTRACLUSTER_HOME": str(home(node)), "code": str(code)},
+        env={
+            "PATH": f"{node}:{os.environ['PATH']}",
+            "here": str(node),
+            "ULTRACLUSTER_HOME": str(home(node)),
+            "code": str(code),
+        },
     )
 
 

@@ -12,11 +12,12 @@ from textwrap import dedent
 
 import pytest
 
+from tests.fake_commands import write_commands
+
 SCRIPTS = Path(__file__).parents[2] / "nodes"
 FIRST, SECOND = "0123456789abcdef", "fedcba9876543210"
 FILES = {"pretraining/job.sh": "echo trained\n", "README.md": "how\n"}
-AWS = """\
-    #!/bin/bash
+AWS = """
     echo "$*" >>"$here/calls"
     if [[ -e $here/hold ]]; then touch "$here/held"; exec sleep 60; fi
     if [[ -e $here/error ]]; then cat "$here/error" >&2; rm "$here/error"; exit 1; fi
@@ -33,11 +34,9 @@ class HeadNode:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.directory = root / "fsx" / "ultracluster" / "jobs"
-        for directory in ("bin", "assets", "fsx"):
+        for directory in ("assets", "fsx"):
             (root / directory).mkdir()
-        for name, text in {"aws": AWS, "sleep": "#!/bin/bash\n[[ $1 == 60 ]] && exec /bin/sleep 60\n:\n"}.items():
-            (root / "bin" / name).write_text(dedent(text), encoding="utf-8")
-            (root / "bin" / name).chmod(0o755)
+        write_commands(root / "bin", {"aws": AWS, "sleep": "[[ $1 == 60 ]] && exec /bin/sleep 60; true"})
         for key in (FIRST, SECOND):
             with zipfile.ZipFile(root / "assets" / f"{key}.zip", "w") as archive:
                 for name, text in FILES.items():
@@ -61,11 +60,7 @@ class HeadNode:
     def run(self, jobs: str) -> tuple[int, str]:
         """Return the exit code and the output."""
         with self.start(jobs) as process:
-            try:
-                output, _ = process.communicate(timeout=600)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
+            output, _ = process.communicate()
         return process.returncode, output
 
     def error(self, text: str) -> None:
@@ -167,9 +162,8 @@ def test_a_run_that_was_killed_half_way_leaves_nothing_that_is_used(head_node: H
 
 def test_another_cluster_may_be_first(head_node: HeadNode) -> None:
     """It put the same directory in place while this one downloaded."""
-    move = '#!/bin/bash\nmkdir -p "${!#}/theirs" 2>/dev/null\nexec /bin/mv "$@"\n'
-    (head_node.root / "bin/mv").write_text(move, encoding="utf-8")
-    (head_node.root / "bin/mv").chmod(0o755)
+    move = 'mkdir -p "${!#}/theirs" 2>/dev/null; exec /bin/mv "$@"'
+    write_commands(head_node.root / "bin", {"mv": move})
     (head_node.directory).mkdir(parents=True)
     (head_node.directory / "current").symlink_to(FIRST)
     code, output = head_node.run(address(FIRST))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.training.commands import write_commands
+from tests.fake_commands import write_commands
 from training import submit
 
 FAKES = {

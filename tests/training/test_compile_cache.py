@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.commands import write_commands
+from tests.fake_commands import write_commands
 
 SCRIPT = Path(__file__).parents[2] / "training/compile_cache.sh"
 VERSION = "neuronxcc-2.23.6484.0+3b612583"

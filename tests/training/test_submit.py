@@ -9,7 +9,7 @@ import pytest
 
 from scripts.commands import submit
 from tests.command_line import ultracluster
-from tests.training.commands import write_commands
+from tests.fake_commands import write_commands
 from training import submit as cluster_submit
 from training.pretraining import options
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.commands import write_commands
+from tests.fake_commands import write_commands
 
 JOBS = Path(__file__).parents[2] / "training"
 COMMANDS = {

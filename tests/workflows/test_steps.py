@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fake_commands import write_commands
 from tests.workflows.workflows import ROOT, run, steps
 
 BOT = "github-actions[bot]"
@@ -208,9 +209,7 @@ def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
 
 
 def test_the_summary_of_a_deployment_that_failed_has_the_end_of_its_log_and_the_diagnosis(tmp_path: Path) -> None:
-    command = tmp_path / "ultracluster"
-    command.write_text('#!/bin/sh\necho "$*"\n', encoding="utf-8")
-    command.chmod(0o755)
+    write_commands(tmp_path, {"ultracluster": 'echo "$*"'})
     (tmp_path / "build").mkdir()
     log = [f"line {number}" for number in range(100)]
     (tmp_path / "build" / "deploy.log").write_text("\n".join([*log, "refused"]) + "\n", encoding="utf-8")

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A copy of a settings file with other values.
-
-    Attributes:
-        environment: File name in config/ without .yaml.
-        path: The copy.
-        settings: Its settings.
-    """
+    """A copy of a settings file with other values."""
 
     environment: str
     path: Path

@@ -57,11 +57,7 @@ class Account:
     def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> list[Any]:
         """Return what an operation lists, on all pages.
 
-        Args:
-            service: Its name in boto3.
-            operation: The name of its method in boto3.
-            lasting: Whether the answer never changes, so that `forget` keeps it.
-            **parameters: Parameters of the operation.
+        With `lasting` the answer never changes, so that `forget` keeps it.
         """
 
         def pages() -> list[Any]:
@@ -97,10 +93,7 @@ class Account:
 class Deployment:
     """A deployment: its settings, and its account.
 
-    Attributes:
-        environment: File name in config/ without .yaml.
-        settings: The settings in it.
-        account: AWS, as the credentials in use see it.
+    Its environment is the file name in config/ without .yaml.
     """
 
     def __init__(self, environment: str, settings: Settings) -> None:

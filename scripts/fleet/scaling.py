@@ -116,18 +116,7 @@ def scale(
 ) -> Scaled:
     """Plan other counts, show the steps, ask, and take them.
 
-    Args:
-        deployment: Whose fleet it is.
-        target: As for `prepare`, like the counts.
-        counts: The new min_count, max_count or both.
-        clock: The time.
-        say: Takes messages.
-        drain: As for `apply`, like `force`.
-        force: Whether nodes of jobs are terminated.
-        dry_run: Whether the steps are only shown.
-        checks: Whether preflight looks for room for more nodes first.
-        asks: Whether somebody is asked.
-        quiet: Whether standard output is left alone: the plan is not shown.
+    With `checks` preflight looks for room for more nodes first; with `quiet` the plan is not shown.
 
     Raises:
         OperationError: There is no cluster or no room, something blocks it, a step failed, or the answer was no.

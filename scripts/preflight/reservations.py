@@ -25,13 +25,7 @@ _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
 @dataclass(frozen=True)
 class User:
-    """A compute resource that is launched into a reservation, or a group of them.
-
-    Attributes:
-        path: Its path in the settings.
-        queue: Its queue.
-        resource: Its settings.
-    """
+    """A compute resource that is launched into a reservation, or a group of them."""
 
     path: str
     queue: QueueSpec

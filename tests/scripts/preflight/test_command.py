@@ -13,7 +13,8 @@ import pytest
 from emulator.aws import ACCOUNT
 from scripts import options
 from scripts.deployment import Account, Deployment
-from scripts.preflight.catalog import SelectionError, policy, select
+from scripts.errors import UnusableError
+from scripts.preflight.catalog import policy, select
 from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, Finding, Permission, check
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
@@ -202,5 +203,5 @@ def test_selection(only: list[str], skip: list[str], ids: list[str] | str) -> No
     if isinstance(ids, list):
         assert [each.id for each in select(checks, only, skip)] == ids
     else:
-        with pytest.raises(SelectionError, match=ids):
+        with pytest.raises(UnusableError, match=ids):
             select(checks, only, skip)

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A copy of a settings file with other values.
-
-    Attributes:
-        environment: File name in config/ without .yaml.
-        path: The copy.
-        settings: Its settings.
-    """
+    """A copy of a settings file with other values."""
 
     environment: str
     path: Path
@@ -59,18 +53,14 @@ class Candidate:
         """Return what a deployment would do. Needs what ``./ultracluster plan`` needs.
 
         Raises:
-            UnusableError: It cannot be planned.
+            PlanError: It cannot be planned.
         """
         from scripts.plan import cdk
-        from scripts.plan.model import PlanError
         from scripts.plan.plan import make_plan
 
-        try:
-            if not self._assembly.exists():
-                cdk.synthesize(str(self.path.with_suffix("")), self._assembly)
-            return make_plan(self.environment, self._assembly)
-        except PlanError as error:
-            raise UnusableError(str(error)) from None
+        if not self._assembly.exists():
+            cdk.synthesize(str(self.path.with_suffix("")), self._assembly)
+        return make_plan(self.environment, self._assembly)
 
     def check(self, checks: Sequence[Check], say: Say, fail_on: FailOn) -> None:
         """Let preflight check whether the account has room for what a deployment would add."""

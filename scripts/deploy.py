@@ -64,12 +64,8 @@ class DeployResult(Document):
 def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, accepted: bool, asks: bool) -> DeployResult:
     """Synthesize, show what would change, ask, and let the CDK deploy exactly that.
 
-    Args:
-        deployment: What is deployed.
-        of_cdk: Further arguments of the CDK.
-        console: Where the plan is shown, and what the CDK prints on its standard output.
-        accepted: Whether replacing and removing what holds data was accepted.
-        asks: Whether somebody is asked.
+    The console shows the plan, and what the CDK prints on its standard output; `of_cdk` are further arguments of the
+    CDK. `accepted` tells that replacing and removing what holds data was accepted, `asks` that somebody is asked.
 
     Raises:
         OperationError: What was in progress failed, the settings are outdated, or the answer was no.
@@ -145,12 +141,7 @@ def deploy(
 ) -> int:
     """Let the CDK deploy an assembly, and return its exit code.
 
-    Args:
-        environment: File name in config/ without .yaml, for the file of outputs.
-        assembly: What is deployed.
-        arguments: Further ones of the CDK.
-        stacks: Names of the stacks; those that they depend on are deployed, too.
-        output: Where the CDK's standard output goes; None: to this program's.
+    With `stacks` those alone, and what they depend on. `output` takes the CDK's standard output; None: this program's.
     """
     BUILD.mkdir(exist_ok=True)
     outputs = BUILD / f"outputs-{environment}.json"

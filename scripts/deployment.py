@@ -54,14 +54,21 @@ class Account:
             lambda: getattr(self.client(service), operation)(**parameters),
         )
 
+    def find(self, service: str, operation: str, **parameters: Any) -> Any | None:
+        """Return the same; None if AWS answers that its subject does not exist."""
+        from botocore.exceptions import ClientError
+
+        try:
+            return self.ask(service, operation, **parameters)
+        except ClientError as error:
+            if is_not_found(error):
+                return None
+            raise
+
     def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> list[Any]:
         """Return what an operation lists, on all pages.
 
-        Args:
-            service: Its name in boto3.
-            operation: The name of its method in boto3.
-            lasting: Whether the answer never changes, so that `forget` keeps it.
-            **parameters: Parameters of the operation.
+        With `lasting` the answer never changes, so that `forget` keeps it.
         """
 
         def pages() -> list[Any]:
@@ -97,10 +104,7 @@ class Account:
 class Deployment:
     """A deployment: its settings, and its account.
 
-    Attributes:
-        environment: File name in config/ without .yaml.
-        settings: The settings in it.
-        account: AWS, as the credentials in use see it.
+    Its environment is the file name in config/ without .yaml.
     """
 
     def __init__(self, environment: str, settings: Settings) -> None:
@@ -120,15 +124,9 @@ class Deployment:
 
     def stack(self, name: str) -> dict[str, Any] | None:
         """Return a stack as CloudFormation describes it; None: it does not exist."""
-        from botocore.exceptions import ClientError
-
-        try:
-            stack: dict[str, Any] = self.account.ask("cloudformation", "describe_stacks", StackName=name)["Stacks"][0]
-        except ClientError as error:
-            if is_not_found(error):
-                return None
-            raise
-        return None if stack["StackStatus"] == "DELETE_COMPLETE" else stack
+        answer = self.account.find("cloudformation", "describe_stacks", StackName=name) or {"Stacks": [None]}
+        stack: dict[str, Any] | None = answer["Stacks"][0]
+        return None if stack is None or stack["StackStatus"] == "DELETE_COMPLETE" else stack
 
     def physical_ids(self, stack_name: str) -> dict[str, str]:
         """Return the physical ids of a stack's resources by logical id; none: the stack does not exist."""

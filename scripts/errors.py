@@ -25,12 +25,7 @@ class ExitCode(IntEnum):
 
 
 class CliError(Exception):
-    """A command cannot do what was asked; the message says what is wrong and what to do.
-
-    Args:
-        problem: What is wrong, what was given, what is allowed.
-        hint: What to do, such as a command to type.
-    """
+    """A command cannot do what was asked; the message says what is wrong and what to do."""
 
     exit_code = ExitCode.FAILED
 

@@ -29,10 +29,6 @@ def among(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[int, str
     Where the deployment's own stack of a cluster (NAME-cluster-N) is deleted and ParallelCluster's exists, the status
     is that of the latter. This is known of generations up to that of the settings: later ones were never theirs, and a
     cluster called NAME-2 can be that of a deployment called NAME-2. A stack in REVIEW_IN_PROGRESS counts.
-
-    Args:
-        settings: Those of the deployment.
-        listed: Stacks of the Region, as CloudFormation describes them.
     """
     stacks = {each["StackName"]: each for each in listed}
     first = settings.of_generation(1).stack_name("cluster")

@@ -28,11 +28,7 @@ _COUNT = click.IntRange(min=1)
 
 
 class Draft:
-    """A settings file to be: a template with other values, each of which is checked when it is set.
-
-    Attributes:
-        text: The file.
-    """
+    """A settings file to be: a template with other values, each of which is checked when it is set."""
 
     def __init__(self, name: str, template: str) -> None:
         self._name, self._template = name, template
@@ -44,9 +40,7 @@ class Draft:
     def set(self, values: Mapping[Keys, Any], *, guesses_zone: bool = True) -> None:
         """Set values; with a Region also a zone of it, unless that is among them.
 
-        Args:
-            values: The values by their keys.
-            guesses_zone: Whether any zone will do in a Region that is not known to have the instances.
+        Unless `guesses_zone`, a Region that is not known to have the instances keeps the zone as it is.
 
         Raises:
             UsageError: The settings cannot have them.

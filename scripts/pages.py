@@ -15,13 +15,7 @@ def render(
 ) -> str:
     """Return a page of a template that extends scripts/page.html.
 
-    Args:
-        template: Its file, as a path from the top of the checkout.
-        title: The title.
-        lead: Sentences below it.
-        tables: Tables below what the template adds.
-        notes: Sentences below them.
-        values: What else the template shows.
+    The template's path is from the top of the checkout; `values` are what else it shows.
     """
     from jinja2 import Environment, FileSystemLoader
 

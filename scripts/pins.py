@@ -73,9 +73,7 @@ def newest(pin: Pin) -> str | None:
 def proposal(pinned: Sequence[Pin], versions: Sequence[str | None]) -> str:
     """Return what to propose as Markdown.
 
-    Args:
-        pinned: What is pinned.
-        versions: The newest version of each; None: unknown.
+    A newest version is None where it is unknown.
     """
     pairs = list(zip(pinned, versions, strict=True))
     rows = [

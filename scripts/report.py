@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import Field
 
 from scripts.document import Document
+from scripts.errors import UnusableError
 from scripts.screen import Column, Table
-from training.pretraining.summary import WARM_UP_STEPS, Attempt, Run, RunError, Summary, blockers, read_run, summarize
+from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, blockers, read_run, summarize
 
 _NONE = "-"
-
-
-class ReportError(ValueError):
-    """Runs are missing or damaged: one line for each."""
-
-
-@dataclass(frozen=True)
-class ReportedRun:
-    """A run of the report.
-
-    Attributes:
-        name: Name of its directory; the whole path where names are the same.
-        run: Its records.
-        summary: Their summary; the scaling efficiency is against the first run on one node, of the same phase, sequence
-            length and model, among those of the report.
-    """
-
-    name: str
-    run: Run
-    summary: Summary
 
 
 class ComparedRun(Document):
@@ -52,27 +32,14 @@ class Comparison(Document):
     runs: tuple[ComparedRun, ...] = Field(description="The runs, in the order in which they were named.")
 
 
-def comparison(runs: Sequence[ReportedRun]) -> Comparison:
-    """Return runs for programs."""
-    return Comparison(
-        runs=tuple(
-            ComparedRun(
-                name=each.name,
-                wanted_steps=each.run.options.get("steps"),
-                updated=datetime.fromtimestamp(each.run.steps[-1].time, UTC),
-                summary=each.summary,
-                attempts=tuple(each.run.attempts),
-            )
-            for each in runs
-        )
-    )
-
-
-def load(directories: Sequence[Path]) -> list[ReportedRun]:
+def compare(directories: Sequence[Path]) -> Comparison:
     """Return the runs of some directories.
 
+    The scaling efficiency of each is against the first of them on one node, of the same phase, sequence length and
+    model.
+
     Raises:
-        ReportError: One is missing or damaged.
+        UnusableError: Some are missing or damaged: one line for each.
     """
     runs, problems = [], []
     for directory in directories:
@@ -81,24 +48,32 @@ def load(directories: Sequence[Path]) -> list[ReportedRun]:
         except RunError as error:
             problems.append(str(error))
     if problems:
-        raise ReportError("\n".join(problems))
+        raise UnusableError("\n".join(problems))
     names = [directory.resolve().name for directory in directories]
     if len(set(names)) < len(names):
         names = [str(directory) for directory in directories]
     references = [next((each for each in runs if not blockers(run.options, each)), None) for run in runs]
-    return [
-        ReportedRun(name, run, summarize(run, reference))
-        for name, run, reference in zip(names, runs, references, strict=True)
-    ]
+    return Comparison(
+        runs=tuple(
+            ComparedRun(
+                name=name,
+                wanted_steps=run.options.get("steps"),
+                updated=datetime.fromtimestamp(run.steps[-1].time, UTC),
+                summary=summarize(run, reference),
+                attempts=tuple(run.attempts),
+            )
+            for name, run, reference in zip(names, runs, references, strict=True)
+        )
+    )
 
 
-def tables(runs: Sequence[ReportedRun]) -> list[Table]:
+def tables(runs: Sequence[ComparedRun]) -> list[Table]:
     """Return all tables; that of stragglers if there are any."""
     stragglers = [_stragglers(runs)] if any(run.summary.stragglers for run in runs) else []
     return [_speeds(runs), _progress(runs), _attempts(runs), *stragglers]
 
 
-def _speeds(runs: Sequence[ReportedRun]) -> Table:
+def _speeds(runs: Sequence[ComparedRun]) -> Table:
     notes = [f"Speeds leave out the first {WARM_UP_STEPS} steps of each attempt, which compile or load graphs."]
     if any(run.summary.scaling_efficiency is None for run in runs):
         notes.append("Scaling efficiency: name a run on one node too, of the same phase, sequence length and model.")
@@ -120,10 +95,10 @@ def _speeds(runs: Sequence[ReportedRun]) -> Table:
     return _table("Speed", [run.name for run in runs], cells, notes)
 
 
-def _progress(runs: Sequence[ReportedRun]) -> Table:
+def _progress(runs: Sequence[ComparedRun]) -> Table:
     cells = []
     for run in runs:
-        summary, wanted = run.summary, run.run.options.get("steps")
+        summary, wanted = run.summary, run.wanted_steps
         cells.append(
             {
                 "Steps": f"{summary.steps:,}" + (f" of {wanted:,}" if wanted else ""),
@@ -133,18 +108,18 @@ def _progress(runs: Sequence[ReportedRun]) -> Table:
                 "Last loss": f"{summary.loss_last:.4f}",
                 "Step time": _hours(summary.step_seconds),
                 "Attempts": f"{summary.attempts:,}",
-                "Last step (UTC)": _moment(run.run.steps[-1].time),
+                "Last step (UTC)": _moment(run.updated),
             }
         )
     return _table("Progress", [run.name for run in runs], cells)
 
 
-def _attempts(runs: Sequence[ReportedRun]) -> Table:
-    attempts = [(run, number, each) for run in runs for number, each in enumerate(run.run.attempts, start=1)]
+def _attempts(runs: Sequence[ComparedRun]) -> Table:
+    attempts = [(run, number, each) for run in runs for number, each in enumerate(run.attempts, start=1)]
     cells = [
         {
             "Attempt": f"{number:,}",
-            "Started (UTC)": _moment(attempt.started),
+            "Started (UTC)": _moment(datetime.fromtimestamp(attempt.started, UTC)),
             "From step": f"{attempt.resumed_step:,}",
             "Nodes": f"{attempt.nodes:,}",
             "Workers": f"{attempt.workers:,}",
@@ -156,7 +131,7 @@ def _attempts(runs: Sequence[ReportedRun]) -> Table:
     return _table("Attempts", [run.name if number == 1 else "" for run, number, _ in attempts], cells)
 
 
-def _stragglers(runs: Sequence[ReportedRun]) -> Table:
+def _stragglers(runs: Sequence[ComparedRun]) -> Table:
     stragglers = [(run, each) for run in runs for each in run.summary.stragglers]
     cells = [
         {
@@ -186,5 +161,5 @@ def _hours(seconds: float) -> str:
     return f"{minutes // 60:,}:{minutes % 60:02}:{rest:02}"
 
 
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+def _moment(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S}"

@@ -79,9 +79,7 @@ def in_progress(statuses: Iterable[str]) -> bool:
 def other_clusters(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[str, str]:
     """Return the statuses of the stacks of a deployment's other clusters, by name: there is one during an upgrade.
 
-    Args:
-        settings: Those of the deployment.
-        listed: The stacks of the Region, as CloudFormation describes them.
+    `listed` are the stacks of the Region, as CloudFormation describes them.
     """
     return {
         settings.of_generation(generation).stack_name("cluster"): status

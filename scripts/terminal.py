@@ -35,10 +35,7 @@ def heading(text: str, output: str) -> None:
 def console(output: str = "text", width: int | None = None, *, to_stderr: bool = False) -> Console:
     """Return the console for a command's text, which is silent unless text was asked for.
 
-    Args:
-        output: The format of the result.
-        width: Columns if standard output is no terminal and COLUMNS is not set; None: `PLAIN_WIDTH`.
-        to_stderr: Whether it prints to standard error, as where the result is JSON and progress is shown.
+    `width` has the columns where standard output is no terminal and COLUMNS is not set; None: `PLAIN_WIDTH`.
     """
     from rich.console import Console
     from rich.table import Table
@@ -95,10 +92,7 @@ def speaker(screen: Console) -> Say:
 def require_answers(*, given: bool, instead: str = "--yes", output: str = "text") -> None:
     """Check that a question can be asked.
 
-    Args:
-        given: Whether the answer was given on the command line.
-        instead: The options that give it.
-        output: The format of the result: only text leaves room for a question.
+    `instead` names the options that give the answer. Only text output leaves room for a question.
 
     Raises:
         UnusableError: Nobody can be asked.
@@ -114,11 +108,7 @@ def require_answers(*, given: bool, instead: str = "--yes", output: str = "text"
 def require_name(name: str, confirmed: str | None, *, given: bool, output: str = "text") -> None:
     """Check that a deployment's name was given, or can be asked for.
 
-    Args:
-        name: The name.
-        confirmed: What --confirm gives.
-        given: Whether nothing will be asked, as with --dry-run.
-        output: The format of the result.
+    `confirmed` is what --confirm gives; `given`: nothing will be asked, as with --dry-run.
 
     Raises:
         UnusableError: Another name was given, or nobody can be asked.
@@ -158,11 +148,7 @@ def confirm_name(name: str) -> None:
 
 @contextmanager
 def report_interrupted(sentence: str) -> Iterator[None]:
-    """Print a sentence if Ctrl-C, expired credentials or the network end a command while AWS continues.
-
-    Args:
-        sentence: What AWS continues, and what to do.
-    """
+    """Print a sentence if Ctrl-C, expired credentials or the network end a command while AWS continues."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:

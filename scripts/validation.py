@@ -66,10 +66,7 @@ def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> Cluster
 def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting: Mapping[str, str]) -> Validation:
     """Let ParallelCluster validate a cluster: with the types of its template, and as CloudFormation would send it.
 
-    Args:
-        parallelcluster: Its code.
-        request: What the provider would get.
-        accepting: What the settings accept: result of ``validator_warnings.accepted``.
+    `accepting` is the result of ``validator_warnings.accepted``.
     """
     messages = parallelcluster.validate(request.configuration)
     warned = {message.validator for message in messages if message.level == "WARNING"}
@@ -109,9 +106,7 @@ def outcomes(
 ) -> Iterator[ValidationOutcome]:
     """Examine deployments one after the other, in an emulated AWS that is empty before each.
 
-    Args:
-        names: Names of the deployments.
-        synthesize: Makes the assembly of one, if it likes in the directory that it gets, which does not stay.
+    `synthesize` makes the assembly of one, if it likes in the directory that it gets, which does not stay.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 

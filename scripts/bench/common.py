@@ -48,10 +48,7 @@ def environment() -> dict[str, str]:
 def run(arguments: Sequence[str], directory: Path = ROOT, variables: Mapping[str, str] | None = None) -> Sample:
     """Run a command to its end.
 
-    Args:
-        arguments: The command line.
-        directory: Where it runs.
-        variables: Environment variables beside those of `environment`.
+    Environment variables may be given beside those of `environment`.
 
     Raises:
         BenchError: It failed.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, UnusableError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -57,14 +57,11 @@ def command(
     """Run the checks that the command line selects, print their results, and return the exit code."""
     options.exclusive(list=only_list, print_policy=print_policy)
 
-    from scripts.preflight.catalog import CATALOG, SelectionError, policy, select
+    from scripts.preflight.catalog import CATALOG, policy, select
     from scripts.preflight.model import CheckList, ListedCheck
     from scripts.preflight.screen import show, watch
 
-    try:
-        checks = select(CATALOG, only, skip)
-    except SelectionError as error:
-        raise UnusableError(str(error)) from None
+    checks = select(CATALOG, only, skip)
     if only_list and output == "json":
         print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).to_json())
         return ExitCode.DONE

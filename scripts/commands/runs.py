@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, UnusableError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -87,17 +87,14 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
     from scripts import screen
-    from scripts.report import ReportError, comparison, load, tables
+    from scripts.report import compare, tables
 
-    try:
-        runs = load(directories)
-    except ReportError as error:
-        raise UnusableError(str(error)) from None
+    compared = compare(directories)
     if output == "json":
-        print(comparison(runs).to_json())
+        print(compared.to_json())
         return ExitCode.DONE
     console = terminal.console(width=WIDTH)
-    for table in tables(runs):
+    for table in tables(compared.runs):
         screen.show(table, console)
         console.print()
     # TensorBoard finds the runs below a directory, and names them by their paths.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, computed_field
 
@@ -148,9 +148,7 @@ def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> li
     cloudformation:DescribeStacks, ec2:DescribeInstances, logs:DescribeLogGroups and FilterLogEvents.
     """
     name = reader.cluster_name
-    stack: dict[str, Any] | None = reader.try_fetch(
-        f"stack {name}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(name), None
-    )
+    stack = reader.stack(name)
     if stack is None or not _MADE.match(stack["StackStatus"]):
         return []
     findings = list(_known(reader, _of_head_node(reader, now)))

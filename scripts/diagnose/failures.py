@@ -49,9 +49,7 @@ def operations(reader: Reader) -> list[Operation]:
 
 
 def _operation(reader: Reader, stack: str) -> Operation | None:
-    described: dict[str, Any] | None = reader.try_fetch(
-        f"stack {stack}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(stack), None
-    )
+    described = reader.stack(stack)
     if described is None:
         return None
     reader.read.append(stack)
@@ -124,9 +122,7 @@ def _with_nested(
 def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
     """Return the ids of the cluster's own stacks that exist, or were deleted since a time."""
     name = reader.cluster_name
-    alive: dict[str, Any] | None = reader.try_fetch(
-        f"stack {name}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(name), None
-    )
+    alive = reader.stack(name)
     deleted: list[dict[str, Any]] = reader.try_fetch(
         "deleted stacks", "cloudformation:ListStacks", lambda: list(stacks.deleted(reader.deployment)), []
     )

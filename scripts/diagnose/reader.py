@@ -72,6 +72,12 @@ class Reader:
         """ParallelCluster's name of the cluster."""
         return self.deployment.settings.cluster_spec.name
 
+    def stack(self, name: str) -> dict[str, Any] | None:
+        """Return a stack as CloudFormation describes it; None: it does not exist, or that is not allowed to know."""
+        return self.try_fetch(
+            f"stack {name}", "cloudformation:DescribeStacks", lambda: self.deployment.stack(name), None
+        )
+
     def events(self, stack_id: str, since: datetime | None = None) -> list[StackEvent]:
         """Return the events of a stack, newest first, to the start of its newest operation or to a time.
 

@@ -42,11 +42,6 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
     DescribeStackResourceDrifts, DescribeStackEvents and ListStackResources, permission to read each resource,
     dynamodb:GetItem, and what the plan needs. `not_compared` names what lacks a permission.
 
-    Args:
-        deployment: Whose stacks.
-        plan: Makes the plan of a deployment of the settings.
-        clock: Waits while CloudFormation compares.
-
     Raises:
         botocore.exceptions.ClientError: Credentials cannot be used.
     """

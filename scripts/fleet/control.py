@@ -15,7 +15,7 @@ import os
 from collections import Counter
 from typing import Any, Final
 
-from scripts.aws_errors import credentials_hint, is_not_found
+from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
 from scripts.errors import OperationError
@@ -57,15 +57,8 @@ def instances(deployment: Deployment) -> list[dict[str, Any]]:
 
 def status(deployment: Deployment) -> str:
     """Return the fleet's status: one of `STOP_STATUSES`, of `START_STATUSES`, PROTECTED, or UNKNOWN (no cluster)."""
-    from botocore.exceptions import ClientError
-
     table = f"parallelcluster-{deployment.settings.cluster_spec.name}"
-    try:
-        item = deployment.account.ask("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}})
-    except ClientError as error:
-        if is_not_found(error):
-            return UNKNOWN
-        raise
+    item = deployment.account.find("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}}) or {}
     return str(item.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
 
 

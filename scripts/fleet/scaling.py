@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
@@ -25,12 +25,13 @@ from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
 from scripts.fleet.jobs import confirm_termination, slurm_state
 from scripts.options import CONFIG
+from scripts.plan.model import Kind, Plan
+from scripts.preflight.check import CheckStatus
 from scripts.remote.head_node import HeadNode
 from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from scripts.plan.model import Plan
 
 CHECKS: Final = (
     "instance-types",
@@ -116,18 +117,7 @@ def scale(
 ) -> Scaled:
     """Plan other counts, show the steps, ask, and take them.
 
-    Args:
-        deployment: Whose fleet it is.
-        target: As for `prepare`, like the counts.
-        counts: The new min_count, max_count or both.
-        clock: The time.
-        say: Takes messages.
-        drain: As for `apply`, like `force`.
-        force: Whether nodes of jobs are terminated.
-        dry_run: Whether the steps are only shown.
-        checks: Whether preflight looks for room for more nodes first.
-        asks: Whether somebody is asked.
-        quiet: Whether standard output is left alone: the plan is not shown.
+    With `checks` preflight looks for room for more nodes first; with `quiet` the plan is not shown.
 
     Raises:
         OperationError: There is no cluster or no room, something blocks it, a step failed, or the answer was no.
@@ -156,8 +146,8 @@ def scale(
             compute_resource=change.compute_resource,
             before=change.before,
             after=change.after,
-            stops_fleet=has(plan, "FLEET_STOPPED"),
-            ends_jobs=has(plan, "TERMINATES"),
+            stops_fleet=Kind.FLEET_STOPPED in plan.cluster.kinds,
+            ends_jobs=Kind.TERMINATES in plan.cluster.kinds,
             done=not dry_run,
         )
 
@@ -182,18 +172,8 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
     return Scaling(deployment, name, current.name, keys, before, before.model_copy(update=counts), candidate)
 
 
-def has(plan: Plan, kind: Literal["FLEET_STOPPED", "TERMINATES"]) -> bool:
-    """Tell whether a plan has a change of the cluster of a kind: the fleet must be stopped, or it ends jobs."""
-    from scripts.plan.model import Kind
-
-    return any(change.kind is Kind[kind] for change in plan.cluster.changes)
-
-
 def make_plan(candidate: Candidate) -> Plan:
     """Plan a candidate, without the findings on a fleet that runs: `apply` stops it."""
-    from scripts.plan.model import Kind
-    from scripts.preflight.check import CheckStatus
-
     plan = candidate.plan()
     solved = tuple(f"{change.path} from " for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED)
     findings = tuple(
@@ -204,8 +184,6 @@ def make_plan(candidate: Candidate) -> Plan:
 
 def blockers(plan: Plan) -> list[str]:
     """Return what blocks a plan."""
-    from scripts.preflight.check import CheckStatus
-
     return [f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is CheckStatus.FAIL]
 
 
@@ -225,12 +203,13 @@ def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
     is_stopped = plan.cluster.fleet_status == fleet.STOPPED
     edits = ", ".join(f"{key} from {before} to {after}" for key, (before, after) in scaling.edits.items())
     lines = [f"config/{scaling.deployment.environment}.yaml, {scaling.name}: {edits or 'unchanged'}"]
-    if has(plan, "FLEET_STOPPED"):
+    stops, ends_jobs = Kind.FLEET_STOPPED in plan.cluster.kinds, Kind.TERMINATES in plan.cluster.kinds
+    if stops:
         lines.insert(0, "the fleet is STOPPED already" if is_stopped else f"stop the fleet, {jobs}")
-    elif has(plan, "TERMINATES"):
+    elif ends_jobs:
         lines.insert(0, f"nodes are terminated while the fleet runs, {jobs}")
     lines.append("nothing to deploy" if plan.empty else "deploy")
-    if has(plan, "FLEET_STOPPED") or is_stopped:
+    if stops or is_stopped:
         lines.append("start the fleet")
     lines.append("compare the nodes in Slurm")
     return "\n".join(["Steps:", *(f"  {number}. {line}" for number, line in enumerate(lines, start=1))])
@@ -250,7 +229,7 @@ def apply(
 
     deployment = scaling.deployment
     path = CONFIG / f"{deployment.environment}.yaml"
-    stops, ends_jobs = has(plan, "FLEET_STOPPED"), has(plan, "TERMINATES")
+    stops, ends_jobs = Kind.FLEET_STOPPED in plan.cluster.kinds, Kind.TERMINATES in plan.cluster.kinds
     is_written = not scaling.edits
     try:
         if stops:

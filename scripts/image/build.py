@@ -78,15 +78,7 @@ def validate(
 
 @dataclass(frozen=True)
 class ImageBuild:
-    """An image whose component and configuration are written to build/, and what to type to build it.
-
-    Attributes:
-        environment: Name of the deployment.
-        settings: Those of the deployment.
-        context: Where it is built.
-        key: That of the component in its bucket.
-        image_id: ParallelCluster's name of the image.
-    """
+    """An image whose component and configuration are written to build/, and what to type to build it."""
 
     environment: str
     settings: Settings
@@ -146,12 +138,6 @@ def render(
     deployment: Deployment, *, parent_image: str | None, bucket: str | None, network: tuple[str, str] | None
 ) -> ImageBuild:
     """Write component and configuration to build/, and let ParallelCluster check the latter.
-
-    Args:
-        deployment: Whose software the image has.
-        parent_image: As for `find_context`, like the others.
-        bucket: The bucket for the component.
-        network: Ids of subnet and security group of the build instance.
 
     Raises:
         UnusableError: There is no image to build on, or no bucket.

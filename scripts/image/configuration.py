@@ -83,11 +83,6 @@ def build_configuration(settings: Settings, context: BuildContext, key: str) -> 
     templates/imagebuilder_stack.py, _add_imagebuilder_components). So image.sh checks itself for a new kernel.
     ParallelCluster lets the build instance read the component (_add_default_instance_role there). The instance is of
     the head node's type, which the Region has.
-
-    Args:
-        settings: Those of the deployment.
-        context: Where the image is built.
-        key: That of the component in the bucket.
     """
     network: dict[str, Any] = {}
     if context.network:

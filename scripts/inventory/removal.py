@@ -143,16 +143,7 @@ def _described(
     """Return a test whether something exists: a call that fails if it does not."""
 
     def exists(deployment: Deployment, name: str) -> bool:
-        from botocore.exceptions import ClientError
-
-        client = deployment.account.client(service)
-        try:
-            getattr(client, operation)(**{parameter: [name] if many else name})
-        except ClientError as error:
-            if is_not_found(error):
-                return False
-            raise
-        return True
+        return deployment.account.find(service, operation, **{parameter: [name] if many else name}) is not None
 
     return exists
 

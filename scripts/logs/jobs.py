@@ -73,11 +73,7 @@ def find(head_node: HeadNode, job: str) -> KnownJob | None:
 
 
 class JobOutput:
-    """The output file of a job, read by a ``tail`` on the head node as the job's user.
-
-    Attributes:
-        command: The ``tail``.
-    """
+    """The output file of a job, read by a ``tail`` on the head node as the job's user."""
 
     def __init__(self, deployment: Deployment, head_node: HeadNode, job: KnownJob, *, lines: int, follow: bool) -> None:
         """Start with the last lines. Needs what `streamed_command.start` needs."""

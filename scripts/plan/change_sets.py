@@ -156,10 +156,7 @@ def changes(
     Replacement: True (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559).
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChangeDetail.html
 
-    Args:
-        description: The change set.
-        compared: The changes by the comparison.
-        read_late: Properties that Fn::GetStackOutput feeds, by logical id.
+    `read_late` has the properties that Fn::GetStackOutput feeds, by logical id.
     """
     known = {change.logical_id: change for change in compared}
     merged = {}

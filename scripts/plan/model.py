@@ -174,6 +174,11 @@ class ClusterPlan:
     fleet_status: str = "UNKNOWN"
     changes: tuple[ClusterChange, ...] = ()
 
+    @property
+    def kinds(self) -> set[Kind]:
+        """What ParallelCluster does with the changes."""
+        return {change.kind for change in self.changes}
+
 
 class Plan(Document):
     """What a deployment would do.

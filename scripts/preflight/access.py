@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scripts.aws_errors import credentials_hint, is_unknown_key
 from scripts.deployment import Deployment
-from scripts.preflight.check import CREDENTIALS, FAIL, PASS, WARN, Finding, Permission, check, find
+from scripts.preflight.check import CREDENTIALS, FAIL, PASS, WARN, Finding, Permission, check
 from toolchain import bootstrap
 
 _ALWAYS_ENABLED = "us-east-1"
@@ -82,7 +82,7 @@ def cdk_bootstrap(deployment: Deployment) -> Finding:
     parameter = bootstrap.version_parameter(settings)
     command = deployment.command("ssm", "get-parameter", "--name", parameter)
     hint = f"`./ultracluster bootstrap {deployment.environment}`"
-    stored = find(deployment, "ssm", "get_parameter", Name=parameter)
+    stored = deployment.account.find("ssm", "get_parameter", Name=parameter)
     if stored is None:
         return Finding(FAIL, f"{region_name} is not bootstrapped: no {parameter}", hint, command)
     version, newest = int(stored["Parameter"]["Value"]), bootstrap.newest_version()

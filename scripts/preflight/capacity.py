@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.preflight.check import FAIL, PASS, WARN, Finding, check, find
+from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 from scripts.preflight.reservations import (
     BEFORE_ITS_START,
     by_type,
@@ -103,7 +103,7 @@ def _unusable_group(deployment: Deployment, group_arn: str, user: User) -> Findi
 
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
     """
-    answer = find(deployment, "resource-groups", "get_group_configuration", Group=group_arn)
+    answer = deployment.account.find("resource-groups", "get_group_configuration", Group=group_arn)
     if answer is None:
         listing = deployment.command("resource-groups", "list-groups")
         hint = f"{user.path}.capacity_reservation_group_arn: one of those that `{listing}` lists"

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from scripts.errors import UnusableError
 from scripts.preflight import access, capacity, cluster, data, images, names, network, quotas, routes, tools, zones
 from scripts.preflight.check import Check, Permission
 
@@ -25,10 +26,6 @@ CATALOG: tuple[Check, ...] = (
 """In the order in which people read them. The first tells whether AWS can be called at all."""
 
 
-class SelectionError(ValueError):
-    """There is no such check, or none is left."""
-
-
 def select(checks: Sequence[Check], only: Sequence[str], skip: Sequence[str]) -> tuple[Check, ...]:
     """Return the selected checks, in their order.
 
@@ -38,7 +35,7 @@ def select(checks: Sequence[Check], only: Sequence[str], skip: Sequence[str]) ->
         skip: Ids, or prefixes, to leave out.
 
     Raises:
-        SelectionError: A name fits no check, or no check is left.
+        UnusableError: A name fits no check, or no check is left.
     """
     wanted = _named(checks, only) if only else list(checks)
     if checks[0] not in wanted and any(each.permissions for each in wanted):
@@ -46,7 +43,7 @@ def select(checks: Sequence[Check], only: Sequence[str], skip: Sequence[str]) ->
     unwanted = _named(checks, skip)
     selected = tuple(each for each in checks if each in wanted and each not in unwanted)
     if not selected:
-        raise SelectionError("--only and --skip leave nothing to check")
+        raise UnusableError("--only and --skip leave nothing to check")
     return selected
 
 
@@ -71,6 +68,6 @@ def _named(checks: Sequence[Check], names: Sequence[str]) -> list[Check]:
     for name in names:
         fitting = [each for each in checks if each.id == name or (name.endswith("-") and each.id.startswith(name))]
         if not fitting:
-            raise SelectionError(f"no check {name!r}; there is {', '.join(each.id for each in checks)}")
+            raise UnusableError(f"no check {name!r}; there is {', '.join(each.id for each in checks)}")
         named += fitting
     return named

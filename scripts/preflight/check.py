@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from scripts.aws_errors import is_not_found
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -100,15 +98,3 @@ def check(
         return Check(check_id, title, prevents, permissions, evaluate, seconds)
 
     return made
-
-
-def find(deployment: Deployment, service: str, operation: str, **parameters: Any) -> Any | None:
-    """Return the answer of an operation; None if AWS answers that its subject does not exist."""
-    from botocore.exceptions import ClientError
-
-    try:
-        return deployment.account.ask(service, operation, **parameters)
-    except ClientError as error:
-        if is_not_found(error):
-            return None
-        raise

@@ -10,7 +10,7 @@ from typing import Any
 from config.messages import dotted
 from scripts.aws_errors import is_denied
 from scripts.deployment import Deployment
-from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN, Finding, check, find
+from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN, Finding, check
 from ultracluster.domain.cluster_configuration import secret_arns
 
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
@@ -34,7 +34,7 @@ def _bucket(deployment: Deployment, bucket: str, path: str) -> Finding:
     from botocore.exceptions import ClientError
 
     try:
-        answer = find(deployment, "s3", "head_bucket", Bucket=bucket)
+        answer = deployment.account.find("s3", "head_bucket", Bucket=bucket)
     except ClientError as error:  # HeadBucket has no body for errors, and so no other words for them
         if not is_denied(error):
             raise
@@ -62,7 +62,7 @@ def kms_key(deployment: Deployment) -> Finding | None:
         return None
     another = "change `storage.file_system.kms_key_arn`"
     command = deployment.command("kms", "describe-key", "--key-id", arn)
-    answer = find(deployment, "kms", "describe_key", KeyId=arn)
+    answer = deployment.account.find("kms", "describe_key", KeyId=arn)
     if answer is None:
         return Finding(FAIL, f"there is no key {arn}", another, command)
     key = answer["KeyMetadata"]
@@ -118,7 +118,7 @@ def _secret(deployment: Deployment, arn: str, path: str) -> Finding:
     region, another = deployment.settings.region, f"change `{path}`"
     if arn.split(":")[2:4] != ["secretsmanager", region]:
         return Finding(FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another)
-    secret = find(deployment, "secretsmanager", "describe_secret", SecretId=arn)
+    secret = deployment.account.find("secretsmanager", "describe_secret", SecretId=arn)
     if secret is None:
         return Finding(FAIL, f"there is no secret {arn}", another)
     if "DeletedDate" in secret:
@@ -152,7 +152,7 @@ def fsx_service_role(deployment: Deployment) -> Finding:
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html
     """
     command = deployment.command("iam", "get-role", "--role-name", _SERVICE_ROLE)
-    if find(deployment, "iam", "get_role", RoleName=_SERVICE_ROLE):
+    if deployment.account.find("iam", "get_role", RoleName=_SERVICE_ROLE):
         return Finding(PASS, f"{_SERVICE_ROLE} exists", command=command)
     words = ("iam", "create-service-linked-role", "--aws-service-name", "fsx.amazonaws.com")
     sentence = f"there is no {_SERVICE_ROLE} yet; FSx creates it if the deployer has iam:CreateServiceLinkedRole"

@@ -8,7 +8,7 @@ from typing import Any
 from config.sections import ClusterSettings
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import Account, Deployment
-from scripts.preflight.check import FAIL, PASS, WARN, Finding, check, find
+from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",
@@ -54,7 +54,7 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
     if image_id is None:
         return
     command = deployment.command("ec2", "describe-images", "--image-ids", image_id)
-    answer = find(deployment, "ec2", "describe_images", ImageIds=[image_id])
+    answer = deployment.account.find("ec2", "describe_images", ImageIds=[image_id])
     if answer is None or not answer["Images"]:
         sentence = f"this account sees no image {image_id} in {deployment.settings.region}"
         hint = f"change `cluster.custom_ami` in {_file(deployment)}, or have the image copied or shared there"

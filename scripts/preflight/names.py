@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scripts import generations
 from scripts.deployment import PARTS, Deployment
 from scripts.plan.live import READY
-from scripts.preflight.check import FAIL, PASS, WARN, Finding, check, find
+from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
 _NO_RSA = ("ubuntu2204", "ubuntu2404")
 """OS on which ParallelCluster rejects RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""
@@ -66,7 +66,7 @@ def ssh_key(deployment: Deployment) -> Finding | None:
         return None
     command = deployment.command("ec2", "describe-key-pairs", "--key-names", name)
     create = "`aws ec2 create-key-pair --key-type ed25519`, and name the pair in `cluster.head_node.ssh_key_name`"
-    answer = find(deployment, "ec2", "describe_key_pairs", KeyNames=[name])
+    answer = deployment.account.find("ec2", "describe_key_pairs", KeyNames=[name])
     if answer is None:
         return Finding(FAIL, f"there is no key pair {name} in {deployment.settings.region}", create, command)
     [key] = answer["KeyPairs"]
@@ -128,7 +128,7 @@ def _about_other_cluster(deployment: Deployment, name: str, generation: int) -> 
 
 
 def _about_placement_group(deployment: Deployment, name: str, path: str) -> Finding:
-    answer = find(deployment, "ec2", "describe_placement_groups", GroupNames=[name])
+    answer = deployment.account.find("ec2", "describe_placement_groups", GroupNames=[name])
     hint = f"name another group in `{path}`; null: the deployment makes one"
     if answer is None:
         return Finding(FAIL, f"there is no placement group {name}", hint)

@@ -19,7 +19,7 @@ from scripts.estimate.quotas import (
     quotas,
 )
 from scripts.preflight import usage
-from scripts.preflight.check import FAIL, PASS, SECONDS, Check, Finding, Permission, find
+from scripts.preflight.check import FAIL, PASS, SECONDS, Check, Finding, Permission
 from scripts.preflight.usage import Use, block_vcpus, on_demand_vcpus, spot_vcpus
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _limit(deployment: Deployment, quota: Quota) -> tuple[float, str]:
         return quota.default or 0, deployment.command("ec2", "describe-capacity-reservations")
     wanted = {"ServiceCode": quota.service, "QuotaCode": quota.code}
     operation = "get_service_quota"
-    answer = find(deployment, "service-quotas", operation, **wanted)
+    answer = deployment.account.find("service-quotas", operation, **wanted)
     if answer is None:
         operation = "get_aws_default_service_quota"
         answer = deployment.account.ask("service-quotas", operation, **wanted)

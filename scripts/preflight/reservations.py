@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from scripts.preflight.check import find
-
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.deployment import Deployment
@@ -25,13 +23,7 @@ _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
 @dataclass(frozen=True)
 class User:
-    """A compute resource that is launched into a reservation, or a group of them.
-
-    Attributes:
-        path: Its path in the settings.
-        queue: Its queue.
-        resource: Its settings.
-    """
+    """A compute resource that is launched into a reservation, or a group of them."""
 
     path: str
     queue: QueueSpec
@@ -75,7 +67,7 @@ def members(deployment: Deployment, group_arn: str) -> list[str]:
     """Return the ids of the reservations in a group; none: there is no such group."""
     ids: list[str] = []
     token: dict[str, str] = {}
-    while page := find(deployment, "resource-groups", "list_group_resources", Group=group_arn, **token):
+    while page := deployment.account.find("resource-groups", "list_group_resources", Group=group_arn, **token):
         ids += [each["Identifier"]["ResourceArn"].rpartition("/")[2] for each in page["Resources"]]
         if "NextToken" not in page:
             break

@@ -18,12 +18,7 @@ _GIB_PER_TIB = 1024
 
 
 class Use(NamedTuple):
-    """What is in use of a quota, in its unit.
-
-    Attributes:
-        own: By this deployment.
-        others: By everything else.
-    """
+    """What is in use of a quota, in its unit."""
 
     own: float
     others: float

@@ -1,10 +1,9 @@
-"""The resources that an operation on a stack changes, and how long that typically takes."""
+"""How long operations on resources typically take."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from scripts.stacks import CLUSTER, NESTED
 from toolchain.durations import BOOT_SECONDS, UPDATE_SECONDS, seconds
@@ -15,17 +14,6 @@ NESTED_SECONDS = 90.0
 """Seconds of a nested stack that is not known in detail."""
 PART_SECONDS: Mapping[str, float] = {"network": 140.0, "storage": 420.0, "cluster": 710.0, "monitoring": 130.0}
 """Seconds to create the stacks of a deployment: the longest chains of their templates' resources, rounded."""
-
-
-def types_of_template(body: Mapping[str, Any] | str) -> Mapping[str, str]:
-    """Return the types of a template's resources by logical id; none: it is in YAML, which boto3 returns as text."""
-    return {} if isinstance(body, str) else {name: each["Type"] for name, each in body["Resources"].items()}
-
-
-def types_of_changes(changes: list[Mapping[str, Any]]) -> Mapping[str, str]:
-    """Return the types of the resources that a change set changes, by logical id."""
-    changed = [each["ResourceChange"] for each in changes if each.get("ResourceChange")]
-    return {each["LogicalResourceId"]: each["ResourceType"] for each in changed}
 
 
 def typical_seconds(resource_type: str, action: str) -> float:

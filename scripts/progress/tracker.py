@@ -8,7 +8,7 @@ from typing import Literal
 
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import PARTS, Deployment
-from scripts.progress.estimate import PART_SECONDS, types_of_changes, types_of_template, typical_seconds
+from scripts.progress.estimate import PART_SECONDS, typical_seconds
 from scripts.progress.model import SUCCESSES, Progress, ResourceProgress, StackProgress
 from scripts.stacks import CLUSTER, NESTED, StackEvent, events, other_clusters
 
@@ -190,8 +190,10 @@ class Tracker:
         return self._types[stack_id, started]
 
     def _template(self, stack_id: str) -> Mapping[str, str]:
-        answer = self._client.get_template(StackName=stack_id, TemplateStage="Processed")
-        return types_of_template(answer["TemplateBody"])
+        body = self._client.get_template(StackName=stack_id, TemplateStage="Processed")["TemplateBody"]
+        if isinstance(body, str):  # as boto3 returns a template in YAML
+            return {}
+        return {name: each["Type"] for name, each in body["Resources"].items()}
 
     def _changes(self, stack_id: str) -> Mapping[str, str]:
         stack = self._client.describe_stacks(StackName=stack_id)["Stacks"][0]
@@ -200,7 +202,8 @@ class Tracker:
         pages = [*self._client.get_paginator("describe_change_set").paginate(ChangeSetName=stack["ChangeSetId"])]
         if pages[0]["ExecutionStatus"] != "EXECUTE_IN_PROGRESS":  # it is that of an earlier update
             return {}
-        return types_of_changes([each for page in pages for each in page["Changes"]])
+        changed = (each["ResourceChange"] for page in pages for each in page["Changes"] if each.get("ResourceChange"))
+        return {each["LogicalResourceId"]: each["ResourceType"] for each in changed}
 
 
 def _resource(own: Sequence[StackEvent], now: datetime) -> ResourceProgress:

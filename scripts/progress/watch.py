@@ -35,15 +35,9 @@ def watch(
 ) -> int:
     """Show an operation on a deployment until it has ended, and return the exit code.
 
-    Everything comes from CloudFormation, so that it may be stopped and started again at any time, anywhere.
-
-    Args:
-        deployment: Whose stacks.
-        console: Where to show it: a picture that changes on a terminal, else lines.
-        clock: Waits between two refreshes.
-        as_json: Print JSON lines to standard output instead.
-        timeout: Minutes to wait at most; None: as long as it takes.
-        grace: Seconds for which nothing may be in progress before the operation counts as ended.
+    Everything comes from CloudFormation, so that it may be stopped and started again at any time, anywhere. A terminal
+    shows a picture that changes, anything else lines; with `as_json` JSON lines go to standard output instead. It takes
+    `timeout` minutes at most, and ends once nothing was in progress for `grace` seconds.
 
     Returns:
         0: it ended as intended, or nothing was started; 1: it failed or was rolled back; 124: the time is over.

@@ -90,14 +90,7 @@ def _synthesize(path: Path) -> Path:
 class Rehearsal:
     """One run, step by step, shown to a person.
 
-    Attributes:
-        settings: Those of the deployment.
-        assemblies: What is deployed, by name, synthesized in the background.
-        aws: The emulated AWS.
-        cdk: The CDK's command line, which talks to it.
-        console: Shows the steps.
-        log: Gets all that the CDK says.
-        waits: Whether to wait for Enter before each step.
+    `waits`: for Enter before each step.
     """
 
     settings: Settings
@@ -354,14 +347,8 @@ def rehearse(
 ) -> None:
     """Run all steps.
 
-    Args:
-        environment: Name of the configuration.
-        console: Shows the steps.
-        log: Gets all that the CDK says.
-        speed: That of the emulated AWS.
-        fault: Name and target of what goes wrong at first.
-        keep: Whether to keep the emulated AWS running instead of destroying everything, until Ctrl-C.
-        step: Whether to wait for Enter before each step.
+    `log` gets all that the CDK says; `fault` is name and target of what goes wrong at first. With `keep` the emulated
+    AWS runs until Ctrl-C, and nothing is destroyed; with `step` each step waits for Enter.
 
     Raises:
         RehearsalError: A step did not succeed.

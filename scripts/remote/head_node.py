@@ -30,11 +30,7 @@ class HeadNodeError(OperationError):
 
 
 class NotRunError(HeadNodeError):
-    """A command did not run to its end: it was not delivered, it timed out, or it was cancelled.
-
-    Attributes:
-        is_started: Whether it ran at all.
-    """
+    """A command did not run to its end: it was not delivered, it timed out, or it was cancelled."""
 
     def __init__(self, message: str, *, is_started: bool) -> None:
         """Keep the message and whether it ran."""
@@ -57,12 +53,7 @@ def is_head_node(instance: Mapping[str, Any]) -> bool:
 
 
 class HeadNode:
-    """The head node of a deployment's cluster.
-
-    Attributes:
-        instance_id: Its EC2 instance.
-        clock: What waits go by.
-    """
+    """The head node of a deployment's cluster."""
 
     def __init__(self, deployment: Deployment, clock: Clock | None = None) -> None:
         """Find it. Needs ec2:DescribeInstances.

@@ -137,12 +137,7 @@ class CommandResult(Document):
 
 
 class StreamedCommand:
-    """A command that was sent.
-
-    Attributes:
-        command_id: Its id.
-        hint: How to show it again.
-    """
+    """A command that was sent."""
 
     def __init__(self, deployment: Deployment, head_node: HeadNode, command_id: str, mark: str) -> None:
         """Represent a command; ``mark`` is at the end of both outputs."""

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 def cost_now(settings: Settings, running: Mapping[tuple[str, str], int], today: date) -> Cost:
     """Return what a deployment costs, by prices that are at hand: no API is called.
 
-    Args:
-        settings: Those of the deployment.
-        running: Numbers of running compute nodes by queue and compute resource.
-        today: Decides whether an answer of the Price List is too old.
+    Running compute nodes are given by queue and compute resource; `today` decides whether a kept answer of the Price
+    List is too old.
     """
     now = _with_nodes(settings, running)
     prices = kept_prices(settings.region, wanted(now), today) or Prices(settings.region)

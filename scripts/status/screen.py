@@ -45,14 +45,7 @@ _SOFTWARE = {"building": "yellow", "failed": "bold red", "interrupted": "bold re
 
 
 def refresh(collect: Callable[[], Status], console: Console, *, clock: Clock, seconds: float) -> None:
-    """Show the state on a terminal again and again; return as soon as an operation on a stack is in progress.
-
-    Args:
-        collect: Collects the state.
-        console: The terminal.
-        clock: Waits.
-        seconds: Between two collections.
-    """
+    """Show the state on a terminal again and again; return as soon as an operation on a stack is in progress."""
     with Live(console=console, auto_refresh=False) as live:
         while True:
             status = collect()

@@ -47,7 +47,7 @@ class UpgradeBackend:
         Raises:
             UnusableError: There is no such check.
         """
-        from scripts.preflight.catalog import CATALOG, SelectionError, select
+        from scripts.preflight.catalog import CATALOG, select
 
         self._environment = environment
         self._console = console
@@ -56,7 +56,7 @@ class UpgradeBackend:
         self._drain_limit = drain_limit
         try:
             self._checks = select(CATALOG, (), skip)
-        except SelectionError as error:
+        except UnusableError as error:
             raise UnusableError(f"--skip: {error}") from None
 
     def clusters(self, settings: Settings) -> Mapping[int, str]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError, ProfileNotFound, TokenRetrievalError
+from botocore.exceptions import NoCredentialsError, ProfileNotFound, TokenRetrievalError
 
 from scripts.aws_errors import credentials_hint, is_denied, is_not_found, is_throttled
-
-
-def refusal(code: str, message: str = "no", operation: str = "DescribeStacks") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
-
+from tests.scripts.refusals import refusal
 
 DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthorizationError", "403")
 MISSING = (
@@ -32,8 +28,8 @@ def test_what_a_code_means(code: str) -> None:
 
 
 def test_a_stack_that_does_not_exist_is_told_from_a_wrong_template() -> None:
-    assert is_not_found(refusal("ValidationError", "Stack with id x does not exist"))
-    assert not is_not_found(refusal("ValidationError", "Template format error"))
+    assert is_not_found(refusal("ValidationError", message="Stack with id x does not exist"))
+    assert not is_not_found(refusal("ValidationError", message="Template format error"))
 
 
 @pytest.mark.parametrize(

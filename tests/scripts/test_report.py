@@ -13,7 +13,7 @@ import pytest
 
 from scripts import runs as on_cluster
 from scripts.remote.head_node import Answer
-from scripts.report import load, tables
+from scripts.report import compare, tables
 from tests.command_line import ultracluster
 from training.pretraining.summary import METRICS, RUN, Attempt, Step
 
@@ -65,7 +65,7 @@ def write(
 
 
 def rows(*runs: Path) -> dict[str, list[list[str]]]:
-    return {table.title: [list(row) for row in table.rows] for table in tables(load(runs))}
+    return {table.title: [list(row) for row in table.rows] for table in tables(compare(runs).runs)}
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_runs_are_compared_with_one_of_the_same_work_on_one_node(tmp_path: Path)
 
 def test_runs_of_the_same_name_go_by_their_paths(tmp_path: Path) -> None:
     same = [write(tmp_path / parent / "run", [step(1)]) for parent in ("a", "b")]
-    assert [each.name for each in load(same)] == [str(path) for path in same]
-    assert [each.name for each in load(same[:1])] == ["run"]
+    assert [each.name for each in compare(same).runs] == [str(path) for path in same]
+    assert [each.name for each in compare(same[:1]).runs] == ["run"]
 
 
 def test_the_output_compares_runs_and_names_the_command_that_shows_curves(run: Run, tmp_path: Path) -> None:

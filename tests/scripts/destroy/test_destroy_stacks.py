@@ -4,20 +4,12 @@ import json
 
 import pytest
 
-from emulator.aws import EmulatedAws
 from scripts.destroy import stacks as destroy_stacks
 from scripts.errors import OperationError
 from tests.emulator.account import statement, trust
 from tests.scripts.destroy.accounts import Account, FastClock
 
 pytestmark = pytest.mark.slow
-
-PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
-
-
-@pytest.fixture
-def account(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Account:
-    return Account(rehearsed_aws, monkeypatch)
 
 
 def test_tries_again_what_is_in_use(account: Account) -> None:

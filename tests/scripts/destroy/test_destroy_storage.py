@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError
 
-from emulator.aws import EmulatedAws
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import DestroyOptions, DestroyOutcome
 from scripts.destroy.plan import plan
 from tests.scripts.destroy.accounts import Account, FastClock
 from tests.scripts.destroy.remains import leave_in_network
+from tests.scripts.refusals import refusal
 
 pytestmark = pytest.mark.slow
 
@@ -22,11 +21,6 @@ STORAGE = DestroyOptions(parts=("storage",))
 UNPROTECT = replace(STORAGE, unprotect=True)
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
 LUSTRE = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
-
-
-@pytest.fixture
-def account(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Account:
-    return Account(rehearsed_aws, monkeypatch)
 
 
 def deploy(account: Account, policy: str, lustre: dict[str, Any], *, link: bool = False) -> dict[str, str]:
@@ -121,7 +115,7 @@ def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, m
 
     def refusing(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
         if operation == "CreateBackup":
-            raise ClientError({"Error": {"Code": "BadRequest", "Message": "not now"}}, operation)
+            raise refusal("BadRequest", operation, "not now")
         return call(client, operation, parameters)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", refusing)

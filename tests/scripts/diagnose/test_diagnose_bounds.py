@@ -16,6 +16,7 @@ from tests.scripts.diagnose.causes.recorded import (
     shown,
     stream,
 )
+from tests.scripts.refusals import refusal
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_credentials_that_are_not_valid_are_an_error() -> None:
     made, account, _ = failed()
 
     def expired(*_: object, **__: object) -> None:
-        raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks")
+        raise refusal("ExpiredToken", "DescribeStacks", "expired")
 
     account.describe_stacks = expired  # type: ignore[method-assign,assignment]
     with pytest.raises(ClientError, match="ExpiredToken"):

@@ -23,6 +23,7 @@ from scripts.plan.model import ClusterPlan, Effect, Plan, PlanError, ResourceCha
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.account import Operated
+from tests.scripts.refusals import refusal
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = [{"Key": "parallelcluster:version", "Value": "3.16.1"}]
@@ -179,7 +180,7 @@ def test_a_plan_that_cannot_be_made_hides_nothing_else() -> None:
 
 def test_credentials_that_expire_meanwhile_end_it() -> None:
     def expired() -> Plan:
-        raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "AssumeRole")
+        raise refusal("ExpiredToken", "AssumeRole", "expired")
 
     with pytest.raises(ClientError, match="ExpiredToken"):
         detected(FakeDeployment(DEPLOYED), expired)

@@ -110,18 +110,3 @@ def test_the_page_loads_nothing_and_has_bars_by_basis(run: Run) -> None:
     assert len(widths) == 2 * len(bases)
     assert max(widths) == 100
     assert '<tr class="sum">' in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["nope"], "got nope; allowed: files in config/"),
-        (["trn1-16", "--nodes", "2"], "go with --workload"),
-        (["trn1-16", "--workload", "llama-2-70b", "--nodes", "3"], "multiple of 8 nodes"),
-        (["trn1-16", "--workload", "llama-2-7b", "--tokens", "1.2.3B"], "number of tokens"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(run: Run, arguments: list[str], complaint: str) -> None:
-    code, _, error = run(*arguments)
-    assert code == 2
-    assert complaint in error

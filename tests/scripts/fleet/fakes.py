@@ -141,6 +141,8 @@ class FakeCluster(Clock):
             raise self.ask_error
         return {"Item": {"Data": {"M": {"status": {"S": self.status}}}}}
 
+    find = ask
+
     def list(self, service: str, operation: str, **_: Any) -> list[dict[str, Any]]:
         assert (service, operation) == ("ec2", "describe_instances")
         state = "running" if self.status in fleet.START_STATUSES else "shutting-down"

@@ -12,6 +12,7 @@ from scripts.errors import OperationError
 from scripts.fleet import jobs
 from scripts.remote.head_node import HeadNodeError
 from tests.scripts.fleet.fakes import SILENCE, FakeCluster
+from tests.scripts.refusals import refusal
 
 STATIC = ("trn1|trn1-st-trn1-32xl-1|idle", "trn1|trn1-st-trn1-32xl-2|allocated", "trn1|trn1-dy-trn1-32xl-1|idle~")
 DRAINED = ["scontrol update PartitionName=trn1 State=DRAIN"]
@@ -20,10 +21,6 @@ DRAINED = ["scontrol update PartitionName=trn1 State=DRAIN"]
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return FakeCluster(tmp_path, monkeypatch)
-
-
-def refusal(code: str) -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, "SendCommand")
 
 
 def test_stop_waits_until_the_last_of_1875_nodes_is_terminated_and_the_next_call_continues(

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
 
 from scripts.clock import Clock
 from scripts.deployment import Deployment
@@ -20,6 +19,7 @@ from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.destroy.accounts import Terminal
 from tests.scripts.fleet.fakes import SILENCE, FakeCluster, FakeSlurm
+from tests.scripts.refusals import refusal
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -51,12 +51,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("start", "--force"),
-        ("status", "trn1"),
-        ("stop", "--max", "3"),
         ("stop", "--limit", "3"),
-        ("scale",),
-        ("stop", "--drain", "--force"),
         ("stop", "--drain", "--limit", "0"),
         ("stop", "--force", "--output", "json"),
         ("scale", "--max", "3", "--output", "json"),
@@ -91,7 +86,7 @@ def test_force_lists_the_jobs_that_it_ends_and_asks(
     [
         ("start", KeyboardInterrupt(), 130),
         ("stop", KeyboardInterrupt(), 130),
-        ("stop", ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "GetItem"), 2),
+        ("stop", refusal("ExpiredToken", "GetItem", "expired"), 2),
     ],
     ids=["ctrl-c-start", "ctrl-c-stop", "expired"],
 )

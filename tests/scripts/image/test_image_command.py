@@ -88,18 +88,9 @@ def test_without_credentials_it_says_so(command: Command, capsys: pytest.Capture
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nowhere"], "got nowhere; allowed: files in config/"),
-        (["trn1-16", *NETWORK[:2]], "--subnet and --security-group go together"),
-    ],
-)
-def test_arguments_that_cannot_be_used(
-    arguments: list[str], said: str, command: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command(*arguments) == 2
-    assert said in capsys.readouterr().err
+def test_a_network_is_a_subnet_and_a_security_group(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("trn1-16", *NETWORK[:2]) == 2
+    assert "--subnet and --security-group go together" in capsys.readouterr().err
 
 
 def test_a_configuration_that_parallelcluster_rejects(

@@ -6,7 +6,6 @@ from decimal import Decimal
 from functools import partial
 
 import pytest
-from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
@@ -20,6 +19,7 @@ from scripts.inventory.removal import InUseError, remove
 from tests.emulator.account import trust
 from tests.scripts.destroy.accounts import Account, FastClock
 from tests.scripts.destroy.remains import REGION, VERSIONS, Remains
+from tests.scripts.refusals import refusal
 
 pytestmark = pytest.mark.slow
 
@@ -139,7 +139,7 @@ def test_a_sweep_continues_if_something_cannot_be_removed(
     def refusing(deployment: Deployment, leftover: Leftover) -> None:
         if leftover.type in refusals:
             code, operation = refusals[leftover.type]
-            raise ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+            raise refusal(code, operation)
         remove(deployment, leftover)
 
     monkeypatch.setattr("scripts.destroy.destroy.remove", refusing)

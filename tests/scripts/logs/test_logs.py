@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ConnectTimeoutError
+from botocore.exceptions import ConnectTimeoutError
 
 from scripts.deployment import Deployment
 from scripts.logs import selection, show, streams
@@ -17,6 +17,7 @@ from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.logs.conftest import Follow
 from tests.scripts.logs.log_lines import ASSIGNED, GONE, GONE_HOST, head_prefix, log_at, without_times
+from tests.scripts.refusals import refusal
 
 Logs = Callable[..., int]
 
@@ -124,7 +125,7 @@ def test_logs_are_shown_without_the_permission_to_describe_instances(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     def denied(_: Deployment) -> list[dict[str, Any]]:
-        raise ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": "no"}}, "DescribeInstances")
+        raise refusal("UnauthorizedOperation", "DescribeInstances")
 
     operated.log(f"{GONE_HOST}.{GONE}.slurmctld", "JobId=7 its words")
     monkeypatch.setattr(Deployment, "nodes", denied)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from scripts.plan.change_sets import changes, delete
 from scripts.plan.comparison import NOT_YET_IN, READ_LATE
 from scripts.plan.findings import of_stack
 from scripts.plan.model import Effect, PlanError, PropertyChange, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus
+from tests.scripts.refusals import refusal
 
 FILE_SYSTEM = "AWS::FSx::FileSystem"
 
@@ -79,9 +79,9 @@ class Stubborn:
 
     def describe_change_set(self, *, StackName: str, ChangeSetName: str) -> dict[str, str]:
         if StackName == "a":
-            raise ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeChangeSet")
+            raise refusal("Throttling", "DescribeChangeSet", "Rate exceeded")
         if StackName in self.deleted:
-            raise ClientError({"Error": {"Code": "ChangeSetNotFound"}}, "DescribeChangeSet")
+            raise refusal("ChangeSetNotFound", "DescribeChangeSet")
         return {"Status": "CREATE_COMPLETE"}
 
     def delete_change_set(self, *, StackName: str, ChangeSetName: str) -> None:
@@ -102,7 +102,7 @@ def test_a_change_set_that_is_created_after_an_interruption_is_deleted(monkeypat
 
     def describe(**_: str) -> dict[str, str]:
         if code := answers.pop(0):
-            raise ClientError({"Error": {"Code": code}}, "DescribeChangeSet")
+            raise refusal(code, "DescribeChangeSet")
         return {"Status": "CREATE_COMPLETE"}
 
     monkeypatch.setattr(cloudformation, "describe_change_set", describe)

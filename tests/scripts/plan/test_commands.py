@@ -105,7 +105,6 @@ def assembly(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "write", "problem"),
     [
-        (("nowhere",), assembly, "got nowhere; allowed: files in config/"),
         (("trn1-16", "--assembly", str(GOLDEN)), assembly, "manifest.json"),
         (("trn1-16", "--assembly", str(GOLDEN), "--against", "DIRECTORY"), no_json, "with a file that is no JSON"),
         (("trn1-16", "--assembly", str(GOLDEN), "--against", "DIRECTORY"), assembly, "allowed: two assemblies, or two"),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT
@@ -16,6 +15,7 @@ from scripts.deployment import Account, Deployment
 from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, CheckStatus, Finding
 from scripts.preflight.runner import findings
 from tests.configurations import CONFIG
+from tests.scripts.refusals import refusal
 
 REGION = "us-west-2"
 VPC, PUBLIC, PRIVATE = "vpc-0123456789abcdef0", "subnet-0123456789abcdef0", "subnet-0fedcba9876543210"
@@ -69,10 +69,6 @@ def deployment_of(raw: Raw) -> Deployment:
     return Deployment(ENVIRONMENT, Settings.model_validate(raw))
 
 
-def rejection(code: str, operation: str = "Asked") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
-
-
 @dataclass(frozen=True)
 class ByParameters:
     """Makes an answer of the parameters of a question."""
@@ -88,7 +84,7 @@ def stacks(**described: Mapping[str, Any]) -> ByParameters:
         if "StackName" not in parameters:
             return list(existing.values())
         if parameters["StackName"] not in existing:
-            raise ClientError({"Error": {"Code": "ValidationError", "Message": "it does not exist"}}, "DescribeStacks")
+            raise refusal("ValidationError", "DescribeStacks", "it does not exist")
         return {"Stacks": [existing[parameters["StackName"]]]}
 
     return ByParameters(answer)

@@ -20,7 +20,8 @@ from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN
 from scripts.preflight.runner import findings
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
-from tests.scripts.preflight.accounts import KEY, REGION, Case, case, rejection
+from tests.scripts.preflight.accounts import KEY, REGION, Case, case
+from tests.scripts.refusals import refusal
 from toolchain import bootstrap
 
 NEWEST = bootstrap.newest_version()
@@ -46,13 +47,13 @@ OWN: dict[str, Any] = {
 }
 CASES = [
     case(access.credentials, PASS, f"::{ACCOUNT}:user/", f", of account {ACCOUNT}"),
-    case(access.credentials, FAIL, "new session", get_caller_identity=rejection("ExpiredToken")),
-    case(access.credentials, UNKNOWN, get_caller_identity=rejection("Throttling")),
+    case(access.credentials, FAIL, "new session", get_caller_identity=refusal("ExpiredToken")),
+    case(access.credentials, UNKNOWN, get_caller_identity=refusal("Throttling")),
     case(
         access.credentials,
         FAIL,
         f"If it works in us-east-1: enable the Region: `aws account enable-region --region-name {REGION}`",
-        get_caller_identity=rejection("InvalidClientTokenId"),
+        get_caller_identity=refusal("InvalidClientTokenId"),
     ),
     case(access.account, PASS, ACCOUNT, "as in the settings"),
     case(access.account, PASS, "the settings name none", edit=lambda raw: raw.update(account=None)),
@@ -64,7 +65,7 @@ CASES = [
     ),
     case(access.region, PASS, "us-west-2 is enabled (opt-in-not-required)"),
     case(access.cdk_bootstrap, PASS, f"bootstrap version {NEWEST}, bucket cdk-hnb659fds-assets-{ACCOUNT}"),
-    case(access.cdk_bootstrap, FAIL, "us-west-2 is not bootstrapped", get_parameter=rejection("ParameterNotFound")),
+    case(access.cdk_bootstrap, FAIL, "us-west-2 is not bootstrapped", get_parameter=refusal("ParameterNotFound")),
     case(access.cdk_bootstrap, FAIL, "bootstrap version 5; allowed: 6 or newer", get_parameter=version(5)),
     case(access.cdk_bootstrap, WARN, "bootstrap version 6 is enough", get_parameter=version(6)),
     case(access.cdk_bootstrap, FAIL, "the account has no bucket", list_buckets={"Buckets": []}),

@@ -22,8 +22,8 @@ from tests.scripts.preflight.accounts import (
     deployment_of,
     everything,
     new_network,
-    rejection,
 )
+from tests.scripts.refusals import refusal
 
 FIRST = "cluster.queues[0].compute_resources[0]"
 Alter = Callable[[list[dict[str, Any]]], object]
@@ -147,7 +147,7 @@ CASES = [
     ),
     case(B, PASS, "active until 20", "4 of 4 trn1.32xlarge free in usw2-az4, 4 more needed", BLOCK),
     case(G, PASS, "1 of 1 reservations fit, 8 trn1.32xlarge free, 8 more needed"),
-    case(G, FAIL, "there is no such group", get_group_configuration=rejection("NotFoundException")),
+    case(G, FAIL, "there is no such group", get_group_configuration=refusal("NotFoundException")),
     case(
         G,
         FAIL,

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from emulator.aws import ACCOUNT
-from scripts import options
 from scripts.deployment import Account, Deployment
-from scripts.preflight.catalog import SelectionError, policy, select
+from scripts.errors import UnusableError
+from scripts.preflight.catalog import policy, select
 from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, Finding, Permission, check
 from tests.command_line import ultracluster
-from tests.configurations import CONFIG
 
 
 class Printed(NamedTuple):
@@ -163,20 +161,6 @@ def test_policy_and_list(run: Run, catalog: Callable[..., None]) -> None:
     assert listed["checks"][1:] == [{"id": "quota-nodes", "title": "Title of quota-nodes"}]
 
 
-def test_arguments_and_settings_that_cannot_be_used(
-    run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    catalog(LOCAL)
-    assert run("nope").code == 2
-    assert run("trn1-16", "--only", "locl")[::2] == (2, "error: no check 'locl'; there is credentials, local\n")
-    text = (CONFIG / "dev.yaml").read_text(encoding="utf-8").replace("usw2-az4", "us-west-2d")
-    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(options, "CONFIG", tmp_path)
-    code, _, error = run("mine")
-    assert code == 2
-    assert "zone_id: got 'us-west-2d'" in error
-
-
 def test_on_a_terminal_it_counts_the_answers(
     run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,5 +186,5 @@ def test_selection(only: list[str], skip: list[str], ids: list[str] | str) -> No
     if isinstance(ids, list):
         assert [each.id for each in select(checks, only, skip)] == ids
     else:
-        with pytest.raises(SelectionError, match=ids):
+        with pytest.raises(UnusableError, match=ids):
             select(checks, only, skip)

@@ -13,7 +13,8 @@ from emulator.aws import ACCOUNT
 from scripts.deployment import Account
 from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN, CheckStatus
 from scripts.preflight.data import data_bucket, fsx_service_role, kms_key, secrets
-from tests.scripts.preflight.accounts import BUCKET, KEY, REGION, Case, Raw, case, rejection
+from tests.scripts.preflight.accounts import BUCKET, KEY, REGION, Case, Raw, case
+from tests.scripts.refusals import refusal
 
 SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:slurmdb-AbCdEf"
 FSX = f"fsx.{REGION}.amazonaws.com"
@@ -52,14 +53,14 @@ def secret(status: CheckStatus, *says: str, edit: Any = database, resource_polic
 _key = partial(case, kms_key)
 CASES = [
     case(data_bucket, PASS, BUCKET, REGION),
-    case(data_bucket, FAIL, f"no bucket {BUCKET}", head_bucket=rejection("404")),
-    case(data_bucket, UNKNOWN, "another account's", head_bucket=rejection("403")),
+    case(data_bucket, FAIL, f"no bucket {BUCKET}", head_bucket=refusal("404")),
+    case(data_bucket, UNKNOWN, "another account's", head_bucket=refusal("403")),
     case(data_bucket, FAIL, "eu-west-1; allowed: us-west-2", head_bucket={"BucketRegion": "eu-west-1"}),
     _key(PASS, "its policy allows FSx to use it"),
     _key(PASS, get_key_policy=via(FSX)),
     _key(WARN, f"nor names {FSX}", "kms:CreateGrant", get_key_policy=policy(statement(OWNER))),
     _key(WARN, get_key_policy=policy(statement(OWNER), statement(ROOT, "Deny", Action="kms:CreateGrant"))),
-    _key(FAIL, f"no key {KEY}", "kms_key_arn", describe_key=rejection("NotFoundException")),
+    _key(FAIL, f"no key {KEY}", "kms_key_arn", describe_key=refusal("NotFoundException")),
     _key(FAIL, "Disabled", "enable-key", describe_key=key(KeyState="Disabled")),
     _key(FAIL, "RSA_2048 for SIGN", "kms_key", describe_key=key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")),
     secret(PASS, "the roles of the head node and of the provider may use it"),
@@ -73,7 +74,7 @@ CASES = [
     ),
     case(secrets, FAIL, f"no secret {SECRET}", "Database.PasswordSecretArn", edit=database),
     case(fsx_service_role, PASS, "AWSServiceRoleForAmazonFSx exists"),
-    case(fsx_service_role, WARN, "create-service-linked-role", get_role=rejection("NoSuchEntity")),
+    case(fsx_service_role, WARN, "create-service-linked-role", get_role=refusal("NoSuchEntity")),
 ]
 
 

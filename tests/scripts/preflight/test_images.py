@@ -11,7 +11,8 @@ import pytest
 from scripts.deployment import Account
 from scripts.preflight import images
 from scripts.preflight.check import FAIL, PASS, SKIP, WARN
-from tests.scripts.preflight.accounts import REGION, Case, Raw, case, deployment_of, everything, rejection
+from tests.scripts.preflight.accounts import REGION, Case, Raw, case, deployment_of, everything
+from tests.scripts.refusals import refusal
 
 IMAGE = "ami-0123456789abcdef0"
 TAGS = {"version": "3.16.1", "build_status": "available", "os": "ubuntu2404"}
@@ -83,7 +84,7 @@ def test_an_image_of_the_official_name_that_is_not_amazons_is_none() -> None:
 def test_what_aws_has_not_published(code: str, account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     def head_object(Key: str, **_: str) -> None:
         if Key.endswith("lambda-layer.zip"):
-            raise rejection(code)
+            raise refusal(code)
 
     monkeypatch.setattr(images, "_anonymous_s3", lambda _: SimpleNamespace(head_object=head_object))
     says = ("has not published s3://us-west-2-aws-parallelcluster/", f"S3 answers {code}", "--no-sign")

@@ -13,7 +13,8 @@ from scripts.deployment import PARTS, Account
 from scripts.preflight import names
 from scripts.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.configurations import CONFIG
-from tests.scripts.preflight.accounts import Case, Raw, case, rejection, stacks
+from tests.scripts.preflight.accounts import Case, Raw, case, stacks
+from tests.scripts.refusals import refusal
 
 NETWORK, CLUSTER = "reserved-network", "reserved"
 OURS = {"Description": "Trn1 UltraCluster reserved: network"}
@@ -96,13 +97,13 @@ CASES = [
         names.ssh_key,
         FAIL,
         "no key pair somebody in us-west-2",
-        describe_key_pairs=rejection("InvalidKeyPair.NotFound"),
+        describe_key_pairs=refusal("InvalidKeyPair.NotFound"),
     ),
     case(names.ssh_key, FAIL, "type rsa; allowed with ubuntu2404: ed25519", describe_key_pairs=of_type("rsa")),
     _group(SKIP, edit=lambda raw: raw["cluster"]["queues"].pop()),
     _group(PASS, "near has strategy cluster and is available"),
     _group(
-        FAIL, "there is no placement group near", describe_placement_groups=rejection("InvalidPlacementGroup.Unknown")
+        FAIL, "there is no placement group near", describe_placement_groups=refusal("InvalidPlacementGroup.Unknown")
     ),
     _group(FAIL, "allowed: cluster, available", describe_placement_groups=group(Strategy="spread")),
 ]

@@ -16,12 +16,13 @@ from scripts.preflight.catalog import CATALOG, policy
 from scripts.preflight.check import PASS, SKIP, UNKNOWN, Check, CheckStatus
 from scripts.preflight.cluster import parallelcluster
 from scripts.preflight.runner import run
-from tests.scripts.preflight.accounts import Case, Raw, everything, new_network, rejection
+from tests.scripts.preflight.accounts import Case, Raw, everything, new_network
 from tests.scripts.preflight.test_data import database
 from tests.scripts.preflight.test_images import own_image
 from tests.scripts.preflight.test_network import hidden_head_node
 from tests.scripts.preflight.test_quotas import SPOT, STANDARD_SPOT, block, ultracluster
 from tests.scripts.preflight.test_zones import with_endpoints
+from tests.scripts.refusals import refusal
 
 FREE = "sts:GetCallerIdentity"
 """Nobody can be denied it: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html."""
@@ -44,7 +45,7 @@ SETTINGS: list[tuple[Callable[[], Raw], Callable[[Raw], object]]] = [
 
 @pytest.mark.parametrize("each", CALLING, ids=lambda each: each.id)
 def test_without_its_permissions_a_check_is_unknown(each: Check, account: Account) -> None:
-    denied = {"": rejection("UnauthorizedOperation")}
+    denied = {"": refusal("UnauthorizedOperation")}
     cases = [Case(each, UNKNOWN, edit=edit, base=base, answers=denied) for base, edit in SETTINGS]
     results = [finding for case in cases for finding in case.findings(account)]
     assert {finding.status for finding in results} <= {UNKNOWN, SKIP, PASS}

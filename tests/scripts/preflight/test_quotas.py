@@ -22,9 +22,9 @@ from tests.scripts.preflight.accounts import (
     deployment_of,
     everything,
     new_network,
-    rejection,
     stacks,
 )
+from tests.scripts.refusals import refusal
 
 TAGS = [{"Key": "parallelcluster:cluster-name", "Value": "trn1-16"}]
 ZONE = "subnet-of-the-zone"
@@ -80,7 +80,7 @@ CASES = [
         FAIL,
         "aws service-quotas get-aws-default-service-quota --service-code ec2 --quota-code L-2C3B7624",
         base=new_network,
-        get_service_quota=rejection("NoSuchResourceException"),
+        get_service_quota=refusal("NoSuchResourceException"),
         get_aws_default_service_quota=limit(0),
     ),
     case(
@@ -132,7 +132,7 @@ def test_every_quota_of_an_estimate_has_one_check(
     raw = base()
     edit(raw)
     deployment = deployment_of(raw)
-    deployment.account = AlteredAccount(account, {"": rejection("Throttling")})
+    deployment.account = AlteredAccount(account, {"": refusal("Throttling")})
     asked = [each.id for each in CHECKS if findings(each, deployment)[0].status is UNKNOWN]
     assert len(asked) == len(quotas(deployment.settings))
 

@@ -12,7 +12,8 @@ from scripts.deployment import Deployment
 from scripts.preflight.check import FAIL, PASS, SECONDS, SKIP, UNKNOWN, Check, CheckStatus, Finding, check
 from scripts.preflight.model import CheckResult
 from scripts.preflight.runner import findings, run
-from tests.scripts.preflight.accounts import deployment_of, new_network, rejection
+from tests.scripts.preflight.accounts import deployment_of, new_network
+from tests.scripts.refusals import refusal
 
 Evaluate = Callable[[Deployment], Iterable[Finding]]
 
@@ -51,11 +52,11 @@ def statuses(answers: Iterable[Sequence[CheckResult]]) -> dict[str, list[CheckSt
     ("error", "says"),
     [
         (
-            rejection("UnauthorizedOperation"),
+            refusal("UnauthorizedOperation"),
             "needs ec2:DescribeVpcs; `./ultracluster preflight mine --print-policy` prints",
         ),
-        (rejection("ExpiredToken"), "renew the credentials"),
-        (rejection("AuthFailure"), "(AuthFailure) when calling the Asked operation: no"),
+        (refusal("ExpiredToken"), "renew the credentials"),
+        (refusal("AuthFailure"), "(AuthFailure) when calling the Asked operation: no"),
         (EndpointConnectionError(endpoint_url="https://ec2"), "AWS could not be called: Could not connect"),
         (ZeroDivisionError("by zero"), "the check broke down: ZeroDivisionError: by zero"),
     ],

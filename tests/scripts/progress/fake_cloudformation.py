@@ -8,13 +8,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
-from botocore.exceptions import ClientError
-
 from config.settings import load
 from scripts.clock import Clock
 from scripts.deployment import Account, Deployment
 from scripts.options import CONFIG
 from scripts.stacks import CLUSTER, NESTED
+from tests.scripts.refusals import refusal
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NETWORK, STORAGE, PART, MONITORING = (f"trn1-16-{part}" for part in ("network", "storage", "cluster", "monitoring"))
@@ -48,10 +47,6 @@ class FakeClock(Clock):
 
 def arn(stack: str, number: int = 0) -> str:
     return f"arn:aws:cloudformation:us-west-2:123456789012:stack/{stack}/{number}"
-
-
-def refusal(code: str, message: str, operation: str = "DescribeStackEvents") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
 
 
 class FakeCloudFormation:
@@ -156,7 +151,7 @@ class FakeCloudFormation:
             own = [each for each in happened if each["PhysicalResourceId"] == stack_id]
             if own and (name.startswith("arn:") or own[-1]["ResourceStatus"] != "DELETE_COMPLETE"):
                 return stack_id
-        raise refusal("ValidationError", f"Stack [{name}] does not exist")
+        raise refusal("ValidationError", "DescribeStackEvents", f"Stack [{name}] does not exist")
 
 
 def deployment(api: FakeCloudFormation) -> Deployment:

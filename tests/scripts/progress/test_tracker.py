@@ -19,6 +19,7 @@ from tests.scripts.progress.fake_cloudformation import (
     aged,
     arn,
 )
+from tests.scripts.refusals import refusal
 
 TOPIC = "Topic=AWS::SNS::Topic"
 
@@ -50,7 +51,7 @@ def test_without_the_permission_to_read_templates_what_is_in_events_counts(
     api: FakeCloudFormation, clock: FakeClock
 ) -> None:
     fake.creation(api)
-    api.failing["GetTemplate"] = fake.refusal("AccessDenied", "not authorized", "GetTemplate")
+    api.failing["GetTemplate"] = refusal("AccessDenied", "GetTemplate")
     clock.sleep(300)
     current = seen(api, clock)
     assert current.denied == ("cloudformation:GetTemplate",)

@@ -28,6 +28,7 @@ from tests.scripts.progress.fake_cloudformation import (
     arn,
     created,
 )
+from tests.scripts.refusals import refusal
 
 TOPIC = "Topic=AWS::SNS::Topic"
 
@@ -157,16 +158,16 @@ def test_ctrl_c_says_that_it_continues(api: FakeCloudFormation, clock: FakeClock
 
 def test_expired_credentials_end_it_with_what_helps(api: FakeCloudFormation, clock: FakeClock) -> None:
     fake.creation(api)
-    expired = fake.refusal("ExpiredToken", "The security token included in the request is expired")
+    expired = refusal("ExpiredToken")
     clock.meanwhile = lambda: api.failing.update({"DescribeStackEvents": expired} if clock.elapsed > 100 else {})
-    with pytest.raises(UnusableError, match=r"token included in the request is expired\n.*new session.*\n.*continues"):
+    with pytest.raises(UnusableError, match=r"ExpiredToken.*\n.*new session.*\n.*continues"):
         follow(api, clock)
     assert clock.elapsed == 110
 
 
 @pytest.mark.parametrize(
     "error",
-    [fake.refusal("Throttling", "Rate exceeded"), EndpointConnectionError(endpoint_url="https://example.com")],
+    [refusal("Throttling"), EndpointConnectionError(endpoint_url="https://example.com")],
     ids=["throttled", "unreachable"],
 )
 def test_it_continues_when_aws_answers_again(api: FakeCloudFormation, clock: FakeClock, error: Exception) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
 
 from scripts.clock import Clock
 from scripts.main import clean_up_on_signals
@@ -17,6 +16,7 @@ from scripts.remote import head_node, streamed_command
 from scripts.remote.streamed_command import StreamedCommand
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
+from tests.scripts.refusals import refusal
 
 SHELL = 'trap "exit 143" TERM; runuser() { printf "%s\\n" "$2" >"$TRACE/user"; bash -c "$4"; }; source /dev/stdin'
 """A node whose users are all this one."""
@@ -110,7 +110,7 @@ def test_without_the_permission_to_cancel_it_says_that_it_continues(
     started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(*_: object) -> None:
-        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "CancelCommand")
+        raise refusal("AccessDeniedException", "CancelCommand")
 
     monkeypatch.setattr(Clock, "sleep", lambda *_: signal.raise_signal(signal.SIGINT))
     monkeypatch.setattr(head_node.HeadNode, "cancel", refused)
@@ -137,7 +137,7 @@ def test_without_the_permission_to_read_logs_the_output_comes_at_the_end(
     started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(_: object) -> str:
-        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetLogEvents")
+        raise refusal("AccessDeniedException", "GetLogEvents")
 
     monkeypatch.setattr(streamed_command.OutputStream, "new", refused)
     assert started("--", "bash", "-c", "sleep 0.5; seq 10000; echo wrong >&2; exit 1") == 1
@@ -152,7 +152,7 @@ def test_credentials_that_expire_meanwhile_leave_a_way_back(
     started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def expired(_: object) -> str:
-        raise ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}}, "GetLogEvents")
+        raise refusal("ExpiredTokenException", "GetLogEvents", "expired")
 
     monkeypatch.setattr(streamed_command.OutputStream, "new", expired)
     assert started("--", "true") == 2

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from rich.console import Console
 
 from scripts.clock import Clock
@@ -17,6 +16,7 @@ from scripts.errors import ExitCode
 from scripts.status import collect
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
+from tests.scripts.refusals import refusal
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
 
 pytestmark = pytest.mark.usefixtures("answered")
@@ -119,7 +119,7 @@ def test_other_clusters_need_a_permission_on_all_stacks(operated: Operated, monk
 
     def deny(account: Account, service: str, operation: str, **parameters: Any) -> list[Any]:
         if operation == "describe_stacks":
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
+            raise refusal("AccessDenied", "DescribeStacks")
         return listed(account, service, operation, **parameters)
 
     operated.shell(shell(IDLE))

@@ -22,6 +22,7 @@ from scripts.diagnose import screen
 from scripts.diagnose.diagnose import Diagnosis
 from scripts.diagnose.reader import KINDS
 from scripts.options import CONFIG
+from tests.scripts.refusals import refusal
 
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -159,7 +160,7 @@ class Recorded(Account):
     def _count(self, operation: str) -> None:
         self.calls[operation] += 1
         if operation in self.denied:
-            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, operation)
+            raise refusal("AccessDeniedException", operation)
 
 
 class _Paginator:
@@ -185,8 +186,7 @@ def stack_id(name: str) -> str:
 
 
 def _no_stack(name: str) -> ClientError:
-    error = {"Code": "ValidationError", "Message": f"Stack with id {name} does not exist"}
-    return ClientError({"Error": error}, "an operation")
+    return refusal("ValidationError", message=f"Stack with id {name} does not exist")
 
 
 def _instance(number: int, instance_id: str, state: str) -> dict[str, Any]:

@@ -1,159 +1,119 @@
-"""The values in the templates of a cloud assembly, as CloudFormation would compute them."""
+"""The values in the templates of a cloud assembly, as the emulated CloudFormation computes them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+from botocore.exceptions import WaiterError
 
 from emulator.aws import ACCOUNT, EmulatedAws
-from emulator.resources import COMPANIONS, Context, Physical, create, make_bucket
+from emulator.resources import make_bucket
 from toolchain.assembly import Assembly, Stack, find_export
-from toolchain.values import Evaluator, Scope, UnsupportedError
+from toolchain.cluster import CLUSTER_TYPE
+from toolchain.values import UnsupportedError, intrinsics, references
+
+CAPABILITIES: Final = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
+_VALUE: Final = "ResolvedValue"
+"""Logical id of the resource whose metadata is the value: CloudFormation computes that, and creates nothing for it."""
 
 
 def publish_files(assembly: Assembly, aws: EmulatedAws) -> None:
-    """Upload the file assets, as `cdk deploy` does before the stacks."""
+    """Upload the file assets, templates among them, as `cdk deploy` does before the stacks."""
     for file in assembly.file_assets():
         s3 = aws.client("s3", file.region)
         bucket = file.bucket.replace("${AWS::AccountId}", ACCOUNT)
         make_bucket(s3, bucket, file.region)
-        s3.put_object(Bucket=bucket, Key=file.key, Body=file.path.read_bytes())
+        content = _zipped(file.path) if file.path.is_dir() else file.path.read_bytes()
+        s3.put_object(Bucket=bucket, Key=file.key, Body=content)
 
 
 class Resolver:
-    """Computes template values, making what they refer to in the emulated AWS.
+    """Computes values of templates by deploying the stacks that they lead to, without clusters.
 
-    A reference makes its resource the first time, and before it whatever the resource's own properties refer to, in
-    other stacks too, and the rules and routes that it depends on. Nothing else of a stack is made.
+    The account is bootstrapped, has the files of the assembly and nothing of its stacks.
     """
 
     def __init__(self, assembly: Assembly, aws: EmulatedAws) -> None:
         self._assembly = assembly
         self._aws = aws
-        self._made: dict[tuple[str, str], Physical] = {}
+        self._deployed: set[str] = set()
 
     def resolve(self, stack: Stack, value: Any) -> Any:
         """Return a value of the stack's template without intrinsic functions.
 
         Raises:
-            TemplateError: A function has arguments that it does not take.
-            UnsupportedError: The value leads to something that is unknown here; the message names the way to it.
-            botocore.exceptions.ClientError: AWS would refuse a resource.
+            UnsupportedError: A stack could not be deployed; the message has the reasons of its resources.
+            botocore.exceptions.ClientError: AWS would refuse a template.
         """
-        resolved = self.evaluate(stack, value)
-        self._add_companions()
-        return resolved
+        self._deploy(
+            stack, {_VALUE: {"Type": "AWS::CloudFormation::WaitConditionHandle", "Metadata": {"Value": value}}}
+        )
+        resource = self._aws.client("cloudformation", stack.region).describe_stack_resource(
+            StackName=stack.name, LogicalResourceId=_VALUE
+        )
+        return json.loads(resource["StackResourceDetail"]["Metadata"])["Value"]
 
-    def evaluate(self, stack: Stack, value: Any) -> Any:
-        """Do as `resolve`, but make only what the value refers to."""
-        with _named(stack.name):
-            return self._evaluate(stack, value)
+    def _deploy(self, stack: Stack, more: dict[str, Any]) -> None:
+        """Deploy a stack with more resources, and before it the stacks that it takes values from."""
+        template = _without_clusters(stack.template, more)
+        for function, argument in intrinsics(template):
+            producer = self._producer(function, argument)
+            if producer and producer.name not in self._deployed:
+                self._deploy(producer, {})
+        cloudformation, s3 = (self._aws.client(service, stack.region) for service in ("cloudformation", "s3"))
+        bucket = f"templates-{stack.region}"
+        make_bucket(s3, bucket, stack.region)
+        s3.put_object(Bucket=bucket, Key=stack.name, Body=json.dumps(template))
+        verb = "update" if stack.name in self._deployed else "create"
+        self._deployed.add(stack.name)
+        getattr(cloudformation, f"{verb}_stack")(
+            StackName=stack.name,
+            TemplateURL=f"https://s3.{stack.region}.amazonaws.com/{bucket}/{stack.name}",
+            Capabilities=CAPABILITIES,
+            Tags=[{"Key": key, "Value": each} for key, each in stack.tags.items()],
+        )
+        waiter = cloudformation.get_waiter(f"stack_{verb}_complete")
+        try:
+            waiter.wait(StackName=stack.name, WaiterConfig={"Delay": 0.2, "MaxAttempts": 300})
+        except WaiterError:
+            events = cloudformation.describe_stack_events(StackName=stack.name)["StackEvents"]
+            failed = [each for each in events[::-1] if each["ResourceStatus"].endswith("_FAILED")]
+            reasons = "; ".join(f"{each['LogicalResourceId']}: {each['ResourceStatusReason']}" for each in failed)
+            raise UnsupportedError(f"{stack.name}: {reasons}") from None
 
-    def output(self, stack_name: str, name: str) -> tuple[Stack, Any]:
-        """Return the stack that an Fn::GetStackOutput names, and the value of that output in its template."""
-        producer = self._assembly.stacks.get(stack_name)
-        if producer is None or name not in producer.template.get("Outputs", {}):
-            raise UnsupportedError(f"output {name} of stack {stack_name}, which the assembly does not have")
-        return producer, producer.template["Outputs"][name]["Value"]
-
-    def exported(self, name: str) -> tuple[Stack, Any]:
-        """Return the stack that exports something under a name, and its value in the stack's template."""
-        export = find_export(self._assembly.stacks, name)
-        if export is None:
-            raise UnsupportedError(f"export {name}, which the assembly does not have")
-        producer, output = export
-        return producer, producer.template["Outputs"][output]["Value"]
-
-    def resource(self, stack: Stack, logical_id: str) -> Physical:
-        """Return a resource, and make it the first time."""
-        key = (stack.name, logical_id)
-        if key not in self._made:
-            if logical_id not in stack.resources:
-                raise UnsupportedError(f"reference to {logical_id}, which is no resource of the template")
-            resource = stack.resources[logical_id]
-            if "Condition" in resource:
-                raise UnsupportedError(f"{logical_id} has a condition")
-            context = Context(
-                client=lambda service: self._aws.client(service, stack.region),
-                account=stack.pseudo_parameters["AWS::AccountId"],
-                region=stack.region,
-                partition=stack.pseudo_parameters["AWS::Partition"],
-                stack_name=stack.name,
-                stack_id=stack.pseudo_parameters["AWS::StackId"],
-                logical_id=logical_id,
-                name=stack.physical_name(logical_id),
-            )
-            with _named(logical_id):
-                properties = self._evaluate(stack, resource.get("Properties", {}))
-                for needed in resource.get("DependsOn", ()):
-                    if stack.resources[needed]["Type"] in COMPANIONS:
-                        self.resource(stack, needed)
-                self._made[key] = create(resource["Type"], context, properties)
-        return self._made[key]
-
-    def _evaluate(self, stack: Stack, value: Any) -> Any:
-        return Evaluator(_StackScope(self, stack)).evaluate(value)
-
-    def _add_companions(self) -> None:
-        """Make the rules of the security groups that were made, the routes of the route tables, and so on."""
-        while missing := [key for key in self._companions() if key not in self._made]:
-            for stack_name, logical_id in missing:
-                with _named(stack_name):
-                    self.resource(self._assembly.stacks[stack_name], logical_id)
-
-    def _companions(self) -> Iterator[tuple[str, str]]:
-        for stack in self._assembly.stacks.values():
-            for logical_id, resource in stack.resources.items():
-                owner = COMPANIONS.get(resource["Type"])
-                if owner and self._target(stack, resource["Properties"][owner]) in self._made:
-                    yield stack.name, logical_id
-
-    def _target(self, stack: Stack, value: Any) -> tuple[str, str] | None:
-        """Return the resource that a reference leads to, without making it; None for anything else."""
-        match value:
-            case {"Ref": str(logical_id)} | {"Fn::GetAtt": [str(logical_id), _]}:
-                return stack.name, logical_id
-            case {"Fn::GetStackOutput": {"StackName": str(stack_name), "OutputName": str(name)}}:
-                return self._target(*self.output(stack_name, name))
-            case {"Fn::ImportValue": str(name)}:
-                return self._target(*self.exported(name))
+    def _producer(self, function: str, argument: Any) -> Stack | None:
+        """Return the stack of the assembly that a function takes a value from."""
+        if function == "Fn::GetStackOutput":
+            return self._assembly.stacks.get(argument["StackName"])
+        if function == "Fn::ImportValue" and (export := find_export(self._assembly.stacks, argument)):
+            return export[0]
         return None
 
 
-class _StackScope(Scope):
-    """What the values of one stack refer to; the resources are made on the way."""
-
-    def __init__(self, resolver: Resolver, stack: Stack) -> None:
-        self._resolver = resolver
-        self._stack = stack
-
-    def ref(self, name: str) -> Any:
-        if name in self._stack.pseudo_parameters:
-            return self._stack.pseudo_parameters[name]
-        return self._resolver.resource(self._stack, name).ref
-
-    def attribute(self, logical_id: str, attribute: str) -> Any:
-        attributes = self._resolver.resource(self._stack, logical_id).attributes
-        if attribute not in attributes:
-            resource_type = self._stack.resources[logical_id]["Type"]
-            raise UnsupportedError(f"attribute {attribute} of {logical_id} ({resource_type})")
-        return attributes[attribute]
-
-    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
-        producer, value = self._resolver.output(stack_name, output)
-        if (region or self._stack.region) != producer.region:
-            raise UnsupportedError(f"output {output} of stack {stack_name} in region {region}")
-        return self._resolver.evaluate(producer, value)
-
-    def import_value(self, name: str) -> Any:
-        return self._resolver.evaluate(*self._resolver.exported(name))
+def _without_clusters(template: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Return a template without clusters and all that refers to one, with more resources."""
+    kept = {key: each for key, each in template["Resources"].items() if each["Type"] != CLUSTER_TYPE}
+    gone = template["Resources"].keys() - kept.keys()
+    while dependents := {key for key, each in kept.items() if (references(each) | _depends_on(each)) & gone}:
+        gone |= dependents
+        kept = {key: each for key, each in kept.items() if key not in gone}
+    outputs = {key: each for key, each in template.get("Outputs", {}).items() if not references(each) & gone}
+    return {**template, "Resources": {**kept, **more}, "Outputs": outputs}
 
 
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Put a name in front of what is unsupported."""
-    try:
-        yield
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{name}: {error}") from None
+def _depends_on(resource: dict[str, Any]) -> set[str]:
+    named = resource.get("DependsOn", [])
+    return {named} if isinstance(named, str) else set(named)
+
+
+def _zipped(directory: Path) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path in sorted(directory.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(directory))
+    return content.getvalue()

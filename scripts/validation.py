@@ -59,6 +59,7 @@ class ValidationOutcome(Document):
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
     """Create in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
     emulate.create_prerequisites(aws, settings)
+    emulate.bootstrap(aws, settings)
     publish_files(assembly, aws)
     return cluster_request(assembly, Resolver(assembly, aws).resolve)
 

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,15 +13,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from config.settings import Settings, load
+from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
+from emulator.templates import CAPABILITIES, publish_files
 from scripts import emulate
 from scripts.deployment import PARTS
 from tests.shared import shared_server
 from tests.stacks.deployments import Deployment, deploy
+from toolchain.assembly import Assembly
 
 CONFIG = Path(__file__).parents[1] / "config"
-_CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 _OFTEN = {"Delay": 0.2, "MaxAttempts": 3000}
 
 
@@ -61,9 +59,8 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
 
 def create_stacks(aws: EmulatedAws, synthesized: Deployment) -> None:
     """Deploy what was synthesized in an account that has what it needs (`scripts.emulate`)."""
-    settings = synthesized.settings
+    publish_files(Assembly(synthesized.directory), aws)
     for part in PARTS:
-        _publish(aws, settings, settings.stack_name(part), synthesized.directory)
         create_stack(aws, synthesized, part)
 
 
@@ -90,7 +87,7 @@ def update_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
         botocore.exceptions.WaiterError: It failed.
     """
     settings, cloudformation = synthesized.settings, aws.client("cloudformation", synthesized.settings.region)
-    _publish(aws, settings, settings.stack_name(part), synthesized.directory)
+    publish_files(Assembly(synthesized.directory), aws)
     try:
         cloudformation.update_stack(**_request(synthesized, part))
     except ClientError as error:
@@ -104,7 +101,7 @@ def update_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
 def planned(aws: EmulatedAws, synthesized: Deployment, part: str) -> list[dict[str, Any]]:
     """Return what a change set says of the resources of a stack that is there already; it is deleted again."""
     settings, request = synthesized.settings, _request(synthesized, part)
-    _publish(aws, settings, settings.stack_name(part), synthesized.directory)
+    publish_files(Assembly(synthesized.directory), aws)
     cloudformation = aws.client("cloudformation", settings.region)
     name = {"StackName": request["StackName"], "ChangeSetName": "planned"}
     cloudformation.create_change_set(**request, ChangeSetName=name["ChangeSetName"])
@@ -120,26 +117,6 @@ def _request(synthesized: Deployment, part: str) -> dict[str, Any]:
     return {
         "StackName": settings.stack_name(part),
         "TemplateURL": f"https://s3.{settings.region}.amazonaws.com/{key}",
-        "Capabilities": _CAPABILITIES,
+        "Capabilities": CAPABILITIES,
         "Tags": [{"Key": key, "Value": value} for key, value in properties.get("tags", {}).items()],
     }
-
-
-def _publish(aws: EmulatedAws, settings: Settings, stack: str, directory: Path) -> None:
-    """Upload what a stack needs, its template among it."""
-    manifest = json.loads((directory / f"{stack}.assets.json").read_text(encoding="utf-8"))
-    for file in manifest["files"].values():
-        path = directory / file["source"]["path"]
-        content = _zipped(path) if file["source"]["packaging"] == "zip" else path.read_bytes()
-        for destination in file["destinations"].values():
-            bucket = destination["bucketName"].replace("${AWS::AccountId}", ACCOUNT)
-            aws.client("s3", settings.region).put_object(Bucket=bucket, Key=destination["objectKey"], Body=content)
-
-
-def _zipped(directory: Path) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for path in sorted(directory.rglob("*")):
-            if path.is_file():
-                archive.write(path, path.relative_to(directory))
-    return content.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,10 @@ EXAMPLE_ACCOUNT = "123456789012"
 
 
 class FileAsset(NamedTuple):
-    """A file of the assembly and where it is to be: an object of a bucket, whose name may hold ${AWS::AccountId}."""
+    """A file of the assembly, or a directory to be archived, and the object that it becomes.
+
+    The name of the bucket may hold ${AWS::AccountId}.
+    """
 
     path: Path
     region: str
@@ -58,11 +60,6 @@ class Stack:
         resources: dict[str, Any] = self.template.get("Resources", {})
         return resources
 
-    def physical_name(self, logical_id: str) -> str:
-        """Return a name such as CloudFormation makes up for a resource; the same one each time."""
-        suffix = hashlib.sha256(f"{self.name}/{logical_id}".encode()).hexdigest()[:12].upper()
-        return f"{self.name}-{logical_id}-{suffix}"
-
 
 def find_export(stacks: Mapping[str, Stack], name: str) -> tuple[Stack, str] | None:
     """Return the stack that exports something under a name, and its output; None: none of the stacks does."""
@@ -101,13 +98,10 @@ class Assembly:
         ]
 
     def file_assets(self) -> Iterator[FileAsset]:
-        """Yield the file assets, without archives and templates."""
+        """Yield the file assets, templates among them."""
         for file in self._files:
-            source = file["source"]
-            if source["packaging"] != "file" or source["path"].endswith(".template.json"):
-                continue
             for destination in file["destinations"].values():
-                path = self._directory / source["path"]
+                path = self._directory / file["source"]["path"]
                 yield FileAsset(path, destination["region"], destination["bucketName"], destination["objectKey"])
 
     def _read(self, file: str) -> Any:

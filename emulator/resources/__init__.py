@@ -31,7 +31,6 @@ from emulator.resources.s3 import make_bucket
 from toolchain.values import UnsupportedError
 
 __all__ = [
-    "COMPANIONS",
     "MODELS",
     "Context",
     "Model",
@@ -59,16 +58,6 @@ MODELS: Mapping[str, Model] = {
     **small_services.MODELS,
     **vpc.MODELS,
 }
-
-COMPANIONS: Mapping[str, str] = {
-    "AWS::EC2::Route": "RouteTableId",
-    "AWS::EC2::SecurityGroupEgress": "GroupId",
-    "AWS::EC2::SecurityGroupIngress": "GroupId",
-    "AWS::EC2::SubnetRouteTableAssociation": "SubnetId",
-    "AWS::EC2::VPCGatewayAttachment": "VpcId",
-    "AWS::EFS::MountTarget": "FileSystemId",
-}
-"""Types that nothing refers to, but that change what the resource in the named property does."""
 
 _NOT_THERE = re.compile("NotFound|NoSuch|NotAttached|Unknown$")
 """Error codes for what does not exist."""

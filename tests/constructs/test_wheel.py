@@ -152,6 +152,7 @@ def _ask(parallelcluster: ParallelCluster, aws: EmulatedAws, assembly: Assembly)
     prerequisites.create(
         aws, Prerequisites(region, ZONES[region], "3.16.1", "none", "trn1.32xlarge", bucket, network=EXISTING)
     )
+    prerequisites.bootstrap(aws, region, bucket)
     publish_files(assembly, aws)
     resolver = Resolver(assembly, aws)
     problems: list[str] = []

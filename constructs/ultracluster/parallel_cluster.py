@@ -72,8 +72,9 @@ class ParallelCluster(ClusterBase):
             the construct's path, at most 24 characters.
         tags: Tags of everything that ParallelCluster makes.
         assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
-        os: Default: ubuntu2404.
-        custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own.
+        os: Default: ubuntu2404. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023.
+        custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own, which Rocky Linux
+            lacks.
         efa_interface_type: ``efa-only`` or ``efa``, see `ClusterOptions`. Default: efa-only.
         slurm: Default: ``Slurm()``.
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.

@@ -12,6 +12,7 @@ import pytest
 from aws_cdk import assertions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
 import ultracluster
@@ -122,6 +123,7 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
     assert (head_node.instance_type, head_node.root_volume_gib) == ("m7i.2xlarge", 1024)
     assert head_node.ssh_key_name == "mine"
     assert Queue(name="cpu", compute_resources=[nodes], existing_placement_group=group).placement_group_label is None
+    assert MonitoringOptions(log_retention_days=logs.RetentionDays.ONE_YEAR).log_retention_days == 365
     assert Slurm(idle_minutes=cdk.Duration.hours(1)).idle_minutes == 60
     assert LoginPool(name="login", grace_minutes=cdk.Duration.minutes(5)).grace_minutes == 5
 
@@ -136,6 +138,7 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
         ("software", "2.28.1", "a NeuronSoftware"),
         ("shared_storage[0]", "fs-1", "SharedStorage.lustre(...) or SharedStorage.efs(...)"),
         ("overrides", [1], "a valid dictionary"),
+        ("monitoring.log_retention_days", logs.RetentionDays.INFINITE, "1, 3, 5, 7, 14"),
         ("slurm.idle_minutes", cdk.Duration.seconds(90), "a whole number of minutes"),
     ],
 )
@@ -144,6 +147,7 @@ def test_wrong_types_are_refused_in_one_look(
 ) -> None:
     others: dict[str, dict[str, Any]] = {
         "queues[0].subnet": {"queues": [queue(subnet=value)]},
+        "monitoring.log_retention_days": {"monitoring": MonitoringOptions(log_retention_days=value)},
         "slurm.idle_minutes": {"slurm": Slurm(idle_minutes=value)},
         "shared_storage[0]": {"shared_storage": [value]},
     }

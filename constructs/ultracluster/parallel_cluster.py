@@ -245,12 +245,12 @@ class ParallelCluster(ClusterBase):
     @property
     def head_node(self) -> NodeGroup:
         """The head node, to be granted permissions."""
-        return NodeGroup(lambda: self._scripts.policies["HeadNode"])
+        return NodeGroup(self._spec.name, lambda: self._scripts.policies["HeadNode"])
 
     @property
     def compute_nodes(self) -> NodeGroup:
         """The compute nodes of all queues, to be granted permissions."""
-        return NodeGroup(lambda: self._scripts.policies["ComputeNodes"])
+        return NodeGroup(self._spec.name, lambda: self._scripts.policies["ComputeNodes"])
 
     @property
     def login_nodes(self) -> NodeGroup:
@@ -261,7 +261,7 @@ class ParallelCluster(ClusterBase):
         """
         if not self._spec.login_nodes:
             raise ValueError(f"{self._construct} has no login nodes: give it some by `login_nodes`")
-        return NodeGroup(lambda: self._scripts.policies["LoginNodes"])
+        return NodeGroup(self._spec.name, lambda: self._scripts.policies["LoginNodes"])
 
     def queue(self, name: str) -> NodeGroup:
         """Return the compute nodes of one queue, to be granted permissions that those of others do not have.
@@ -272,7 +272,7 @@ class ParallelCluster(ClusterBase):
         queues = [queue.name for queue in self._spec.queues]
         if name not in queues:
             raise ValueError(f"{self._construct} has no queue {name!r}; there are: {', '.join(queues)}")
-        return NodeGroup(lambda: self._scripts.own_policy(name))
+        return NodeGroup(self._spec.name, lambda: self._scripts.own_policy(name))
 
     def add_queue(self, queue: QueueSpec) -> NodeGroup:
         """Add a queue, and return its nodes.

@@ -12,8 +12,10 @@ import pytest
 from aws_cdk import assertions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 
 import ultracluster
 from ultracluster import (
@@ -273,6 +275,18 @@ def test_grants_reach_the_policy_of_the_nodes_that_they_are_for(stack: cdk.Stack
     assert "s3:PutObject" in gpu - cpu
     with pytest.raises(ValueError, match=r"no queue 'trn1'; there are: gpu, cpu"):
         cluster.queue("trn1")
+
+
+def test_a_secret_lets_nodes_use_its_key(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], cluster_name="research")
+    secret = secretsmanager.Secret(stack, "Secret", encryption_key=kms.Key(stack, "Key"))
+    assert secret.grant_read(cluster.compute_nodes).success
+    [key] = [each for each in template(stack)["Resources"].values() if each["Type"] == "AWS::KMS::Key"]
+
+    granted = key["Properties"]["KeyPolicy"]["Statement"][-1]
+    assert granted["Action"] == "kms:Decrypt"
+    assert "role/parallelcluster/research/*" in str(granted["Condition"]["ArnLike"]["aws:PrincipalArn"])
+    assert granted["Condition"]["StringEquals"].keys() == {"kms:ViaService", "aws:PrincipalAccount"}
 
 
 def test_other_constructs_let_nodes_in_and_are_let_in(stack: cdk.Stack, vpc: ec2.IVpc) -> None:

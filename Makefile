@@ -89,9 +89,10 @@ type: setup ## Check types with mypy --strict
 .PHONY: docs
 docs: setup ## Build the documentation site, build/site: broken links fail
 	@.venv/bin/python scripts/environments.py docs
+	@rm -rf build/docs && mkdir -p build && cp -r docs build/docs && cp constructs/README.md build/docs/guides/library.md
 	@.venv-docs/bin/zensical build --clean --strict
 	@cp node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js build/site/assets/mermaid.js
-	@cd docs && find . -name '*.md' -exec cp --parents {} ../build/site \;
+	@cd build/docs && find . -name '*.md' -exec cp --parents {} ../site \;
 	@! grep -rE '<(script|link|img|iframe)[^>]+(src|href)="?(https?:)?//' build/site --include=*.html
 
 # --- upkeep ---

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import jsii
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -37,22 +37,44 @@ class IParallelCluster(Protocol):
         """Return a metric of the cluster's nodes."""
 
 
-@jsii.implements(iam.IGrantable)
-class NodeGroup:
+class NodeGroup(iam.PrincipalBase):
     """Nodes of one kind, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
 
     A grant is a statement in a managed policy of the nodes' roles, which ParallelCluster makes. It reaches nodes that
-    run. IAM takes 6,144 characters in a policy. Grants that need a principal in a resource's policy, as those of
-    another account, are refused by the CDK.
+    run. IAM takes 6,144 characters in a policy. Where a grant changes the policy of a resource as well, such as that of
+    a KMS key for a secret, it is there for all roles of the cluster, by the path that ParallelCluster gives them
+    (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py, _cluster_scoped_iam_path). To S3 such a statement is
+    public: let a bucket of another account allow this account instead.
     """
 
-    def __init__(self, policy: Callable[[], iam.ManagedPolicy]) -> None:
-        self._policy = policy
+    def __init__(self, cluster_name: str, policy: Callable[[], iam.ManagedPolicy]) -> None:
+        super().__init__()
+        self._cluster_name, self._policy = cluster_name, policy
 
     @property
-    def grant_principal(self) -> iam.IPrincipal:
-        """The managed policy, as what permissions are granted to."""
-        return self._policy().grant_principal
+    def policy_fragment(self) -> iam.PrincipalPolicyFragment:
+        """The roles of the cluster, in the policy of a resource."""
+        roles = Stack.of(self._policy()).format_arn(
+            service="iam", region="", resource="role", resource_name=f"parallelcluster/{self._cluster_name}/*"
+        )
+        of_cluster = {
+            "ArnLike": {"aws:PrincipalArn": roles},
+            "StringEquals": {"aws:PrincipalAccount": self.principal_account},
+        }
+        return iam.PrincipalPolicyFragment({"AWS": ["*"]}, of_cluster)
+
+    @property
+    def principal_account(self) -> str:
+        """Account of the cluster."""
+        return Stack.of(self._policy()).account
+
+    def dedupe_string(self) -> str:
+        """Return what tells these roles from others in the policy of a resource."""
+        return self._cluster_name
+
+    def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
+        """Add a statement to the nodes' policy."""
+        return self._policy().grant_principal.add_to_principal_policy(statement)
 
 
 @jsii.implements(ec2.IConnectable)

@@ -72,8 +72,9 @@ class ParallelCluster(ClusterBase):
             the construct's path, at most 24 characters.
         tags: Tags of everything that ParallelCluster makes.
         assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
-        os: Default: ubuntu2404.
-        custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own.
+        os: Default: ubuntu2404. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023.
+        custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own, which Rocky Linux
+            lacks.
         efa_interface_type: ``efa-only`` or ``efa``, see `ClusterOptions`. Default: efa-only.
         slurm: Default: ``Slurm()``.
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
@@ -244,12 +245,12 @@ class ParallelCluster(ClusterBase):
     @property
     def head_node(self) -> NodeGroup:
         """The head node, to be granted permissions."""
-        return NodeGroup(lambda: self._scripts.policies["HeadNode"])
+        return NodeGroup(self._spec.name, lambda: self._scripts.policies["HeadNode"])
 
     @property
     def compute_nodes(self) -> NodeGroup:
         """The compute nodes of all queues, to be granted permissions."""
-        return NodeGroup(lambda: self._scripts.policies["ComputeNodes"])
+        return NodeGroup(self._spec.name, lambda: self._scripts.policies["ComputeNodes"])
 
     @property
     def login_nodes(self) -> NodeGroup:
@@ -260,7 +261,7 @@ class ParallelCluster(ClusterBase):
         """
         if not self._spec.login_nodes:
             raise ValueError(f"{self._construct} has no login nodes: give it some by `login_nodes`")
-        return NodeGroup(lambda: self._scripts.policies["LoginNodes"])
+        return NodeGroup(self._spec.name, lambda: self._scripts.policies["LoginNodes"])
 
     def queue(self, name: str) -> NodeGroup:
         """Return the compute nodes of one queue, to be granted permissions that those of others do not have.
@@ -271,7 +272,7 @@ class ParallelCluster(ClusterBase):
         queues = [queue.name for queue in self._spec.queues]
         if name not in queues:
             raise ValueError(f"{self._construct} has no queue {name!r}; there are: {', '.join(queues)}")
-        return NodeGroup(lambda: self._scripts.own_policy(name))
+        return NodeGroup(self._spec.name, lambda: self._scripts.own_policy(name))
 
     def add_queue(self, queue: QueueSpec) -> NodeGroup:
         """Add a queue, and return its nodes.

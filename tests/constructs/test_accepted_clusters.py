@@ -86,11 +86,14 @@ def gpu_and_cpu(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
     return cluster
 
 
-def bare(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
-    return ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue("c7i", "c7i.48xlarge")])
+def arm(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
+    head_node = HeadNode(instance_type="c7g.xlarge")
+    return ParallelCluster(
+        stack, "Cluster", vpc=vpc, os="rhel9", head_node=head_node, queues=[queue("c7g", "c7g.16xlarge")]
+    )
 
 
-@pytest.mark.parametrize("build", [trainium, gpu_and_cpu, bare], ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", [trainium, gpu_and_cpu, arm], ids=lambda build: build.__name__)
 def test_parallelcluster_accepts_it(
     build: Build, aws: EmulatedAws, parallelcluster: ParallelClusterCode, tmp_path: Path
 ) -> None:

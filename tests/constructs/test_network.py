@@ -45,7 +45,13 @@ def test_other_constructs_find_its_subnets_and_their_zones(stack: cdk.Stack) -> 
 def test_invalid_arguments_are_named_together_and_leave_nothing_in_the_tree(stack: cdk.Stack) -> None:
     with pytest.raises(InvalidArguments) as refused:
         UltraClusterNetwork(
-            stack, "Network", zone_id="us-west-2a", cidr="10.0.0.0/8", private_subnet_cidr="10.0.0.0/20"
+            stack,
+            "Network",
+            zone_id="us-west-2a",
+            cidr="10.0.0.0/8",
+            private_subnet_cidr="10.0.0.0/20",
+            interface_endpoints=["ecr.api", "ecr-api"],
         )
-    assert [each.path for each in refused.value.violations] == [("zone_id",), ("cidr",), ("private_subnet_cidr",)]
+    places = [each.path[0] for each in refused.value.violations]
+    assert places == ["zone_id", "cidr", "private_subnet_cidr", "interface_endpoints"]
     assert stack.node.try_find_child("Network") is None

@@ -12,7 +12,10 @@ import pytest
 from aws_cdk import assertions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 
 import ultracluster
 from ultracluster import (
@@ -122,6 +125,7 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
     assert (head_node.instance_type, head_node.root_volume_gib) == ("m7i.2xlarge", 1024)
     assert head_node.ssh_key_name == "mine"
     assert Queue(name="cpu", compute_resources=[nodes], existing_placement_group=group).placement_group_label is None
+    assert MonitoringOptions(log_retention_days=logs.RetentionDays.ONE_YEAR).log_retention_days == 365
     assert Slurm(idle_minutes=cdk.Duration.hours(1)).idle_minutes == 60
     assert LoginPool(name="login", grace_minutes=cdk.Duration.minutes(5)).grace_minutes == 5
 
@@ -136,6 +140,7 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
         ("software", "2.28.1", "a NeuronSoftware"),
         ("shared_storage[0]", "fs-1", "SharedStorage.lustre(...) or SharedStorage.efs(...)"),
         ("overrides", [1], "a valid dictionary"),
+        ("monitoring.log_retention_days", logs.RetentionDays.INFINITE, "1, 3, 5, 7, 14"),
         ("slurm.idle_minutes", cdk.Duration.seconds(90), "a whole number of minutes"),
     ],
 )
@@ -144,6 +149,7 @@ def test_wrong_types_are_refused_in_one_look(
 ) -> None:
     others: dict[str, dict[str, Any]] = {
         "queues[0].subnet": {"queues": [queue(subnet=value)]},
+        "monitoring.log_retention_days": {"monitoring": MonitoringOptions(log_retention_days=value)},
         "slurm.idle_minutes": {"slurm": Slurm(idle_minutes=value)},
         "shared_storage[0]": {"shared_storage": [value]},
     }
@@ -269,6 +275,18 @@ def test_grants_reach_the_policy_of_the_nodes_that_they_are_for(stack: cdk.Stack
     assert "s3:PutObject" in gpu - cpu
     with pytest.raises(ValueError, match=r"no queue 'trn1'; there are: gpu, cpu"):
         cluster.queue("trn1")
+
+
+def test_a_secret_lets_nodes_use_its_key(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], cluster_name="research")
+    secret = secretsmanager.Secret(stack, "Secret", encryption_key=kms.Key(stack, "Key"))
+    assert secret.grant_read(cluster.compute_nodes).success
+    [key] = [each for each in template(stack)["Resources"].values() if each["Type"] == "AWS::KMS::Key"]
+
+    granted = key["Properties"]["KeyPolicy"]["Statement"][-1]
+    assert granted["Action"] == "kms:Decrypt"
+    assert "role/parallelcluster/research/*" in str(granted["Condition"]["ArnLike"]["aws:PrincipalArn"])
+    assert granted["Condition"]["StringEquals"].keys() == {"kms:ViaService", "aws:PrincipalAccount"}
 
 
 def test_other_constructs_let_nodes_in_and_are_let_in(stack: cdk.Stack, vpc: ec2.IVpc) -> None:

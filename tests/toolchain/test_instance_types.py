@@ -59,20 +59,28 @@ def test_a_trainium_type_is_what_aws_says(name: str) -> None:
     assert list(kind.zones) == sorted(zone for region in aws_zones().values() for zone in region.get(name, ()))
 
 
-def test_efa_and_network_cards_are_what_aws_says_of_every_x86_type() -> None:
-    x86 = {name: each["NetworkInfo"] for name, each in aws_types().items() if not is_arm(name)}
+def test_efa_and_network_cards_are_what_aws_says_of_every_type() -> None:
+    networks = {name: each["NetworkInfo"] for name, each in aws_types().items()}
     expected = {
         name: (network["MaximumNetworkCards"], network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0))
-        for name, network in x86.items()
+        for name, network in networks.items()
     }
-    assert {name: (network_cards(name), efa_devices(name)) for name in x86} == expected
+    assert {name: (network_cards(name), efa_devices(name)) for name in networks} == expected
 
 
 def test_memory_is_what_aws_says_of_every_type_that_has_an_answer() -> None:
     answers = {name: memory_gib(name) for name in aws_types()}
     known = {name: gib for name, gib in answers.items() if gib is not None}
     assert known == {name: aws_types()[name]["MemoryInfo"]["SizeInMiB"] / 1024 for name in known}
-    assert {"c6i.4xlarge", "m6i.16xlarge", "r5a.large", "t3.micro", "c7i.xlarge", "m5.24xlarge"} <= known.keys()
+    assert {
+        "c6i.4xlarge",
+        "m6i.16xlarge",
+        "r5a.large",
+        "t3.micro",
+        "c7i.xlarge",
+        "m5.24xlarge",
+        "c7g.4xlarge",
+    } <= known.keys()
 
 
 def test_arm_types_are_those_that_aws_says() -> None:

@@ -56,7 +56,8 @@ def test_users_and_official_images_have_parallelclusters_names() -> None:
     assert {os: system.user for os, system in neuron.SYSTEMS.items()} == {
         os: systems[os]["user"] for os in neuron.SYSTEMS
     }
-    assert set(images.NAME_PARTS) == set(get_args(OperatingSystem))
+    assert set(images.NAME_PARTS) == neuron.SYSTEMS.keys()
+    assert sorted(constants("constants.py")["SUPPORTED_OSES"]) == sorted(get_args(OperatingSystem))
     for ours in (images.NAME_PARTS, prerequisites.OFFICIAL_IMAGES):
         assert ours == {system: parts[system] for system in ours}
 

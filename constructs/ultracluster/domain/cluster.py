@@ -18,9 +18,9 @@ from ultracluster.domain.types import (
     FROM_DURATION,
     FROM_SIZE,
     TOKENS,
+    ClusterLogDays,
     InstanceType,
     KeyPairName,
-    LogRetentionDays,
     Minutes,
     OptionalGib,
     PlacementGroupName,
@@ -32,7 +32,7 @@ from ultracluster.domain.validators import ACCEPTABLE
 CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
 QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
-OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023"]
+OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023", "rhel9", "rhel8", "rocky9", "rocky8"]
 SharedStorageType = Literal["ebs", "efs"]
 CapacityReservationId = Annotated[
     str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0"), TOKENS
@@ -44,6 +44,7 @@ CapacityReservationGroupArn = Annotated[
         "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
     TOKENS,
+    ClusterLogDays,
 ]
 _GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
 PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
@@ -158,7 +159,7 @@ class HeadNodeSpec(Spec):
     aws: ClassVar = "HeadNode"
 
     instance_type: Annotated[InstanceType, Setting(Change.NEW_CLUSTER, ".InstanceType")] = default("c6i.4xlarge")
-    """x86 instance type, with memory for the number of nodes."""
+    """Instance type, x86 with Neuron software, with memory for the number of nodes."""
     public: Annotated[bool, Setting(Change.NEW_CLUSTER, ".Networking.SubnetId")] = True
     """Whether it is in the public subnet, with a public address. Session Manager needs none."""
     root_volume_gib: Annotated[RootVolumeSize, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")] = default(
@@ -182,7 +183,7 @@ class LoginPoolSpec(Spec):
     name: Annotated[NodeGroupName, Setting(Change.NO_LOGIN_NODES, ".Name")]
     """Lower case, at most 25 characters."""
     instance_type: Annotated[InstanceType, Setting(Change.NO_LOGIN_NODES, ".InstanceType")] = default("c6i.2xlarge")
-    """x86 instance type."""
+    """EC2 instance type, of the head node's architecture."""
     count: Annotated[int, Field(ge=0), Setting(Change.AT_ONCE, ".Count")] = 1
     """Number of nodes."""
     public: Annotated[bool, Setting(Change.NO_LOGIN_NODES, ".Networking.SubnetIds")] = False
@@ -220,7 +221,9 @@ class MonitoringSpec(Spec):
 
     aws: ClassVar = "Monitoring"
 
-    log_retention_days: Annotated[LogRetentionDays, Setting(Change.AT_ONCE, ".Logs.CloudWatch.RetentionInDays")] = 180
+    log_retention_days: Annotated[ClusterLogDays, Setting(Change.AT_ONCE, ".Logs.CloudWatch.RetentionInDays")] = (
+        default(180)
+    )
     """Days that CloudWatch keeps the cluster's logs."""
     retain_logs: Annotated[bool, Setting(Change.AT_ONCE, ".Logs.CloudWatch.DeletionPolicy")] = True
     """Whether the logs outlive the cluster."""
@@ -236,9 +239,9 @@ class AcceptedWarning(Spec):
     """A warning of ParallelCluster's validators that does not stop the deployment."""
 
     validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)}), Setting(Change.AT_ONCE)]
-    """Type of the validator, as `./ultracluster validate` and `./ultracluster preflight` name it."""
+    """Type of the validator, as ParallelCluster names it, such as UrlValidator."""
     reason: Annotated[str, Setting(Change.AT_ONCE)]
-    """Why; both programs show it with the warning."""
+    """Why; `./ultracluster validate` and `./ultracluster preflight` show it with the warning."""
 
 
 class ClusterOptions(Spec):
@@ -246,7 +249,11 @@ class ClusterOptions(Spec):
 
     parallelcluster_version: Annotated[Literal["3.16.1"], Setting(Change.NEW_CLUSTER)] = "3.16.1"
     """Version of ParallelCluster."""
-    os: Annotated[OperatingSystem, Setting(Change.NEW_CLUSTER, "Image.Os")] = "ubuntu2404"
+    os: Annotated[
+        OperatingSystem,
+        Field(json_schema_extra={"enum": list(neuron.SYSTEMS)}),
+        Setting(Change.NEW_CLUSTER, "Image.Os"),
+    ] = "ubuntu2404"
     """Operating system of all nodes, one that AWS makes the Neuron SDK for."""
     custom_ami: Annotated[ImageId | None, Setting(Change.NEW_CLUSTER, "Image.CustomAmi")] = None
     """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""

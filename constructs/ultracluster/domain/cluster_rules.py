@@ -7,13 +7,13 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from math import isfinite
-from typing import Any
+from typing import Any, get_args
 
 from ultracluster.domain import addresses, lustre, names, neuron, slurm
 from ultracluster.domain.cluster import (
     AcceptedWarning,
+    ClusterOptions,
     ClusterSpec,
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -21,8 +21,9 @@ from ultracluster.domain.cluster import (
     QueueSpec,
 )
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
+from ultracluster.domain.spec import Setting, Spec
 from ultracluster.domain.validators import ACCEPTABLE
-from ultracluster.domain.violations import Path, Violation, below
+from ultracluster.domain.violations import Path, Violation, below, dotted
 
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
@@ -32,6 +33,7 @@ MAX_TAGS = 39
 """One fewer than ParallelCluster takes: its CloudFormation provider adds one."""
 MAX_TAG_KEY = 128
 WIDEST_SSH_PREFIX = 8
+_WITHOUT_IMAGES = ("rocky8", "rocky9")
 _BURSTABLE = re.compile(r"t\d")
 _PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
@@ -43,53 +45,51 @@ fail than the ten after which ParallelCluster closes a queue (aws-parallelcluste
 protected_failure_count)."""
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
 
-_OWN_POLICY = "Iam.AdditionalIamPolicies, for a policy whose name begins with parallelcluster"
 _SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
+_OWN_POLICY = "give AdditionalIamPolicies, of a policy whose name begins with parallelcluster"
+_OUTSIDE = "given outside of overrides, for all nodes"
+
+
+def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[tuple[str, str]]:
+    """Yield the keys of ParallelCluster that fields set, each with a sentence that names the field."""
+    for name, field in model.model_fields.items():
+        kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
+        nested = [kind for kind in kinds if issubclass(kind, Spec)]
+        for kind in nested:
+            yield from _modelled(kind, (*place, name))
+        keys = [each.key(model) for each in field.metadata if isinstance(each, Setting)]
+        if not nested and name != "name":
+            yield from ((key, f"{dotted((*place, name))} sets it") for key in keys if key)
+
+
 MODELLED_KEYS = {
-    "Region": "region",
-    "Image*": "cluster.os or cluster.custom_ami",
-    "Tags*": "tags",
-    "SharedStorage*": "storage.file_system",
-    "LoginNodes*": "cluster.login_nodes",
-    "HeadNode.InstanceType": "cluster.head_node.instance_type",
-    "HeadNode.Networking.SubnetId": "cluster.head_node.public",
-    "HeadNode.Networking.SecurityGroups*": "network",
-    "HeadNode.Networking.AdditionalSecurityGroups*": "network",
-    "HeadNode.Ssh*": "cluster.head_node.ssh_key_name or cluster.head_node.ssh_cidr",
-    "HeadNode.SharedStorage*": "cluster.head_node.shared_storage",
-    "HeadNode.CustomActions*": "cluster.neuron_sdk",
-    "HeadNode.Iam.S3Access*": _OWN_POLICY,
-    "HeadNode.Iam.Instance*": "HeadNode.Iam.AdditionalIamPolicies",
-    "Monitoring.DetailedMonitoring": "cluster.monitoring.detailed_monitoring",
-    "Monitoring.Logs.CloudWatch*": "cluster.monitoring",
-    "Monitoring.Dashboards*": "cluster.monitoring.dashboard",
-    "Monitoring.Alarms*": "cluster.monitoring.alarms",
-    "Scheduling.Scheduler": "nothing else than slurm",
-    "Scheduling.SlurmSettings.ScaledownIdletime": "cluster.slurm.idle_minutes",
-    "Scheduling.SlurmSettings.QueueUpdateStrategy": "cluster.slurm.queue_update_strategy",
-    "Scheduling.SlurmSettings.CustomSlurmSettings": "cluster.slurm.custom_settings",
-    "Scheduling.SlurmSettings.CustomSlurmSettings.*": "cluster.slurm.custom_settings",
-    "Scheduling.SlurmQueues.CapacityType": "cluster.queues",
-    "Scheduling.SlurmQueues.CapacityReservationTarget*": "cluster.queues",
-    "Scheduling.SlurmQueues.Networking*": "cluster.queues",
-    "Scheduling.SlurmQueues.ComputeSettings.LocalStorage.EphemeralVolume*": "cluster.queues",
-    "Scheduling.SlurmQueues.CustomActions*": "cluster.neuron_sdk",
-    "Scheduling.SlurmQueues.Iam.S3Access*": _OWN_POLICY,
-    "Scheduling.SlurmQueues.Iam.Instance*": "Iam.AdditionalIamPolicies",
-    "Scheduling.SlurmQueues.CustomSlurmSettings*": "cluster.queues",
-    "Scheduling.SlurmQueues.ComputeResources.InstanceType": "cluster.queues",
-    "Scheduling.SlurmQueues.ComputeResources.Instances*": "cluster.queues",
-    "Scheduling.SlurmQueues.ComputeResources.M??Count": "cluster.queues",
-    "Scheduling.SlurmQueues.ComputeResources.Efa*": "cluster.queues",
-    "Scheduling.SlurmQueues.ComputeResources.CapacityReservationTarget*": "cluster.queues",
-    "Scheduling.SlurmQueues.ComputeResources.Networking*": "cluster.queues",
-    "DevSettings.EfaInterfaceType": "cluster.efa_interface_type",
+    **dict(_modelled()),
+    "Region": "the stack's",
+    "Tags": "tags sets it",
+    "SharedStorage": _OUTSIDE,
+    "LoginNodes": "login_nodes sets it",
+    "HeadNode.Networking.SecurityGroups": _OUTSIDE,
+    "HeadNode.Networking.AdditionalSecurityGroups": _OUTSIDE,
+    "HeadNode.SharedStorageEfsSettings": "encrypted",
+    "HeadNode.CustomActions": "Neuron software uses it",
+    "HeadNode.Iam.S3Access": _OWN_POLICY,
+    "HeadNode.Iam.InstanceProfile": _OWN_POLICY,
+    "HeadNode.Iam.InstanceRole": _OWN_POLICY,
+    "Monitoring.Logs.CloudWatch.Enabled": "without logs nobody learns why a node failed",
+    "Scheduling.Scheduler": "slurm is the only one",
+    "Scheduling.SlurmQueues.CapacityReservationTarget": "of compute resources",
+    "Scheduling.SlurmQueues.Networking": "queues sets it",
+    "Scheduling.SlurmQueues.CustomActions": "Neuron software uses it",
+    "Scheduling.SlurmQueues.Iam.S3Access": _OWN_POLICY,
+    "Scheduling.SlurmQueues.Iam.InstanceProfile": _OWN_POLICY,
+    "Scheduling.SlurmQueues.Iam.InstanceRole": _OWN_POLICY,
+    "Scheduling.SlurmQueues.ComputeResources.Instances": "queues.compute_resources.instance_type sets it",
+    "Scheduling.SlurmQueues.ComputeResources.Networking": "queues sets it",
+    "DevSettings.EfaInterfaceType": "efa_interface_type sets it",
 }
-"""Keys that an override may not touch, because rules count on them, and the setting to use instead; without indices of
+"""Keys that an override may not touch, nor what is below them, because rules count on them, and why; without indices of
 lists."""
-
-
-OF_NEURON_SOFTWARE = ("CustomActions*", "Iam.S3Access*")
+OF_NEURON_SOFTWARE = ("CustomActions", "Iam.S3Access")
 """How keys end that belong to Neuron software: nodes without it may have actions of their own."""
 
 
@@ -98,7 +98,7 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
 
     Without Neuron software its release and PyTorch do not count.
     """
-    broken = [*_name_violations(spec), *_tag_violations(spec.tags)]
+    broken = [*_name_violations(spec), *_tag_violations(spec.tags), *_image_violations(spec, neuron_software)]
     if neuron_software:
         broken += _software_violations(spec)
     broken += below(("head_node",), _head_node_violations(spec.head_node, spec))
@@ -165,10 +165,33 @@ def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
         )
         yield spec.violation("neuron_sdk", " or ".join(neuron.RELEASES), reason)
         return
+    if spec.os not in neuron.SYSTEMS:
+        yield spec.violation("os", " or ".join(neuron.SYSTEMS), "what AWS makes the Neuron SDK for")
+        return
     blockers = {version: neuron.blocker(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
     blocker = blockers.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
     if blocker is not None:
         yield spec.violation("pytorch", " or ".join(each for each in blockers if blockers[each] is None), blocker)
+
+
+def _image_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
+    """Check that there is an image for all nodes: of one architecture, of an operating system that has one."""
+    if spec.os in _WITHOUT_IMAGES and spec.custom_ami is None:
+        yield spec.violation("custom_ami", "an image of yours", f"ParallelCluster has none of {spec.os}")
+    arm = is_arm(spec.head_node.instance_type)
+    if arm and neuron_software:
+        arm = False
+        of_head = spec.head_node.violation("instance_type", "an x86 instance type", "Neuron software is for x86 alone")
+        yield from below(("head_node",), [of_head])
+    others: list[tuple[Path, LoginPoolSpec | ComputeResourceSpec]] = [
+        (("login_nodes", index), pool) for index, pool in enumerate(spec.login_nodes)
+    ]
+    for q, queue in enumerate(spec.queues):
+        others += [(("queues", q, "compute_resources", r), each) for r, each in enumerate(queue.compute_resources)]
+    for place, node in others:
+        if is_arm(node.instance_type) != arm:
+            allowed = f"an {'Arm' if arm else 'x86'} instance type, as the head node has"
+            yield from below(place, [node.violation("instance_type", allowed, "all nodes share one image")])
 
 
 def _tag_violations(tags: Mapping[str, str]) -> Iterator[Violation]:
@@ -183,7 +206,6 @@ def _tag_violations(tags: Mapping[str, str]) -> Iterator[Violation]:
 
 
 def _head_node_violations(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Violation]:
-    yield from _x86_violations(head)
     yield from _size_violations(head, spec)
     memory = memory_gib(head.instance_type)
     needed = min(spec.max_nodes / 25 + 0.6, 16)
@@ -215,7 +237,7 @@ def _login_pool_violations(spec: ClusterSpec) -> list[Violation]:
         allowed = f"at most {MAX_LOGIN_POOLS} pools"
         broken.append(Violation(("login_nodes",), len(pools), allowed, "limit of ParallelCluster"))
     for index, pool in enumerate(pools):
-        broken += below(("login_nodes", index), [*_x86_violations(pool), *_ssh_violations(pool)])
+        broken += below(("login_nodes", index), _ssh_violations(pool))
     return broken
 
 
@@ -258,7 +280,6 @@ def _placement_group_violations(queue: QueueSpec) -> Iterator[Violation]:
 
 
 def _compute_resource_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
-    yield from _x86_violations(resource)
     if resource.min_count > resource.max_count:
         yield resource.violation("min_count", f"at most max_count, {resource.max_count}", "min exceeds max")
     if resource.instance_type.startswith("trn") and resource.instance_type not in TRAINIUM_TYPES:
@@ -289,13 +310,8 @@ def _capacity_block_violations(resource: ComputeResourceSpec) -> Iterator[Violat
         yield resource.violation("instance_type", CAPACITY_BLOCK_TYPES, "sold as Capacity Blocks")
 
 
-def _x86_violations(node: HeadNodeSpec | LoginPoolSpec | ComputeResourceSpec) -> Iterator[Violation]:
-    if is_arm(node.instance_type):
-        yield node.violation("instance_type", "an x86 instance type", "all nodes of a cluster share one image")
-
-
 def _size_violations(node: HeadNodeSpec | ComputeResourceSpec, spec: ClusterSpec) -> Iterator[Violation]:
-    if node.instance_type.endswith((".nano", ".micro")) and spec.os.startswith("ubuntu"):
+    if node.instance_type.endswith((".nano", ".micro")) and spec.os != "alinux2023":
         yield node.violation("instance_type", "a type larger than micro", f"too small for {spec.os}")
 
 
@@ -318,15 +334,15 @@ def _slurm_violations(settings: Iterable[str], reserved: frozenset[str]) -> Iter
 def _override_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
     for path, value in _leaves(spec.overrides, ()):
         if not _is_json(value):
-            allowed = "text (in quotes), numbers, true, false or null, and keys of text"
+            allowed = "text, numbers, true, false or null, and keys of text"
             yield Violation(path, value, allowed, "the configuration becomes JSON")
-        dotted = ".".join(str(part) for part in path if not isinstance(part, int))
+        key = ".".join(str(part) for part in path if not isinstance(part, int))
         hides = not isinstance(value, dict | list)
-        for pattern, setting in MODELLED_KEYS.items():
-            if pattern.endswith(OF_NEURON_SOFTWARE) and not neuron_software:
+        for modelled, reason in MODELLED_KEYS.items():
+            if modelled.endswith(OF_NEURON_SOFTWARE) and not neuron_software:
                 continue
-            if fnmatchcase(dotted, pattern) or (hides and pattern.startswith(f"{dotted}.")):
-                yield Violation(path, value, f"the setting {setting}", "the rules of this stack count on it")
+            if f"{key}.".startswith(f"{modelled}.") or (hides and modelled.startswith(f"{key}.")):
+                yield Violation(path, value, "no override of this key", reason)
                 break
         if path[-1] == "AdditionalIamPolicies" and value != []:
             yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")

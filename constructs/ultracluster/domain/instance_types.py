@@ -93,7 +93,12 @@ _OTHER_EFA_TYPES = (
     (1, 1, "c6i c6id i4i m6i m6id r6i r6id x2idn x2iedn", "32xlarge metal"),
     (1, 1, "c7a c7i c8a m7a m7i m8a r7a r7i r8a", "48xlarge metal-48xl"),
     (1, 1, "c8i c8id m8i m8id r8i r8id", "48xlarge 96xlarge metal-48xl metal-96xl"),
+    (1, 1, "c6gn i4g im4gn", "16xlarge"),
+    (1, 1, "c7g c7gd c7gn m7g m7gd r7g r7gd", "16xlarge metal"),
+    (1, 1, "c8g c8gd m8g m8gd r8g r8gd x8g", "24xlarge 48xlarge metal-24xl metal-48xl"),
+    (1, 1, "c8gb c8gn m8gb m8gn r8gb r8gn", "16xlarge 24xlarge metal-24xl"),
     (1, 1, "c8ib c8in m8ib m8idb m8idn m8in r8ib r8idb r8idn r8in", "48xlarge metal-48xl"),
+    (1, 1, "c9g c9gd i8g m9g m9gd r9g r9gd", "48xlarge metal-48xl"),
     (1, 1, "dl2q inf1 p3dn vt1", "24xlarge"),
     (1, 1, "f2 hpc6a", "48xlarge"),
     (1, 1, "g4dn", "8xlarge 12xlarge 16xlarge metal"),
@@ -102,6 +107,7 @@ _OTHER_EFA_TYPES = (
     (1, 1, "g7", "8xlarge 12xlarge 24xlarge"),
     (1, 1, "g7e", "8xlarge 12xlarge"),
     (1, 1, "gr6", "8xlarge"),
+    (1, 1, "hpc7g", "4xlarge 8xlarge 16xlarge"),
     (1, 1, "i3en", "12xlarge 24xlarge metal"),
     (1, 1, "i7i", "24xlarge 48xlarge metal-48xl"),
     (1, 1, "m5dn m5n r5dn r5n", "24xlarge metal"),
@@ -112,8 +118,9 @@ _OTHER_EFA_TYPES = (
     (1, 1, "u7i-12tb", "224xlarge"),
     (1, 1, "u7i-6tb u7i-8tb", "112xlarge"),
     (1, 1, "x8i", "48xlarge 64xlarge 96xlarge metal-48xl metal-96xl"),
-    (2, 1, "i7ie", "48xlarge metal-48xl"),
+    (2, 1, "i7ie i8ge", "48xlarge metal-48xl"),
     (2, 2, "c6in m6idn m6in r6idn r6in", "32xlarge metal"),
+    (2, 2, "c8gb c8gn m8gb m8gn r8gb r8gn", "48xlarge metal-48xl"),
     (2, 2, "c8ib c8in m8ib m8idb m8idn m8in r8ib r8idb r8idn r8in", "96xlarge metal-96xl"),
     (2, 2, "g6e g7e", "24xlarge"),
     (2, 2, "g7", "48xlarge"),
@@ -128,7 +135,7 @@ _OTHER_EFA_TYPES = (
     (17, 16, "p6-b300", "48xlarge"),
     (32, 32, "p5 p5e", "48xlarge"),
 )
-"""Network cards, EFA devices, families and sizes of the x86 types outside the Trn family that have EFA."""
+"""Network cards, EFA devices, families and sizes of the types outside the Trn family that have EFA."""
 
 NETWORK_CARDS: Mapping[str, tuple[int, int]] = {
     **{name: (kind.network_cards, kind.network_cards if kind.efa else 0) for name, kind in TRAINIUM_TYPES.items()},
@@ -139,12 +146,12 @@ NETWORK_CARDS: Mapping[str, tuple[int, int]] = {
         for size in sizes.split()
     },
 }
-"""Network cards and EFA devices of the types that have EFA, and of all Trn types. Other x86 types have one card."""
+"""Network cards and EFA devices of the types that have EFA, and of all Trn types. Others have one card."""
 
 _GIB_PER_VCPU = {"c": 2, "m": 4, "r": 8}
 _SIZE_VCPUS = {"large": 2, "xlarge": 4}
 _BURSTABLE_GIB = {"nano": 0.5, "micro": 1, "small": 2, "medium": 4, "large": 8, "xlarge": 16, "2xlarge": 32}
-_COMMON_TYPE = re.compile(r"(?:[cmr][567]i?|[cmr][56]a|[cmr]7a|t3a?)\.(?P<size>\w+)")
+_COMMON_TYPE = re.compile(r"(?:[cmr][567]i?|[cmr][56]a|[cmr]7a|[cmr][678]g|t3a?)\.(?P<size>\w+)")
 _ARM_TYPE = re.compile(r"(?:a1|[a-z]+\d+g[a-z-]*)\.")
 
 
@@ -179,7 +186,7 @@ def interfaces_per_node(instance_type: str, *, efa: bool, interface_type: EfaInt
 
 
 def memory_gib(instance_type: str) -> float | None:
-    """Return the memory of a common x86 type (c, m, r and t families), or None when it is not one of them."""
+    """Return the memory of a common type (c, m, r and t families), or None when it is not one of them."""
     match = _COMMON_TYPE.fullmatch(instance_type)
     if match is None:
         return None
@@ -192,7 +199,7 @@ def memory_gib(instance_type: str) -> float | None:
 
 
 def is_arm(instance_type: str) -> bool:
-    """Return whether the type has an Arm (Graviton) processor, which cannot share a cluster with Trn nodes."""
+    """Return whether the type has an Arm (Graviton) processor. All nodes of a cluster have one architecture."""
     return _ARM_TYPE.match(instance_type) is not None
 
 

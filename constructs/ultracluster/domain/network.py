@@ -61,7 +61,12 @@ BLOCKS = ("cidr", "public_subnet_cidr", "private_subnet_cidr")
 
 def violations(spec: NetworkSpec) -> Iterator[Violation]:
     """Yield what Amazon VPC would refuse, with paths relative to ``spec``."""
-    return addresses.block_violations({field: getattr(spec, field) for field in BLOCKS})
+    yield from addresses.block_violations({field: getattr(spec, field) for field in BLOCKS})
+    first: dict[str, str] = {}
+    for name in spec.endpoint_services:
+        earlier = first.setdefault(name.replace(".", "-"), name)
+        if earlier != name:
+            yield Violation(("interface_endpoints",), name, f"one of {earlier} and {name}", "one service, one endpoint")
 
 
 def zone_violations(region: str | None, zone_id: str) -> Iterator[Violation]:

@@ -54,13 +54,18 @@ class Setting:
     change: Change
     aws: str | None = None
 
+    def key(self, model: type["Spec"]) -> str | None:
+        """Return what a field of a model is at AWS, in full."""
+        return f"{model.aws}{self.aws}" if self.aws and self.aws.startswith(".") else self.aws
+
     def describe(self, model: type["Spec"], field: dict[str, Any]) -> None:
         """Add to the JSON schema of a field what is said here."""
         field["x-change"] = self.change
         sentence = f"Change: {self.change}."
-        if self.aws is not None:
-            field["x-aws"] = f"{model.aws}{self.aws}" if self.aws.startswith(".") else self.aws
-            sentence += f" {documentation(field['x-aws'])}"
+        key = self.key(model)
+        if key is not None:
+            field["x-aws"] = key
+            sentence += f" {documentation(key)}"
         field["description"] += f"\n\n{sentence}"
 
 

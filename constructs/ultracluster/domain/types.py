@@ -1,5 +1,6 @@
 """Types of values that several models share."""
 
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
 from pydantic import BeforeValidator, Field, WrapValidator
@@ -37,6 +38,7 @@ LogRetentionDays = Literal[
 """The periods that CloudWatch Logs has (API reference, PutRetentionPolicy)."""
 
 LOG_RETENTION_DAYS: tuple[int, ...] = get_args(LogRetentionDays)
+"""``logs.RetentionDays`` has the same order, and INFINITE behind them."""
 
 
 # Values of the CDK, which is not imported here: a field takes them, and holds what they stand for. Type checkers see a
@@ -60,6 +62,13 @@ def _converted(attribute: str) -> BeforeValidator:
             raise PydanticCustomError("unit", "{allowed}", {"allowed": f"a whole number of {unit}"}) from error
 
     return BeforeValidator(convert)
+
+
+def _days(value: Any) -> Any:
+    """Return the number of days of a ``logs.RetentionDays``; any other value, and INFINITE, as it is."""
+    if not isinstance(value, Enum):
+        return value
+    return dict(zip(type(value), LOG_RETENTION_DAYS, strict=False)).get(value, value)
 
 
 class _InstanceType(Protocol):
@@ -103,6 +112,7 @@ if TYPE_CHECKING:
     Minutes = Converted[int, int | _Duration]
     KeyPairName = Converted[str | None, str | _KeyPair | None]
     PlacementGroupName = Converted[str | None, str | _PlacementGroup | None]
+    ClusterLogDays = Converted[int, int | Enum]
 else:
     InstanceType = Annotated[
         str,
@@ -118,6 +128,10 @@ else:
     """A name, or an ``ec2.IKeyPair``."""
     PlacementGroupName = Annotated[str | None, _converted("placement_group_name")]
     """A name, or an ``ec2.IPlacementGroup``."""
+    ClusterLogDays = Annotated[
+        Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653], BeforeValidator(_days)
+    ]
+    """A number, or a ``logs.RetentionDays``, of those that ParallelCluster takes (schemas/cluster_schema.py)."""
 
 TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
 """Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""

@@ -43,7 +43,11 @@ class InvalidArguments(ValueError):
     def __init__(self, construct: str, violations: Sequence[Violation]) -> None:
         self.violations = tuple(violations)
         # Rules speak of settings files, where null is what None is here.
-        lines = [re.sub(r"\bnull\b", "None", f"\n  {dotted(each.path)}: {each}") for each in self.violations]
+        words = {"null": "None", "true": "True", "false": "False"}
+        lines = [
+            re.sub(r"\b(null|true|false)\b", lambda word: words[word[0]], f"\n  {dotted(each.path)}: {each}")
+            for each in self.violations
+        ]
         super().__init__(f"invalid arguments of {construct}:{''.join(lines)}")
 
 

@@ -30,6 +30,8 @@ from ultracluster.domain.cluster import (
 from ultracluster.domain.cluster_rules import MODELLED_KEYS, violations, zone_warnings
 from ultracluster.domain.neuron import RELEASES
 
+ARM_NODES = changed(NODES, instance_type="c7g.16xlarge")
+ARM_HEAD = HeadNodeSpec(instance_type="c7g.4xlarge")
 BLOCK = changed(NODES, min_count=16, capacity_reservation_id=RESERVATION)
 POLICY = {"Policy": "arn:aws:iam::123456789012:policy/parallelcluster-x"}
 SSM_POLICY = {"Policy": "arn:aws-us-gov:iam::aws:policy/AmazonSSMManagedInstanceCore"}
@@ -128,6 +130,8 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (cluster(tags={"": "v"}), "tags.", "a key of 1 to 128 characters"),
     # head node, login nodes
     (with_head(instance_type="c7g.4xlarge"), "head_node.instance_type", "an x86 instance type"),
+    (cluster(os="rocky9"), "os", "ubuntu2404 or ubuntu2204 or alinux2023"),
+    (cluster(os="rocky9"), "custom_ami", "an image of yours"),
     (with_head(instance_type="t3a.micro"), "head_node.instance_type", "a type larger than micro"),
     (
         cluster(head_node=HeadNodeSpec(instance_type="m5.large"), queues=with_nodes(max_count=1875).queues),
@@ -207,7 +211,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (accepting(("UrlValidator", " ")), "accepted_warnings.0.reason", "a sentence"),
     (accepting(("UrlValidator", "a"), ("UrlValidator", "b")), "accepted_warnings.1.validator", "each validator once"),
     # overrides
-    (overriding(HeadNode=None), "overrides.HeadNode", "the setting cluster.head_node.instance_type"),
+    (overriding(HeadNode=None), "overrides.HeadNode", "no override of this key"),
     (
         overriding(HeadNode={"Iam": {"AdditionalIamPolicies": None}}),
         "overrides.HeadNode.Iam.AdditionalIamPolicies",
@@ -231,7 +235,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         )
     ],
     *[
-        (overriding(Iam=value), f"overrides.Iam{place}", "text (in quotes), numbers, true, false or null, and keys")
+        (overriding(Iam=value), f"overrides.Iam{place}", "text, numbers, true, false or null, and keys")
         for value, place in (
             ({1: "x"}, ""),
             ({"a": [b"x"]}, ".a.0"),
@@ -268,26 +272,26 @@ def test_system_sdk_and_pytorch_go_together(system: OperatingSystem, allowed: li
         assert [(each.path, each.allowed) for each in broken] == expected, (sdk, pytorch)
 
 
-def override_of(pattern: str, value: object) -> dict[str, Any]:
-    """Return an override of a key that a pattern of MODELLED_KEYS means."""
-    keys = pattern.replace("M??Count", "MaxCount").replace("*", "").rstrip(".").split(".")
-    for key in reversed(keys):
+def override_of(keys: str, value: object) -> dict[str, Any]:
+    """Return an override of a key."""
+    for key in reversed(keys.split(".")):
         name = {"SlurmQueues": "trn1", "ComputeResources": "trn1-32xl"}.get(key)
         value = {key: [{"Name": name, **value}] if name and isinstance(value, dict) else value}
     return value  # type: ignore[return-value]
 
 
 def test_an_override_may_not_touch_what_rules_rely_on() -> None:
-    for pattern, setting in MODELLED_KEYS.items():
-        broken = violations(cluster(overrides=override_of(pattern, "x")))
-        assert [(each.path[0], each.allowed) for each in broken] == [("overrides", f"the setting {setting}")], pattern
+    for key in MODELLED_KEYS:
+        broken = violations(cluster(overrides=override_of(key, "x")))
+        assert [(each.path[0], each.allowed) for each in broken] == [("overrides", "no override of this key")], key
+    [broken_once] = violations(cluster(overrides=override_of("Scheduling.SlurmQueues.CapacityType", "SPOT")))
+    assert broken_once.reason == "queues.capacity_type sets it"
 
 
 def test_an_override_may_not_hide_what_rules_rely_on() -> None:
-    nested = [pattern.replace(".*", "") for pattern in MODELLED_KEYS if "." in pattern.replace(".*", "")]
-    for parent, value in product({pattern.rpartition(".")[0] for pattern in nested}, (None, "x", 1)):
+    for parent, value in product({key.rpartition(".")[0] for key in MODELLED_KEYS if "." in key}, (None, "x", 1)):
         broken = violations(cluster(overrides=override_of(parent, value)))
-        assert any(each.allowed.startswith(("the setting ", "a list, ")) for each in broken), parent
+        assert any(each.allowed.startswith(("no override ", "a list, ")) for each in broken), parent
 
 
 @pytest.mark.parametrize(
@@ -303,7 +307,7 @@ def test_an_override_may_not_hide_what_rules_rely_on() -> None:
     ids=range(6),
 )
 def test_permissions_and_logs_are_no_overrides(spec: ClusterSpec) -> None:
-    """A pattern that is lost from MODELLED_KEYS would open these."""
+    """A key that is lost from MODELLED_KEYS would open these."""
     assert {each.path[0] for each in violations(spec)} == {"overrides"}
 
 
@@ -325,3 +329,13 @@ def test_sums_over_the_fleet() -> None:
     assert (spec.max_node_addresses, spec.max_node_interfaces) == (21, 16 * 9 + 2 * 17 + 3)
     legacy = changed(spec, efa_interface_type="efa")
     assert legacy.max_node_addresses == legacy.max_node_interfaces == 16 * 8 + 2 * 16 + 3
+
+
+def test_without_neuron_software_all_nodes_have_the_architecture_of_the_head_node() -> None:
+    arm = changed(cluster(os="rhel9", queues=[changed(QUEUE, compute_resources=[ARM_NODES])]), head_node=ARM_HEAD)
+    mixed = changed(arm, queues=[*arm.queues, changed(QUEUE, name="x86")])
+
+    assert violations(arm, neuron_software=False) == []
+    assert [(each.path[1], each.allowed) for each in violations(mixed, neuron_software=False)] == [
+        (1, "an Arm instance type, as the head node has")
+    ]

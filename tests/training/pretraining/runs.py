@@ -59,7 +59,6 @@ def in_ranks(
             "RANK": rank,
             "WORLD_SIZE": ranks,
             "LOCAL_RANK": rank % on_node,
-            "GROUP_RANK": rank // on_node,
             "GROUP_WORLD_SIZE": nodes,
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": port,

@@ -132,6 +132,15 @@ def _call(
     leave(function(*arguments))
 
 
+def in_a_process_of_its_own(function: Callable[[], None]) -> int:
+    """Return the exit code, negative for a signal. In there torch must not compute: its threads are not forked."""
+    process = multiprocessing.get_context("fork").Process(target=function)
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
 def free_port() -> int:
     """Return a port that nobody listens on."""
     with socket.socket() as listener:

@@ -30,21 +30,21 @@ class YamlSource:
             SettingsError: The file cannot be read, is not YAML, or gives a key twice.
         """
         name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-        lines: dict[KeyPath, int] = {}
         try:
             loader = LOADER(path.read_text(encoding="utf-8"))
             node = loader.get_single_node()
-            for place, line in _places(node, ()):
-                if place in lines:
-                    raise SettingsError(f"{name}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
-                lines[place] = line
-            return cls(name, None if node is None else loader.construct_document(node), lines)
-        except SettingsError:
-            raise
+            places = list(_places(node, ()))
+            value = None if node is None else loader.construct_document(node)
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{name}: cannot be read: {error}") from None
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise SettingsError(f"{name}: not YAML: {error}") from None
+        lines: dict[KeyPath, int] = {}
+        for place, line in places:
+            if place in lines:
+                raise SettingsError(f"{name}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
+            lines[place] = line
+        return cls(name, value, lines)
 
     def line(self, place: KeyPath) -> int:
         """Return the line of a value, or of the nearest thing around it that is in the file."""

@@ -238,7 +238,9 @@ def references(value: Any, conditions: Mapping[str, bool] | None = None) -> set[
             case "Fn::GetAtt":
                 names.add(attribute_reference(argument)[0])
             case "Fn::Sub":
-                names.update(name.split(".")[0] for name in substituted_names(argument))
+                text, variables = substitution(argument)
+                substituted = {match[1] for match in _PLACEHOLDER.finditer(text)} - variables.keys()
+                names.update(name.split(".")[0] for name in substituted if not name.startswith("!"))
     return {name for name in names if not name.startswith("AWS::")}
 
 
@@ -252,13 +254,6 @@ def substitution(argument: list[Any] | str) -> tuple[str, dict[str, Any]]:
     """Return text and variables of an Fn::Sub."""
     text, variables = (argument, {}) if isinstance(argument, str) else argument
     return text, variables
-
-
-def substituted_names(argument: list[Any] | str) -> set[str]:
-    """Return what an Fn::Sub refers to beside its own variables: `Name`, or `Name.Attribute`."""
-    text, variables = substitution(argument)
-    names = (match[1] for match in _PLACEHOLDER.finditer(text))
-    return {name for name in names if not name.startswith("!") and name not in variables}
 
 
 def _scalar_text(value: Any) -> str:

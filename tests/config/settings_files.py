@@ -60,15 +60,22 @@ def changed(old: str, new: str) -> str:
     return GOOD.replace(old, new)
 
 
+def put(content: Any, place: str | tuple[str | int, ...], value: Any) -> None:
+    """Change a value in place, or add it with the mappings around it: at ``cluster.queues[0].name``, or at its keys."""
+    if isinstance(place, str):
+        parts = place.replace("[", ".").replace("]", "").split(".")
+        place = tuple(int(part) if part.isdigit() else part for part in parts)
+    *parents, last = place
+    for key in parents:
+        content = content[key] if isinstance(key, int) else content.setdefault(key, {})
+    content[last] = value
+
+
 def with_values(values: dict[str, Any]) -> str:
-    """Return the good file with other values, by place: ``cluster.queues[0].name``."""
+    """Return the good file with other values, by place."""
     content = yaml.safe_load(GOOD)
     for place, value in values.items():
-        *parents, last = place.replace("[", ".").replace("]", "").split(".")
-        inner = content
-        for part in parents:
-            inner = inner[int(part)] if part.isdigit() else inner.setdefault(part, {})
-        inner[int(last) if last.isdigit() else last] = value
+        put(content, place, value)
     return yaml.safe_dump(content, sort_keys=False)
 
 

@@ -12,6 +12,7 @@ import yaml
 
 from config.edit import EditError, set_values
 from config.yaml_source import LOADER
+from tests.config.settings_files import put
 from tests.configurations import CONFIG
 
 FILES = [CONFIG / f"{name}.yaml" for name in ("reserved", "two-queues")]
@@ -33,14 +34,6 @@ def scalars(value: Any, place: Place = ()) -> Iterator[Place]:
         yield place
 
 
-def with_value(data: Any, place: Place, value: Any) -> Any:
-    inner = data
-    for key in place[:-1]:
-        inner = inner[key]
-    inner[place[-1]] = value
-    return data
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "settings.yaml"
@@ -60,8 +53,9 @@ VALUES = (None, True, 7, "x", "null", "1", "a: b", "a #b", "- a", "'", '"', "[",
 def test_every_scalar_of_every_file_can_be_set(file: Path, path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     for place, value in zip(scalars(parsed(text)), cycle(VALUES)):
-        changed = edited(path, text, place, value)
-        assert repr(parsed(changed)) == repr(with_value(parsed(text), place, value))
+        changed, expected = edited(path, text, place, value), parsed(text)
+        put(expected, place, value)
+        assert repr(parsed(changed)) == repr(expected)
         changes = [lines for lines in zip(text.splitlines(), changed.splitlines(), strict=True) if lines[0] != lines[1]]
         assert len(changes) <= 1
         for old, new in changes:

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from config.settings import SettingsError, load
+from tests.config.settings_files import put
 
 TEXT = (Path(__file__).parents[2] / "config" / "reserved.yaml").read_text(encoding="utf-8")
 
@@ -54,10 +55,7 @@ def is_accepted_or_reported(path: Path) -> None:
 @example(place=("tags",), value={None: "x", True: "y"})
 def test_any_value_in_any_place(path: Path, place: tuple[str | int, ...], value: Any) -> None:
     content = yaml.safe_load(TEXT)
-    inner = content
-    for part in place[:-1]:
-        inner = inner[part]
-    inner[place[-1]] = value
+    put(content, place, value)
     path.write_text(yaml.dump(content, Dumper=yaml.CSafeDumper), encoding="utf-8")
     is_accepted_or_reported(path)
 

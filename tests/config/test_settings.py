@@ -1,14 +1,12 @@
 """Settings files: what is reported about those that cannot be used, and what follows from the others."""
 
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
+import yaml
 
 from config.settings import load
-from tests.config.settings_files import GOOD, QUEUE, RESOURCE, Write, changed, outcome, places
-
-CONFIG = Path(__file__).parents[2] / "config"
+from tests.config.settings_files import GOOD, QUEUE, RESOURCE, Write, changed, outcome, places, with_values
 
 
 def test_shapes_and_rules_are_reported_at_once_each_with_its_line(write: Write) -> None:
@@ -103,19 +101,6 @@ def test_values_may_come_from_anchors_and_merges(write: Write) -> None:
     assert load(write(text)).cluster.queues[0].compute_resources[0].max_count == 16
 
 
-SHORT = dedent("""\
-    name: trn1-16
-    region: us-west-2
-    zone_id: usw2-az4
-    tags: {project: trn1-ultracluster}
-    cluster:
-      queues:
-        - name: trn1
-          placement_group: fleet
-          compute_resources: [{name: trn1-32xl, max_count: 16, efa: true}]
-    """)
-
-
 def test_a_generation_has_names_of_its_own(write: Write) -> None:
     first = load(write(changed("name: null", "name: null\n  generation: 1")))
     second = load(write(changed("name: null", "name: null\n  generation: 2")))
@@ -130,18 +115,18 @@ def test_a_generation_has_names_of_its_own(write: Write) -> None:
 
 
 def test_a_default_that_breaks_a_rule_is_told_where_it_would_be(write: Write) -> None:
-    path = write(f"{SHORT}storage:\n  data_repositories: [{{path: /data}}]\n")
+    old = "    backup_retention_days: 7\n  data_repositories: []"
+    path = write(changed(old, "  data_repositories: [{path: /data}]"))
 
     [line] = outcome(path)
 
     place = "storage.file_system.backup_retention_days"
-    assert line.startswith(f"{path}:10: {place}: got 7 by default; allowed: 0 with data repositories")
+    assert line.startswith(f"{path}:13: {place}: got 7 by default; allowed: 0 with data repositories")
 
 
 def test_rules_see_the_defaults_of_sections_that_are_left_out(write: Write) -> None:
-    text = SHORT.replace("region: us-west-2", "region: us-west-2\naccount: 1").replace(
-        "fleet", "fleet\n      scratch_dir: /fsx"
-    )
-    account, scratch_dir = outcome(write(text))
+    settings = yaml.safe_load(with_values({"account": 1, f"{QUEUE}.scratch_dir": "/fsx"}))
+    del settings["storage"]
+    account, scratch_dir = outcome(write(yaml.safe_dump(settings, sort_keys=False)))
     assert ": account: got 1;" in account
     assert f": {QUEUE}.scratch_dir: got '/fsx'; allowed: a path neither above nor below /fsx" in scratch_dir

@@ -8,14 +8,13 @@ them is the fingerprint of the key, and the hashes of Python packages.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.end_to_end.slurm.base import call, make_root
 from tests.nodes.packages import (
     APT,
     ARCHIVE,
@@ -64,10 +63,6 @@ _COMMANDS = {
 """What fakes take the place of, below /usr."""
 
 
-class BaseError(RuntimeError):
-    """The machine that runs the tests lacks something; the message says what."""
-
-
 @dataclass(frozen=True)
 class Base:
     """Where things are on the machine that runs the tests.
@@ -93,46 +88,20 @@ def create(workspace: Path) -> Base:
     """Make everything below a directory.
 
     Raises:
-        BaseError: Something is missing.
+        ClusterError: Something is missing.
     """
-    if os.geteuid() != 0:
-        raise BaseError("these tests make root directories and namespaces: run them as root, or leave them to others")
-    _provide_mmdebstrap()
     base = Base(workspace)
     lean = [f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "man")]
-    packages = f"--include={','.join(_DEBIAN_PACKAGES)}"
-    options = ["--quiet", "--variant=apt", "--dpkgopt=force-unsafe-io", *lean, packages]
-    _run("mmdebstrap", *options, "bookworm", str(base.root))
+    make_root(base.root, "bookworm", "--variant=apt", *lean, f"--include={','.join(_DEBIAN_PACKAGES)}")
     _prepare_root(base.root)
     _prepare_repositories(base.build)
-    _run("unshare", "--mount", "chroot", str(base.root), "bash", "/build/make_repositories.sh")
+    call("unshare", "--mount", "chroot", str(base.root), "bash", "/build/make_repositories.sh")
     write_bundle(base, write_wheels(base.build / "sites"))
     uv = base.build / "sites" / ARCHIVE / "simple" / "uv"
     pip = (sys.executable, "-m", "pip", "--quiet", "download", "--no-deps", "--require-hashes", "--dest", str(uv))
-    _run(*pip, "--requirement", str(NODES / "requirements-uv.txt"))
+    call(*pip, "--requirement", str(NODES / "requirements-uv.txt"))
     write_index(uv)
     return base
-
-
-def _provide_mmdebstrap() -> None:
-    if shutil.which("mmdebstrap"):
-        return
-    if not shutil.which("apt-get"):
-        raise BaseError("these tests need mmdebstrap, and there is no apt-get to install it with")
-    _run("apt-get", "--quiet=2", "update")
-    _run("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
-
-
-ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin", "TMPDIR": "/tmp"}  # noqa: S108
-"""The one of the tests, with the programs of root in reach; a root directory has no other directory for files."""
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=ENVIRONMENT
-    )
-    if done.returncode:
-        raise BaseError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
 
 
 def _prepare_root(root: Path) -> None:
@@ -183,7 +152,6 @@ def write_bundle(base: Base, requirements: Mapping[str, str]) -> None:
         (bundle / name).write_text(text, encoding="utf-8")
     script = bundle / "lib/packages.sh"
     text = script.read_text(encoding="utf-8")
-    if text.count(f"NEURON_KEY={REAL_KEY}") != 1:
-        raise BaseError(f"{script} has no line with the fingerprint of the real key")
+    assert text.count(f"NEURON_KEY={REAL_KEY}") == 1
     key = (base.build / "keys/fingerprint").read_text(encoding="utf-8").strip()
     script.write_text(text.replace(REAL_KEY, key), encoding="utf-8")

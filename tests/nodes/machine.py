@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.estimate.hardware import TRAINIUM_HARDWARE
-from tests.nodes.base import ENVIRONMENT, NODES, Base
+from tests.end_to_end.slurm.base import ENVIRONMENT
+from tests.nodes.base import NODES, Base
 from tests.nodes.hardware_files import SHAPES, hardware_files
 from tests.nodes.packages import HERE, KERNELS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -83,10 +84,15 @@ def test_it_asks_neuron_monitor_once_a_minute_for_what_it_uses() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("path", sorted((PROJECT / "nodes").rglob("*.py")), ids=lambda path: path.stem)
+PROGRAMS = [*(PROJECT / "nodes").rglob("*.py"), PROJECT / "training/submit.py"]
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_programs_of_nodes_are_python_3_9(path: Path) -> None:
-    """As far as syntax goes. What only newer Pythons know in annotations is never evaluated."""
+    """That of Amazon Linux 2023. What only newer Pythons know in annotations is never evaluated."""
     text = path.read_text(encoding="utf-8")
-    ast.parse(text, feature_version=(3, 9))
+    tree = ast.parse(text, feature_version=(3, 9))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
     if "def " in text:
         assert "from __future__ import annotations" in text

@@ -20,6 +20,7 @@ from scripts.plan.cluster import plan_cluster
 from scripts.plan.comparison import Comparison
 from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
 from scripts.settings_reference import settings_page
+from tests.config.settings_files import put
 from tests.stacks.deployments import Raw, deploy, raw_settings
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings
@@ -135,14 +136,6 @@ def in_existing_vpc(raw: Raw) -> None:
 
 BASES: dict[str, Callable[[Raw], None]] = {f"{LINK}.": linked, "network.existing.": in_existing_vpc}
 """What is deployed before the change, where it is more than the settings of 16 nodes and a pool of login nodes."""
-
-
-def put(raw: Raw, place: str, value: Any) -> None:
-    *parents, last = place.replace("[", ".").replace("]", "").split(".")
-    inner: Any = raw
-    for part in parents:
-        inner = inner[int(part)] if part.isdigit() else inner.setdefault(part, {})
-    inner[last] = value
 
 
 def leaves(schema: dict[str, Any], node: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -50,11 +50,6 @@ def test_settings_that_cannot_be_read(
     assert "broken: NOT EXAMINED" in capsys.readouterr().out
 
 
-def test_a_name_that_is_not_in_config(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ultracluster("validate", "nowhere") == 2
-    assert "got nowhere; allowed: files in config/" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("report", "code", "lines"),
     [

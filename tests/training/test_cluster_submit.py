@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from pathlib import Path
@@ -147,12 +146,3 @@ def test_a_compilation_is_not_left_alone(cluster: Cluster, monkeypatch: pytest.M
     assert submitted.code == 1
     assert re.search(r"sbatch .*train.sbatch .*: exit code 1", submitted.error)
     assert submitted.calls[-1] == "scancel 1"
-
-
-def test_it_runs_with_the_pythons_of_head_nodes() -> None:
-    """Amazon Linux 2023 has Python 3.9."""
-    text = Path(submit.__file__).read_text(encoding="utf-8")
-    tree = ast.parse(text, feature_version=(3, 9))
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported - {"__future__"} <= sys.stdlib_module_names

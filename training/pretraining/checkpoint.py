@@ -117,8 +117,6 @@ class Checkpoints:
         for leftover in self._directory.glob(".step-*"):
             _delete(leftover)
         target = Checkpoint(step, self._directory / f"step-{step:08}")
-        if target.path.exists() and target.problem() is None:
-            return
         hidden = self._directory / f".{target.path.name}"
         try:
             _write_files(hidden, state)

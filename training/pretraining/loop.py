@@ -7,7 +7,6 @@ ranks see the same numbers at the same step, and so decide alike whether to stop
 from __future__ import annotations
 
 import platform
-import socket
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ from .heartbeat import Heartbeat, Stage
 from .learner import Learner, build_model
 from .options import BadInputError, Options
 from .phases import learning_rate
-from .ranks import Exchange, Worker, this_worker
+from .ranks import Exchange, Worker, node_names, this_worker
 from .recorder import Recorder, RunFacts
 from .summary import Step, tell
 
@@ -103,7 +102,6 @@ def _agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange)
     Raises:
         BadInputError: Something is wrong with the directories, or another run has the one for the output.
     """
-    hosts = exchange.gather("hosts", socket.gethostname())
     findings: Findings | None = None
     recorder: Recorder | None = None
     problems: Sequence[str] = ()
@@ -115,7 +113,7 @@ def _agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange)
             findings = examine(options, batch)
             print("\n".join(describe(options, batch, backend.worker.nodes, findings)), flush=True)
             if not backend.extracting:
-                facts = _facts(options, batch, backend, hosts)
+                facts = _facts(options, batch, backend)
                 recorder = Recorder(options.output, facts, findings.resumed.step if findings.resumed else 0)
         except BadInputError as error:
             problems = error.problems
@@ -303,11 +301,11 @@ def _corpus(options: Options, findings: Findings) -> Corpus:
     return GeneratedCorpus(options.seed, options.vocabulary, options.sequence_length, options.max_predictions)
 
 
-def _facts(options: Options, batch: Batch, backend: Backend, hosts: Sequence[str]) -> RunFacts:
+def _facts(options: Options, batch: Batch, backend: Backend) -> RunFacts:
     return RunFacts(
         nodes=backend.worker.nodes,
         workers=backend.worker.ranks,
-        hosts=hosts,
+        hosts=node_names(backend.worker.nodes),
         global_batch=batch.sequences,
         sequence_length=options.sequence_length,
         flops_per_sequence=options.sizes.flops_per_sequence(options.sequence_length),

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+NODES = "PRETRAINING_NODES"
+"""The variable with the names of all nodes, in the order of their numbers."""
 _TIMEOUT = timedelta(hours=1)  # rank 0 reads a checkpoint at the start, and writes one at the end
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One of the workers: its numbers among all ``ranks`` and on its node, and that of its node, all from 0."""
+    """One of the workers: its numbers among all ``ranks`` and on its node, both from 0."""
 
     rank: int
     ranks: int
     local_rank: int
     nodes: int
-    node: int
 
     @property
     def workers_per_node(self) -> int:
@@ -37,8 +39,12 @@ def this_worker() -> Worker:
         ranks=int(os.environ.get("WORLD_SIZE", "1")),
         local_rank=int(os.environ.get("LOCAL_RANK", "0")),
         nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")),
-        node=int(os.environ.get("GROUP_RANK", "0")),
     )
+
+
+def node_names(nodes: int) -> list[str]:
+    """Return the names of all nodes, in the order of their numbers; without Slurm, that of this one for each."""
+    return os.environ.get(NODES, "").split() or [socket.gethostname()] * nodes
 
 
 class Exchange:
@@ -74,14 +80,6 @@ class Exchange:
         heard = pickle.loads(self._store.get(name))  # noqa: S301 - of a rank of this run
         self._store.set(f"{name}/{self._worker.rank}", "")
         return heard
-
-    def gather(self, name: str, text: str) -> list[str]:
-        """Return the text of each node's first worker on rank 0, and nothing on others; all ranks call it."""
-        if self._worker.local_rank == 0:
-            self._store.set(f"{name}/node-{self._worker.node}", text)
-        if self._worker.rank:
-            return []
-        return [self._store.get(f"{name}/node-{node}").decode() for node in range(self._worker.nodes)]
 
 
 def _store(worker: Worker) -> Any:

@@ -23,13 +23,12 @@ from typing import Any
 from torch import distributed
 
 from .heartbeat import SIGNAL, Beat, Beats, Stage, stacks
+from .ranks import node_names
 
 STALLED = 76
 """The exit code of a run that stood still."""
 RECORDS = "PRETRAINING_STALL"
 """The variable that names the directory, on the shared file system, for the stacks of this start of the run."""
-NODES = "PRETRAINING_NODES"
-"""The variable with the names of all nodes, in the order of their numbers."""
 NAMED = "named"
 """The file in it with the nodes that were named, one a line; train.sbatch reads it."""
 _MOST_LINES = 20
@@ -126,7 +125,7 @@ class Watchdog(Thread):
         super().__init__(name="watchdog", daemon=True)
         self._directory, self._workers, self._node, self._nodes = directory, workers, node, nodes
         self._address = address
-        self._names = os.environ.get(NODES, "").split() or [f"node-{number}" for number in range(nodes)]
+        self._names = node_names(nodes)
         self._records = Path(os.environ[RECORDS]) if RECORDS in os.environ else None
         self._beats = Beats(directory, workers)
         self._store: Any = None

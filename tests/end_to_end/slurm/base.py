@@ -23,6 +23,7 @@ ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
     "LANG": "C.UTF-8",
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "TMPDIR": "/tmp",  # noqa: S108 - a root directory has no other directory for files
 }
 """That of a machine, whatever the tests are started with: jobs inherit what their submitter has.
 
@@ -43,18 +44,22 @@ def create_base(directory: Path) -> None:
     Raises:
         ClusterError: Something is missing.
     """
+    make_root(directory, "trixie", "--variant=minbase", f"--include={_PACKAGES},{_LIBRARIES}")
+    _complete(directory)
+
+
+def make_root(directory: Path, suite: str, *options: str) -> None:
+    """Make a root directory of a release of Debian.
+
+    Raises:
+        ClusterError: Something is missing.
+    """
     if os.geteuid() != 0:
-        raise ClusterError("A Slurm of several nodes needs namespaces: run these tests as root, or leave them out.")
+        raise ClusterError("Root directories and namespaces need root: run these tests as root, or leave them out.")
     if not shutil.which("mmdebstrap"):
-        if not shutil.which("apt-get"):
-            raise ClusterError("These tests need mmdebstrap, and here is no apt-get to install it with.")
         call("apt-get", "--quiet=2", "update")
         call("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
-    call(
-        "mmdebstrap", "--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io",
-        f"--include={_PACKAGES},{_LIBRARIES}", "trixie", str(directory),
-    )  # fmt: skip
-    _complete(directory)
+    call("mmdebstrap", "--quiet", "--dpkgopt=force-unsafe-io", *options, suite, str(directory))
 
 
 def _complete(base: Path) -> None:

@@ -59,7 +59,6 @@ def in_ranks(
             "RANK": rank,
             "WORLD_SIZE": ranks,
             "LOCAL_RANK": rank % on_node,
-            "GROUP_RANK": rank // on_node,
             "GROUP_WORLD_SIZE": nodes,
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": port,
@@ -131,6 +130,15 @@ def _call(
     os.environ.update(variables)
     torch.set_num_threads(1)
     leave(function(*arguments))
+
+
+def in_a_process_of_its_own(function: Callable[[], None]) -> int:
+    """Return the exit code, negative for a signal. In there torch must not compute: its threads are not forked."""
+    process = multiprocessing.get_context("fork").Process(target=function)
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
 
 
 def free_port() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
 import signal
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.training.pretraining.runs import in_a_process_of_its_own
 from training.pretraining.checkpoint import STATE, Checkpoints
 
 LARGE_VALUES = 1_000_000
@@ -51,15 +51,6 @@ def newest_step(directory: Path) -> int:
     loaded = newest.load()
     assert torch.equal(loaded["model"]["weight"], torch.full((LARGE_VALUES,), float(newest.step)))
     return newest.step
-
-
-def in_a_process_of_its_own(function: Callable[[], None]) -> int:
-    """Return the exit code, negative for a signal. In there torch must not compute: its threads are not forked."""
-    process = multiprocessing.get_context("fork").Process(target=function)
-    process.start()
-    process.join()
-    assert process.exitcode is not None
-    return process.exitcode
 
 
 class Waiting:

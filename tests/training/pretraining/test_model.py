@@ -22,7 +22,7 @@ from training.pretraining.sizes import Sizes
 
 TINY = Sizes(layers=2, hidden=64, heads=2, intermediate=128, vocabulary=VOCABULARY, positions=LENGTH)
 LARGE = Sizes(layers=24, hidden=1024, heads=16, intermediate=4096, vocabulary=30_522, positions=512)
-ALONE = Worker(rank=0, ranks=1, local_rank=0, nodes=1, node=0)
+ALONE = Worker(rank=0, ranks=1, local_rank=0, nodes=1)
 
 
 def tiny(seed: int = 1, dropout: float = 0.0) -> Any:

@@ -10,31 +10,20 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import h5py
-import numpy as np
 import pytest
 
+from tests.training.pretraining.shard_files import write_shard
 from training.pretraining import files
+from training.pretraining.corpus import GeneratedCorpus, Rows
 from training.pretraining.prepare import main
-from training.pretraining.published_data import BUCKET, PREFIX
+from training.pretraining.published_data import BUCKET, PREFIX, VOCABULARY
 
 ROOT = Path(__file__).parents[3]
 AWS = ROOT / ".venv-pcluster/bin/aws"
 MOTO_SERVER = ROOT / ".venv/bin/moto_server"
 NAME = "bert_pretrain_wikicorpus_tokenized_hdf5_seqlen128"
-ROWS, SHARDS = 2500, 4
+ROWS, SHARDS = 100, 4
 ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-2"}
-
-
-def write_shard(path: Path, seed: int) -> None:
-    words = np.random.default_rng(seed).integers(0, 30_522, (ROWS, 128), dtype=np.int32)
-    with h5py.File(path, "w") as file:
-        file["input_ids"] = words
-        file["input_mask"] = np.ones((ROWS, 128), np.int8)
-        file["segment_ids"] = np.zeros((ROWS, 128), np.int8)
-        file["masked_lm_positions"] = words[:, :20] % 128
-        file["masked_lm_ids"] = words[:, :20]
-        file["next_sentence_labels"] = np.zeros(ROWS, np.int8)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +31,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("published") / NAME
     directory.mkdir()
     for number in range(SHARDS):
-        write_shard(directory / f"wikicorpus_training_{number}.hdf5", number)
+        content = GeneratedCorpus(number, VOCABULARY, 128, 20).read(Rows(0, 0, ROWS))
+        write_shard(directory / f"wikicorpus_training_{number}.hdf5", content)
     return directory
 
 

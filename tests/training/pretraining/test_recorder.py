@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tests.training.pretraining.runs import in_a_process_of_its_own
 from training.pretraining.recorder import BOARD, Recorder, RunFacts
 from training.pretraining.sizes import Sizes
 from training.pretraining.summary import (
@@ -74,13 +74,6 @@ def record(directory: Path, steps: Sequence[int], facts: RunFacts = FACTS, resum
 
 def recorded_steps(directory: Path) -> list[int]:
     return [step.step for step in read_run(directory).steps]
-
-
-def run_in_a_process_of_its_own(function: Callable[[], None]) -> None:
-    process = multiprocessing.get_context("fork").Process(target=function)
-    process.start()
-    process.join()
-    assert process.exitcode == 0
 
 
 def test_a_line_tells_what_was_measured_and_what_follows_from_it(tmp_path: Path) -> None:
@@ -154,7 +147,7 @@ def test_a_full_disk_costs_records_but_not_the_run(tmp_path: Path, capfd: pytest
         record_step(recorder, 121)
         assert recorder.finish() is not None
 
-    run_in_a_process_of_its_own(run)
+    assert in_a_process_of_its_own(run) == 0
     *first, last = recorded_steps(tmp_path)
     assert first == list(range(1, len(first) + 1))
     assert (10 < len(first) < 120, last) == (True, 121)

@@ -53,7 +53,6 @@ def _instance(deployment: Deployment, name: str) -> None:
 
 
 def _file_system(deployment: Deployment, name: str) -> None:
-    """Delete a file system without a backup."""
     fsx = deployment.account.client("fsx")
     [described] = fsx.describe_file_systems(FileSystemIds=[name])["FileSystems"]
     if described["Lifecycle"] != "DELETING":

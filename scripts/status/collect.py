@@ -212,7 +212,6 @@ def _alarms(deployment: Deployment) -> tuple[str, ...]:
 
 
 def _file_system(deployment: Deployment) -> FileSystem | Unavailable:
-    """Return the file system that the storage stack names."""
     file_system_id = _file_system_id(deployment)
     if not file_system_id:
         return _NO_FILE_SYSTEM

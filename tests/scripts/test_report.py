@@ -70,8 +70,6 @@ def rows(*runs: Path) -> dict[str, list[list[str]]]:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs the command and returns its exit code, what it printed, and its complaints."""
-
     def called(*runs: Path) -> tuple[int, str, str]:
         return ultracluster("runs", "show", *map(str, runs)), *capsys.readouterr()
 

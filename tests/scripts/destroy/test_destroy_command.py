@@ -39,8 +39,6 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 class Fakes:
-    """What the command works with."""
-
     def __init__(self) -> None:
         self.plan = PLAN
         self.error: BaseException | None = None

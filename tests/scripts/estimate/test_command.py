@@ -31,7 +31,6 @@ def settings(environment: str = "trn1-16") -> Settings:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, offline: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs the command and returns its exit code, what it printed, and its complaints."""
     monkeypatch.setattr(options, "BUILD", offline)
 
     def called(*arguments: str) -> tuple[int, str, str]:

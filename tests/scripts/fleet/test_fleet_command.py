@@ -26,7 +26,6 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return a function that runs the command, and returns exit code, output and errors."""
     monkeypatch.setattr("scripts.terminal.PLAIN_WIDTH", 80)
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -39,7 +38,6 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    """Let the command work on a fake cluster."""
     fake = FakeCluster(tmp_path, monkeypatch)
     monkeypatch.setattr("scripts.deployment.Deployment", lambda *_: fake.deployment)
     monkeypatch.setattr("scripts.clock.Clock", lambda: fake)

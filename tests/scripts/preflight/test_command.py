@@ -18,8 +18,6 @@ from tests.command_line import ultracluster
 
 
 class Printed(NamedTuple):
-    """The exit code and output of a command."""
-
     code: int
     output: str
     error: str
@@ -63,8 +61,6 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs the command."""
-
     def called(*arguments: str) -> Printed:
         return Printed(ultracluster("preflight", *arguments), *capsys.readouterr())
 

@@ -21,8 +21,6 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """A function that runs the command and returns its exit code and its complaints."""
-
     def called(*arguments: str) -> tuple[int, str]:
         return ultracluster("emulate", *arguments), capsys.readouterr().err
 

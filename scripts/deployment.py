@@ -15,6 +15,16 @@ PARTS = ("network", "storage", "cluster", "monitoring")
 """The stacks of a deployment, in the order of creation."""
 
 
+def filters(wanted: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """Return filters of EC2 or FSx: names, and the values of which what is described has one."""
+    return [{"Name": name, "Values": [*values]} for name, values in wanted.items()]
+
+
+def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tags of something, as a service describes it."""
+    return {tag["Key"]: tag["Value"] for tag in described.get("Tags", [])}
+
+
 class Account:
     """AWS as the credentials in use see it. Every answer is fetched once and cached, until `forget`.
 
@@ -166,9 +176,8 @@ class Deployment:
         return self._instances({}, ("pending", "running"))
 
     def _instances(self, wanted: Mapping[str, Sequence[str]], states: Sequence[str]) -> list[dict[str, Any]]:
-        wanted = {**wanted, "instance-state-name": states}
-        filters = [{"Name": name, "Values": [*values]} for name, values in wanted.items()]
-        listed = self.account.list("ec2", "describe_instances", Filters=filters, PaginationConfig={"PageSize": 1000})
+        wanted, pages = filters({**wanted, "instance-state-name": states}), {"PageSize": 1000}
+        listed = self.account.list("ec2", "describe_instances", Filters=wanted, PaginationConfig=pages)
         return [instance for reservation in listed for instance in reservation["Instances"]]
 
     def is_tagged(self, described: Mapping[str, Any]) -> bool:

@@ -103,7 +103,6 @@ def _network(network: NetworkSettings) -> ExistingNetwork | None:
 
 
 def _names(names: Iterable[str | None]) -> tuple[str, ...]:
-    """Return each name once."""
     return tuple(dict.fromkeys(filter(None, names)))
 
 

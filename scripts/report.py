@@ -147,7 +147,6 @@ def _stragglers(runs: Sequence[ComparedRun]) -> Table:
 
 
 def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> Table:
-    """Return a table of rows, each the name of its run and then cells by column."""
     columns = [Column("Run", False), *(Column(name, name != "Node") for name in rows[0])]
     return Table(title, columns, [(name, *row.values()) for name, row in zip(names, rows, strict=True)], notes=notes)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pydantic import Field
 
 from scripts.clock import Clock
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters, tags_of
 from scripts.document import Document
 from scripts.errors import OperationError
 from scripts.remote.head_node import HeadNode
@@ -41,16 +41,13 @@ class SnapshotList(Document):
 
 def snapshots(deployment: Deployment) -> list[Snapshot]:
     """Return the finished snapshots of a deployment's head nodes, the newest first."""
-    wanted = [
-        {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]},
-        {"Name": "status", "Values": ["completed"]},
-    ]
+    wanted = filters({f"tag:{SNAPSHOT_TAG}": [deployment.settings.name], "status": ["completed"]})
     listed = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
     unsorted = [
         Snapshot(
             id=each["SnapshotId"],
             volume=each["VolumeId"],
-            cluster={tag["Key"]: tag["Value"] for tag in each["Tags"]}.get("parallelcluster:cluster-name", ""),
+            cluster=tags_of(each).get("parallelcluster:cluster-name", ""),
             since=each["StartTime"],
             gib=each["VolumeSize"],
         )
@@ -153,9 +150,8 @@ def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
     """Return the volume that an earlier call created of the snapshot, or create one, with the tag of leftovers."""
     ec2 = deployment.account.client("ec2")
     states = ["creating", "available", "in-use"]
-    wanted = {f"tag:{RESTORE_TAG}": [snapshot.id], "availability-zone": [zone], "status": states}
-    filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
-    for each in ec2.describe_volumes(Filters=filters)["Volumes"]:
+    wanted = filters({f"tag:{RESTORE_TAG}": [snapshot.id], "availability-zone": [zone], "status": states})
+    for each in ec2.describe_volumes(Filters=wanted)["Volumes"]:
         return str(each["VolumeId"])
     tags = {
         RESTORE_TAG: snapshot.id,

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import click
 
 from scripts.main import cli, main
+
+
+class Printed(NamedTuple):
+    """What a command ended with."""
+
+    code: int
+    output: str
+    error: str
+
+
+Call = Callable[..., Printed]
 
 
 def ultracluster(*words: str) -> int:

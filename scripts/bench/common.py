@@ -90,7 +90,6 @@ def conditions(what: str) -> str:
 
 
 def _machine() -> str:
-    """Return what the figures depend on."""
     model = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     pinned = re.search(r"^aws-parallelcluster==(\S+)", (ROOT / "requirements-pcluster.txt").read_text(), re.MULTILINE)

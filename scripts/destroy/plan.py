@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts import generations, stacks
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
 from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
@@ -252,8 +252,8 @@ def _users(
 def _listed(deployment: Deployment, operation: str, name: str, values: Sequence[str]) -> list[dict[str, Any]]:
     if not values:
         return []
-    filters = [{"Name": name, "Values": list(values)}]
-    return deployment.account.list("ec2", operation, Filters=filters, PaginationConfig={"PageSize": 1000})
+    wanted, pages = filters({name: values}), {"PageSize": 1000}
+    return deployment.account.list("ec2", operation, Filters=wanted, PaginationConfig=pages)
 
 
 def _own(deployment: Deployment, storage: Storage) -> set[str]:

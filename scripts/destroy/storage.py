@@ -10,7 +10,7 @@ from typing import Any
 
 from scripts import generations, stacks
 from scripts.clock import Changes, Clock
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters
 from scripts.errors import OperationError
 from scripts.estimate import products
 from scripts.estimate.prices import Prices
@@ -86,7 +86,7 @@ def collect(deployment: Deployment) -> Storage:
     file_systems = of(_FILE_SYSTEM)
     links: dict[str, frozenset[str]] = {}
     for name in file_systems:
-        own = [{"Name": "file-system-id", "Values": [name]}]
+        own = filters({"file-system-id": [name]})
         answer = deployment.account.ask("fsx", "describe_data_repository_associations", Filters=own)
         links[name] = frozenset(each["AssociationId"] for each in answer["Associations"])
     policies: dict[str, str] = {}
@@ -156,7 +156,7 @@ def _started(deployment: Deployment, file_system_id: str) -> str | None:
     since = _end_of_clusters(deployment)
     if since is None:
         return None
-    own = [{"Name": "file-system-id", "Values": [file_system_id]}]
+    own = filters({"file-system-id": [file_system_id]})
     for each in deployment.account.list("fsx", "describe_backups", Filters=own):
         tag = {"Key": FINAL_BACKUP, "Value": deployment.settings.name}
         if tag in each.get("Tags", []) and each["Lifecycle"] != "FAILED" and each["CreationTime"] > since:

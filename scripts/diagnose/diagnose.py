@@ -101,7 +101,6 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
 
 
 def _distinct(findings: Iterable[FoundCause]) -> tuple[FoundCause, ...]:
-    """Return the first finding of each cause."""
     by_id: dict[str, FoundCause] = {}
     for each in findings:
         by_id.setdefault(each.id, each)
@@ -216,6 +215,5 @@ def _is_of(finding: FoundCause, kinds: Sequence[str] | None) -> bool:
 
 
 def _parted(findings: Iterable[FoundCause]) -> tuple[list[FoundCause], list[FoundCause]]:
-    """Return causes, and symptoms."""
     every = list(findings)
     return [each for each in every if each.logs is None], [each for each in every if each.logs is not None]

@@ -80,5 +80,4 @@ def _print(console: Console, text: str, style: str = "") -> None:
 
 
 def _show_command(command: str, console: Console) -> None:
-    """Print a command that can be copied."""
     console.print(f"  {command}", style="green", markup=False, soft_wrap=True)

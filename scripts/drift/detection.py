@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.clock import Clock
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import PARTS, Deployment, tags_of
 from scripts.drift.model import Drift, DriftKind, DriftReport
 from scripts.errors import OperationError
 from scripts.stacks import in_progress, resources
@@ -164,7 +164,7 @@ def _of_cluster(deployment: Deployment) -> Iterator[Drift]:
             yield _drift(DriftKind.CLUSTER, name, "the cluster's own stack does not exist")
         return
     wanted = deployment.settings.cluster.parallelcluster_version
-    version = {each["Key"]: each["Value"] for each in own["Tags"]}.get(_VERSION)
+    version = tags_of(own).get(_VERSION)
     if version != wanted:
         yield _drift(DriftKind.CLUSTER, name, f"the cluster is of ParallelCluster {version}; in the settings: {wanted}")
     if deployment.stack(stack):

@@ -276,7 +276,6 @@ def _verify(scaling: Scaling, clock: Clock, say: Say) -> None:
 
 
 def _find(settings: Settings, target: str | None) -> tuple[int, int]:
-    """Return the indices of a queue and its compute resource."""
     known = {
         (queue.name, resource.name): (i, j)
         for i, queue in enumerate(settings.cluster.queues)

@@ -90,10 +90,8 @@ class ImageBuild:
         """Return the commands that build the image, by what they do."""
         pcluster, region, environment = ".venv-pcluster/bin/pcluster", self.settings.region, self.environment
         image = ("--region", region, "--image-id", self.image_id)
-        object_url, stream = (
-            f"s3://{self.context.bucket}/{self.key}",
-            f"{self.settings.cluster.parallelcluster_version}/1",
-        )
+        object_url = f"s3://{self.context.bucket}/{self.key}"
+        stream = f"{self.settings.cluster.parallelcluster_version}/1"
         return {
             "upload": ("aws", "s3", "cp", f"build/image-{environment}.sh", object_url, "--region", region),
             "build": (pcluster, "build-image", *image, "--image-configuration", f"build/image-{environment}.yaml"),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 
 from scripts import stacks
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import PARTS, Deployment, filters
 from scripts.inventory import clusters as of_clusters
 from scripts.inventory.model import PREFIX, Key, Leftover, permitted
 from scripts.inventory.removal import EXISTS
@@ -101,16 +101,16 @@ def _searches(
 
 def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
     """Yield the snapshots of head nodes, which no stack has and which outlive the policy that made them."""
-    tag = {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]}
-    for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=[tag]):
+    tag = filters({f"tag:{SNAPSHOT_TAG}": [deployment.settings.name]})
+    for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=tag):
         reason = f"of the head node's volume {each['VolumeId']}, for ./ultracluster restore"
         yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
 
 
 def _tagged(deployment: Deployment, cluster: str, kind: str) -> Iterator[Leftover]:
     ec2, (operation, path) = deployment.account.client("ec2"), _TAGGED[kind]
-    filters = [{"Name": f"tag:{_CLUSTER_TAG}", "Values": [cluster]}]
-    pages = ec2.get_paginator(operation).paginate(Filters=filters, PaginationConfig={"PageSize": 1000})
+    tag = filters({f"tag:{_CLUSTER_TAG}": [cluster]})
+    pages = ec2.get_paginator(operation).paginate(Filters=tag, PaginationConfig={"PageSize": 1000})
     for each in pages.search(path):
         yield Leftover(type=kind, id=each, reason=f"tag {_CLUSTER_TAG}={cluster}")
 
@@ -121,10 +121,10 @@ def _detached_interfaces(deployment: Deployment, cluster: str) -> Iterator[Lefto
     ParallelCluster has EC2 tag nodes and volumes at their launch, but no interfaces
     (aws-parallelcluster 3.16.1, pcluster/templates/queues_stack.py).
     """
-    tag = {"Name": f"tag:{_CLUSTER_TAG}", "Values": [cluster]}
-    groups = [each["GroupId"] for each in deployment.account.list("ec2", "describe_security_groups", Filters=[tag])]
+    tag = filters({f"tag:{_CLUSTER_TAG}": [cluster]})
+    groups = [each["GroupId"] for each in deployment.account.list("ec2", "describe_security_groups", Filters=tag)]
     if groups:
-        detached = [{"Name": "group-id", "Values": groups}, {"Name": "status", "Values": ["available"]}]
+        detached = filters({"group-id": groups, "status": ["available"]})
         for each in deployment.account.list("ec2", "describe_network_interfaces", Filters=detached):
             reason = f"in security groups with tag cluster-name={cluster}, attached to nothing"
             yield Leftover(type="AWS::EC2::NetworkInterface", id=each["NetworkInterfaceId"], reason=reason)
@@ -134,8 +134,8 @@ def _launch_templates(deployment: Deployment, cluster: str) -> Iterator[Leftover
     """Yield launch templates that tag their instances with the cluster's name; their own names could be another's."""
     ec2 = deployment.account.client("ec2")
     tag = {"Key": _CLUSTER_TAG, "Value": cluster}
-    filters = [{"Name": "launch-template-name", "Values": [f"{cluster}-*"]}]
-    for each in deployment.account.list("ec2", "describe_launch_templates", Filters=filters):
+    named = filters({"launch-template-name": [f"{cluster}-*"]})
+    for each in deployment.account.list("ec2", "describe_launch_templates", Filters=named):
         template = each["LaunchTemplateId"]
         [version] = ec2.describe_launch_template_versions(LaunchTemplateId=template, Versions=["$Latest"])[
             "LaunchTemplateVersions"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from scripts.aws_errors import is_not_found
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters
 from scripts.errors import OperationError
 from scripts.inventory.model import PREFIX, Leftover
 
@@ -53,7 +53,6 @@ def _instance(deployment: Deployment, name: str) -> None:
 
 
 def _file_system(deployment: Deployment, name: str) -> None:
-    """Delete a file system without a backup."""
     fsx = deployment.account.client("fsx")
     [described] = fsx.describe_file_systems(FileSystemIds=[name])["FileSystems"]
     if described["Lifecycle"] != "DELETING":
@@ -89,7 +88,7 @@ def free_group(deployment: Deployment, name: str) -> None:
     https://docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html
     """
     ec2 = deployment.account.client("ec2")
-    detached = [{"Name": "group-id", "Values": [name]}, {"Name": "status", "Values": ["available"]}]
+    detached = filters({"group-id": [name], "status": ["available"]})
     interfaces = "NetworkInterfaces[].NetworkInterfaceId"
     for each in _pages(ec2, "describe_network_interfaces", interfaces, Filters=detached):
         ec2.delete_network_interface(NetworkInterfaceId=each)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scripts import stacks
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, tags_of
 from scripts.fleet import control as fleet
 from scripts.inventory import clusters as of_clusters
 from scripts.inventory import leftovers
@@ -90,9 +90,8 @@ def _backups(deployment: Deployment, resources: Iterable[Resource]) -> Iterator[
     """
     stack_of = {each.id: each.stack for each in resources if each.type == "AWS::FSx::FileSystem"}
     for each in deployment.account.list("fsx", "describe_backups"):
-        tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags", [])}
         name, kind, since = each["FileSystem"]["FileSystemId"], "AWS::FSx::Backup", each["CreationTime"]
-        if name in stack_of or tags.get(FINAL_BACKUP) == deployment.settings.name:
+        if name in stack_of or tags_of(each).get(FINAL_BACKUP) == deployment.settings.name:
             stack = stack_of.get(name, KEPT) if each["Type"] == "AUTOMATIC" else KEPT
             yield Resource(type=kind, id=each["BackupId"], stack=stack, since=since, dollars_per_month=None)
 
@@ -108,7 +107,6 @@ def _tags(deployment: Deployment, clusters: Sequence[Deployment]) -> Iterator[tu
         filters = [{"Key": key, "Values": values} for key, values in wanted.items()]
         for page in client.get_paginator("get_resources").paginate(TagFilters=filters, ResourcesPerPage=100):
             for each in page["ResourceTagMappingList"]:
-                tags = {tag["Key"]: tag["Value"] for tag in each["Tags"]}
                 name = each["ResourceARN"].split(":", 5)[5]
                 short = re.split("[/:]", name, maxsplit=1)[-1]
-                yield from dict.fromkeys((each["ResourceARN"], name, short, f"/{short}"), tags).items()
+                yield from dict.fromkeys((each["ResourceARN"], name, short, f"/{short}"), tags_of(each)).items()

@@ -87,7 +87,6 @@ def _name(resource: Resource) -> str:
 
 
 def _age(resource: Resource, now: datetime) -> str:
-    """Return an age in its largest unit."""
     return "" if resource.since is None else " ".join(screen.duration(now - resource.since).split()[:2])
 
 

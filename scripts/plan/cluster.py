@@ -34,8 +34,6 @@ _SETTING = "cluster.slurm.queue_update_strategy"
 
 @dataclass(frozen=True)
 class _Cluster:
-    """The cluster of a set of stacks."""
-
     stack: Stack
     logical_id: str
     properties: Mapping[str, Any]

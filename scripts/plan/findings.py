@@ -66,7 +66,6 @@ def of_stack(stack: StackPlan, environment: str, accepted: bool) -> Iterator[Fin
 
 
 def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
-    """Yield why a file system cannot grow in one step."""
     values = {each.path: (each.before, each.after) for each in change.properties}
     capacity, iops = values.get("StorageCapacity"), values.get("LustreConfiguration.MetadataConfiguration.Iops")
     if change.effect is not Effect.CHANGED or capacity is None or iops is None:

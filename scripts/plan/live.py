@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.settings import Settings
-from scripts.deployment import Account, Deployment
+from scripts.deployment import Account, Deployment, tags_of
 from scripts.plan.model import PlanError
 from toolchain.assembly import Assembly, Stack
 
@@ -105,8 +105,8 @@ class LiveStacks:
 
     def _stack(self, name: str, description: Mapping[str, Any]) -> Stack:
         template = self.deployment.account.ask("cloudformation", "get_template", StackName=name)["TemplateBody"]
-        tags = {tag["Key"]: tag["Value"] for tag in description.get("Tags", [])}
-        return Stack(name, self.new[name].region, self.account_id, json.loads(json.dumps(template)), tags)
+        text = json.loads(json.dumps(template))
+        return Stack(name, self.new[name].region, self.account_id, text, tags_of(description))
 
 
 def stack_properties(directory: Path) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from config.sections import ClusterSettings
 from scripts.aws_errors import code_of, is_denied, is_not_found
-from scripts.deployment import Account, Deployment
+from scripts.deployment import Account, Deployment, filters, tags_of
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
 NAME_PARTS: Mapping[str, str] = {
@@ -107,8 +107,8 @@ def official_name(cluster: ClusterSettings) -> str:
 
 def newest_official_image(account: Account, cluster: ClusterSettings) -> Mapping[str, Any] | None:
     """Find the image as ParallelCluster does (pcluster/aws/ec2.py, get_official_image_id)."""
-    filters = [{"Name": "name", "Values": [official_name(cluster)]}, {"Name": "state", "Values": ["available"]}]
-    images = account.list("ec2", "describe_images", Owners=["amazon"], Filters=filters, IncludeDeprecated=True)
+    wanted = filters({"name": [official_name(cluster)], "state": ["available"]})
+    images = account.list("ec2", "describe_images", Owners=["amazon"], Filters=wanted, IncludeDeprecated=True)
     return max(images, key=lambda image: str(image["CreationDate"]), default=None)
 
 
@@ -119,7 +119,7 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
     RootVolumeSizeValidator) and validators/ec2_validators.py (AmiOsCompatibleValidator).
     """
     cluster = deployment.settings.cluster
-    tags = {each["Key"]: each["Value"] for each in image.get("Tags", [])}
+    tags = tags_of(image)
     build = (
         f"build one for {cluster.os} and {_ARCHITECTURE} with `./ultracluster image render {deployment.environment}`"
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters
 from scripts.estimate.figures import counted
 from scripts.estimate.sizes import fleet, others
 from scripts.estimate.sizes import subnets as planned_subnets
@@ -49,8 +49,8 @@ def _existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
     if network.existing is None:
         return ()
     public_id, private_id = network.existing.public_subnet_id, network.existing.private_subnet_id
-    filters = [{"Name": "subnet-id", "Values": [public_id, private_id]}]
-    subnets = {each["SubnetId"]: each for each in deployment.account.list("ec2", "describe_subnets", Filters=filters)}
+    wanted = filters({"subnet-id": [public_id, private_id]})
+    subnets = {each["SubnetId"]: each for each in deployment.account.list("ec2", "describe_subnets", Filters=wanted)}
     in_public = others(deployment.settings, public=True).interfaces > 0
     return (
         ExistingSubnet("public", public_id, network.public_subnet_cidr, in_public, subnets.get(public_id)),
@@ -77,7 +77,7 @@ def vpc(deployment: Deployment) -> Iterator[Finding]:
         return
     vpc_id = network.existing.vpc_id
     command = deployment.command("ec2", "describe-vpcs", "--vpc-ids", vpc_id)
-    listed = deployment.account.list("ec2", "describe_vpcs", Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])
+    listed = deployment.account.list("ec2", "describe_vpcs", Filters=filters({"vpc-id": [vpc_id]}))
     if not listed:
         sentence = f"{deployment.settings.region} has no VPC {vpc_id}, or it is another account's"
         yield Finding(FAIL, sentence, "change `network.existing.vpc_id`", command)

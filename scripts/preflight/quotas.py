@@ -88,7 +88,6 @@ what would happen without the check."""
 
 
 def _check(row: _Row) -> Check:
-    """Make a check, which is skipped where a deployment needs nothing of the quota."""
     check_id, title, codes, measure, actions, prevents = row
     limit = ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota") if any(codes) else ()
 

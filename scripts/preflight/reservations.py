@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from scripts.deployment import Deployment, tags_of
+
 if TYPE_CHECKING:
     from config.settings import Settings
-    from scripts.deployment import Deployment
     from ultracluster.domain.cluster import ComputeResourceSpec, QueueSpec
 
 CAPACITY_BLOCK = "capacity-block"
@@ -77,10 +78,9 @@ def members(deployment: Deployment, group_arn: str) -> list[str]:
 
 def size(reservation: Mapping[str, Any]) -> int:
     """Return for how many instances a reservation was made, which stands elsewhere until it has started."""
-    tags = {tag["Key"]: tag["Value"] for tag in reservation.get("Tags", [])}
     total: int = reservation["TotalInstanceCount"]
     committed: int = reservation.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)
-    return max(total, int(tags.get(_QUANTITY_TAG, 0)), committed)
+    return max(total, int(tags_of(reservation).get(_QUANTITY_TAG, 0)), committed)
 
 
 def still_to_launch(deployment: Deployment, using: Sequence[User], reservation_ids: Collection[str]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters
 from scripts.estimate.sizes import others
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 from scripts.preflight.network import ExistingSubnet, judge_subnets
@@ -44,14 +44,10 @@ def _route_table(deployment: Deployment, vpc_id: str, subnet_id: str) -> dict[st
 
     https://docs.aws.amazon.com/vpc/latest/userguide/subnet-route-tables.html
     """
-    tables = deployment.account.list("ec2", "describe_route_tables", Filters=[_in_vpc(vpc_id)])
+    tables = deployment.account.list("ec2", "describe_route_tables", Filters=filters({"vpc-id": [vpc_id]}))
     associated = {each.get("SubnetId", "main"): table for table in tables for each in table["Associations"]}
     table: dict[str, Any] = associated.get(subnet_id) or associated["main"]
     return table
-
-
-def _in_vpc(vpc_id: str) -> dict[str, Any]:
-    return {"Name": "vpc-id", "Values": [vpc_id]}
 
 
 def _default_route(table: dict[str, Any]) -> dict[str, Any] | None:
@@ -124,8 +120,8 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
 
 def _services(deployment: Deployment, vpc_id: str, table_id: str) -> dict[str, dict[str, Any]]:
     """Return a VPC's endpoints by the short name of their service: interfaces, and gateways of a route table."""
-    available = {"Name": "vpc-endpoint-state", "Values": ["available"]}
-    listed = deployment.account.list("ec2", "describe_vpc_endpoints", Filters=[_in_vpc(vpc_id), available])
+    wanted = filters({"vpc-id": [vpc_id], "vpc-endpoint-state": ["available"]})
+    listed = deployment.account.list("ec2", "describe_vpc_endpoints", Filters=wanted)
     return {  # of a service that has both, the gateway
         each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}."): each
         for each in sorted(listed, key=lambda endpoint: endpoint["VpcEndpointType"] == "Gateway")
@@ -213,8 +209,8 @@ def network_acl(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _acl(deployment: Deployment, subnet: ExistingSubnet, _: dict[str, Any]) -> Finding:
-    filters = [{"Name": "association.subnet-id", "Values": [subnet.id]}]
-    [acl] = deployment.account.list("ec2", "describe_network_acls", Filters=filters)
+    wanted = filters({"association.subnet-id": [subnet.id]})
+    [acl] = deployment.account.list("ec2", "describe_network_acls", Filters=wanted)
     acl_id = acl["NetworkAclId"]
     narrow = [way for way, egress in (("in", False), ("out", True)) if not _passes_all(acl["Entries"], egress)]
     command = deployment.command("ec2", "describe-network-acls", "--network-acl-ids", acl_id)

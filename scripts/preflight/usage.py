@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from re import Pattern
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from scripts.deployment import Deployment, filters
 from scripts.preflight.reservations import BEFORE_ITS_START, is_block, reservations, size, unused_by_type, users
-
-if TYPE_CHECKING:
-    from scripts.deployment import Deployment
 
 _PAGES = {"PageSize": 1000}
 """Interfaces or volumes in one answer of EC2, the most that it gives."""
@@ -106,7 +104,7 @@ def gp3_tib(deployment: Deployment) -> Use:
     def is_own(volume: dict[str, Any]) -> bool:
         return any(each["InstanceId"] in instance_ids for each in volume["Attachments"])
 
-    gp3 = [{"Name": "volume-type", "Values": ["gp3"]}]
+    gp3 = filters({"volume-type": ["gp3"]})
     listed = deployment.account.list("ec2", "describe_volumes", Filters=gp3, PaginationConfig=_PAGES)
     return _use(listed, is_own, lambda each: each["Size"] / _GIB_PER_TIB)
 
@@ -149,15 +147,14 @@ def _vcpus(deployment: Deployment, counts: Pattern[str], own: Counter[str], othe
     types = sorted(name for name in own | others if counts.match(name))
     if not types:
         return Use(0, 0)
-    filters = [{"Name": "instance-type", "Values": types}]
-    described = deployment.account.list("ec2", "describe_instance_types", Filters=filters)
+    described = deployment.account.list("ec2", "describe_instance_types", Filters=filters({"instance-type": types}))
     vcpus = {each["InstanceType"]: each["VCpuInfo"]["DefaultVCpus"] for each in described}
     return Use(*(sum(count * vcpus[name] for name, count in each.items() if name in vcpus) for each in (own, others)))
 
 
 def _nat_gateways(deployment: Deployment) -> list[dict[str, Any]]:
     """Return the NAT gateways that count (https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html)."""
-    states = [{"Name": "state", "Values": ["pending", "available", "deleting"]}]
+    states = filters({"state": ["pending", "available", "deleting"]})
     return deployment.account.list("ec2", "describe_nat_gateways", Filter=states)
 
 
@@ -172,7 +169,7 @@ def _file_systems(deployment: Deployment) -> list[dict[str, Any]]:
 
 
 def _in_zone(deployment: Deployment, listed: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    zone = [{"Name": "availability-zone-id", "Values": [deployment.settings.zone_id]}]
+    zone = filters({"availability-zone-id": [deployment.settings.zone_id]})
     subnet_ids = {each["SubnetId"] for each in deployment.account.list("ec2", "describe_subnets", Filters=zone)}
     return [each for each in listed if each["SubnetId"] in subnet_ids]
 

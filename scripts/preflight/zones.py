@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
 
@@ -40,10 +40,8 @@ def instance_types(deployment: Deployment) -> Finding:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
     """
     zone_id, types, location = deployment.settings.zone_id, _types_in_use(deployment), "availability-zone-id"
-    filters = [{"Name": "instance-type", "Values": types}]
-    offerings = deployment.account.list(
-        "ec2", "describe_instance_type_offerings", LocationType=location, Filters=filters
-    )
+    asked = {"LocationType": location, "Filters": filters({"instance-type": types})}
+    offerings = deployment.account.list("ec2", "describe_instance_type_offerings", **asked)
     zones: dict[str, set[str]] = {each: set() for each in types}
     for each in offerings:
         zones[each["InstanceType"]].add(each["Location"])
@@ -103,9 +101,9 @@ def _types_in_use(deployment: Deployment) -> list[str]:
 def _zones_of_services(deployment: Deployment, services: list[str]) -> dict[str, set[str]]:
     """Return the zone ids of the services that have interface endpoints. EC2 tells their zones by name."""
     ids = {each["ZoneName"]: each["ZoneId"] for each in _zones(deployment)}
-    filters = [{"Name": "service-name", "Values": services}, {"Name": "service-type", "Values": ["Interface"]}]
+    wanted = filters({"service-name": services, "service-type": ["Interface"]})
     zones: dict[str, set[str]] = defaultdict(set)
-    for each in deployment.account.ask("ec2", "describe_vpc_endpoint_services", Filters=filters)["ServiceDetails"]:
+    for each in deployment.account.ask("ec2", "describe_vpc_endpoint_services", Filters=wanted)["ServiceDetails"]:
         zones[each["ServiceName"]] |= {ids[name] for name in each["AvailabilityZones"] if name in ids}
     return zones
 

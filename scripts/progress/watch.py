@@ -85,7 +85,6 @@ def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | Non
 
 
 def _is_temporary(error: Exception) -> bool:
-    """Whether AWS may answer again by itself."""
     from botocore.exceptions import ConnectionError, HTTPClientError
 
     from scripts.aws_errors import is_throttled

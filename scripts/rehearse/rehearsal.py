@@ -261,7 +261,6 @@ class Rehearsal:
 
     @contextmanager
     def _step(self, title: str) -> Iterator[None]:
-        """Announce a step, and show how long it took."""
         if self.waits:
             self.console.input(f"\n[bold]{title}[/bold]  (Enter) ")
         else:

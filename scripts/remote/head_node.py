@@ -33,7 +33,6 @@ class NotRunError(HeadNodeError):
     """A command did not run to its end: it was not delivered, it timed out, or it was cancelled."""
 
     def __init__(self, message: str, *, is_started: bool) -> None:
-        """Keep the message and whether it ran."""
         super().__init__(message)
         self.is_started = is_started
 

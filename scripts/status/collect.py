@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from scripts.aws_errors import is_unreachable
-from scripts.deployment import PARTS
+from scripts.deployment import PARTS, tags_of
 from scripts.estimate.sizes import SCRATCH_MBPS_PER_TIB
 from scripts.preflight.reservations import CAPACITY_BLOCK, members, size, users
 from scripts.remote.head_node import Answer, HeadNode, NotRunError
@@ -146,7 +146,7 @@ def _other_clusters(deployment: Deployment) -> tuple[StackStatus, ...]:
 def _nodes(deployment: Deployment) -> Nodes:
     heads, states, running = [], Counter[str](), Counter[tuple[str, str]]()
     for each in deployment.nodes():
-        tags, state = {tag["Key"]: tag["Value"] for tag in each.get("Tags", [])}, each["State"]["Name"]
+        tags, state = tags_of(each), each["State"]["Name"]
         match tags.get("parallelcluster:node-type"):
             case "HeadNode":
                 heads.append(_head_node(each))
@@ -212,7 +212,6 @@ def _alarms(deployment: Deployment) -> tuple[str, ...]:
 
 
 def _file_system(deployment: Deployment) -> FileSystem | Unavailable:
-    """Return the file system that the storage stack names."""
     file_system_id = _file_system_id(deployment)
     if not file_system_id:
         return _NO_FILE_SYSTEM

@@ -94,7 +94,7 @@ def edit(text: str) -> tuple[KeyPath, Scalar]:
 
 
 class _StoppedError(Exception):
-    """The answer was no."""
+    pass
 
 
 @dataclass
@@ -190,7 +190,6 @@ class Upgrade:
         return self._finish(second)
 
     def _create(self, second: Candidate, *, exists: bool, written: bool) -> None:
-        """Create the second cluster, unless it exists as it should."""
         new = second.settings
         plan = self.backend.plan(second)
         stacks = [new.stack_name(part) for part in ("network", "storage", "cluster")]
@@ -291,7 +290,6 @@ class Upgrade:
         already: bool = False,
         asks: bool = True,
     ) -> None:
-        """Show a step, ask, and take it."""
         outcome: _StepOutcome = "already" if already else "planned" if self.dry_run else "done"
         self.say(f"{len(self.steps) + 1}. {text}{'' if outcome == 'done' else f': {outcome}'}.")
         if outcome == "done":

@@ -28,7 +28,6 @@ class Operated:
     """
 
     def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path) -> None:
-        """Deploy a configuration."""
         self.aws = aws
         self.settings = settings
         self.synthesized = deployments.deploy(settings, directory)
@@ -42,7 +41,6 @@ class Operated:
         return {**self.aws.settings, "AWS_ACCESS_KEY_ID": "operator"}
 
     def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-        """Give this process the credentials of an environment."""
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             monkeypatch.delenv(name)
         for name, value in environment.items():
@@ -58,12 +56,10 @@ class Operated:
 
     @property
     def cluster_name(self) -> str:
-        """ParallelCluster's name of the cluster."""
         return self.settings.cluster_spec.name
 
     @property
     def head_node(self) -> str:
-        """The id of the head node."""
         [instance_id] = [
             each["InstanceId"]
             for each in self.deployment().nodes()
@@ -73,7 +69,6 @@ class Operated:
 
     @property
     def log_group(self) -> str:
-        """The log group of the cluster."""
         groups = self.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/parallelcluster/{self.cluster_name}")
         [name] = [each["logGroupName"] for each in groups["logGroups"]]
         return str(name)
@@ -108,7 +103,6 @@ class Operated:
         return self.aws.calls()
 
     def set_fleet(self, status: str) -> None:
-        """Have the cluster's fleet in a status."""
         item = {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": status}}}}
         self.client("dynamodb").put_item(TableName=f"parallelcluster-{self.cluster_name}", Item=item)
 

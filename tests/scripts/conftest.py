@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.command_line import Call, Printed, ultracluster
 from tests.deployed import DeployedAccount
 from tests.scripts.account import Operated, OperatedClone
 
@@ -18,6 +19,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and _DEPLOYMENTS & {*item.fixturenames}:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run a command, and return its exit code and what it printed."""
+    return lambda *words: Printed(ultracluster(*words), *capsys.readouterr())
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,6 @@ def stack(name: str, deployment: str = "trn1-16", status: str = "CREATE_COMPLETE
 
 
 def own(name: str, status: str = "CREATE_COMPLETE") -> dict[str, Any]:
-    """Return a stack that ParallelCluster made."""
     tags = [{"Key": "parallelcluster:cluster-name", "Value": name}]
     return {"StackName": name, "StackStatus": status, "Description": "AWS ParallelCluster", "Tags": tags}
 

@@ -43,7 +43,6 @@ def account(boto3_data: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="module")
 def roles(account: Operated) -> dict[str, str]:
-    """The ARN of the role of each kind of node."""
     listed = account.client("iam").list_roles(PathPrefix="/parallelcluster/trn1-16/")["Roles"]
     arns = {kind: [each["Arn"] for each in listed if part in each["Arn"]] for kind, part in KINDS.items()}
     return {kind: arn for kind, [arn] in arns.items()}

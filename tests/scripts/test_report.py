@@ -14,7 +14,7 @@ import pytest
 from scripts import runs as on_cluster
 from scripts.remote.head_node import Answer
 from scripts.report import compare, tables
-from tests.command_line import ultracluster
+from tests.command_line import Call, ultracluster
 from training.pretraining.summary import METRICS, RUN, Attempt, Step
 
 START = 1_790_000_000.0
@@ -69,13 +69,8 @@ def rows(*runs: Path) -> dict[str, list[list[str]]]:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs the command and returns its exit code, what it printed, and its complaints."""
-
-    def called(*runs: Path) -> tuple[int, str, str]:
-        return ultracluster("runs", "show", *map(str, runs)), *capsys.readouterr()
-
-    return called
+def run(call: Call) -> Call:
+    return lambda *runs: call("runs", "show", *map(str, runs))
 
 
 def test_the_tables_have_the_summary_of_a_run(tmp_path: Path) -> None:
@@ -103,7 +98,7 @@ def test_runs_of_the_same_name_go_by_their_paths(tmp_path: Path) -> None:
     assert [each.name for each in compare(same[:1]).runs] == ["run"]
 
 
-def test_the_output_compares_runs_and_names_the_command_that_shows_curves(run: Run, tmp_path: Path) -> None:
+def test_the_output_compares_runs_and_names_the_command_that_shows_curves(run: Call, tmp_path: Path) -> None:
     runs = [write(tmp_path / "runs" / name, [step(1)]) for name in ("one", "[b]two")]
     code, text, _ = run(*runs)
     assert code == 0
@@ -120,7 +115,7 @@ def test_programs_get_the_comparison(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert compared["attempts"] == [asdict(FIRST)]
 
 
-def test_damaged_and_missing_runs_are_refused(run: Run, tmp_path: Path) -> None:
+def test_damaged_and_missing_runs_are_refused(run: Call, tmp_path: Path) -> None:
     good, bad = write(tmp_path / "good", [step(1)]), write(tmp_path / "bad", [])
     code, text, error = run(good, bad, tmp_path / "missing")
     assert (code, text) == (2, "")

@@ -43,7 +43,7 @@ class FastClock(Clock):
 
 
 class KilledError(BaseException):
-    """The program was killed."""
+    pass
 
 
 class Killer:
@@ -116,7 +116,6 @@ class Account:
         self.said: list[str] = []
 
     def client(self, service: str) -> Any:
-        """Return a client of the deployment's Region."""
         return self.aws.client(service, self.deployment.settings.region)
 
     def create(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> dict[str, str]:
@@ -133,7 +132,6 @@ class Account:
         return self.deployment.physical_ids(name)
 
     def create_network(self, name: str) -> dict[str, str]:
-        """Create a stack with a Vpc and a Subnet, and return their ids."""
         vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
         subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
         return self.create(name, Vpc=vpc, Subnet=subnet)

@@ -33,7 +33,6 @@ def leave_in_network(ec2: Any, cluster: str, vpc: str, subnet: str) -> set[str]:
 
 
 def launch(ec2: Any, subnet: str, group: str, **more: Any) -> str:
-    """Launch an instance in a security group, and return its id."""
     image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
     network = {"SubnetId": subnet, "SecurityGroupIds": [group]}
     launched = ec2.run_instances(ImageId=image, InstanceType="c6i.large", MinCount=1, MaxCount=1, **network, **more)
@@ -137,7 +136,6 @@ class Remains:
         return name, name
 
     def deleted_stack(self, name: str, template: dict[str, Any]) -> None:
-        """Make a stack, and delete it."""
         cloudformation = self._client("cloudformation")
         cloudformation.create_stack(
             StackName=name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_NAMED_IAM"]

@@ -18,7 +18,7 @@ from tests.scripts.destroy.remains import leave_in_network
 
 
 def ignore(_: str) -> None:
-    """Ignore a message."""
+    pass
 
 
 def counted(aws: EmulatedAws, settings: Settings) -> Counter[str]:

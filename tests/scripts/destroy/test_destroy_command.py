@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -21,7 +20,7 @@ from scripts.destroy.model import ORDER, Backup, DestroyOptions, DestroyOutcome,
 from scripts.inventory.model import Inventory, Leftover, Resource
 from scripts.options import CONFIG
 from scripts.terminal import Say
-from tests.command_line import ultracluster
+from tests.command_line import Call, Printed
 from tests.scripts.destroy.accounts import Terminal
 from tests.scripts.refusals import refusal
 
@@ -35,12 +34,9 @@ PLAN = DestroyPlan(
     blockers=(),
     remarks=(),
 )
-Call = Callable[..., tuple[int, str, str]]
 
 
 class Fakes:
-    """What the command works with."""
-
     def __init__(self) -> None:
         self.plan = PLAN
         self.error: BaseException | None = None
@@ -70,12 +66,10 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
 
 
 @pytest.fixture
-def call(fakes: Fakes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*arguments: str, typed: io.StringIO | None = None) -> tuple[int, str, str]:
+def call(fakes: Fakes, monkeypatch: pytest.MonkeyPatch, call: Call) -> Call:
+    def run(*arguments: str, typed: io.StringIO | None = None) -> Printed:
         monkeypatch.setattr(sys, "stdin", typed or io.StringIO("trn1-16\n"))
-        code = ultracluster("destroy", "trn1-16", *arguments)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        return call("destroy", "trn1-16", *arguments)
 
     return run
 

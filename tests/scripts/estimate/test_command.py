@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,9 @@ from scripts.estimate.estimate import estimate
 from scripts.estimate.figures import dollars, hours, number
 from scripts.estimate.prices import Prices
 from scripts.estimate.tables import tables
-from tests.command_line import ultracluster
+from tests.command_line import Call
 
 CONFIG = Path(__file__).parents[3] / "config"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @cache
@@ -30,14 +29,9 @@ def settings(environment: str = "trn1-16") -> Settings:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, offline: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs the command and returns its exit code, what it printed, and its complaints."""
+def run(monkeypatch: pytest.MonkeyPatch, offline: Path, call: Call) -> Call:
     monkeypatch.setattr(options, "BUILD", offline)
-
-    def called(*arguments: str) -> tuple[int, str, str]:
-        return ultracluster("estimate", *arguments), *capsys.readouterr()
-
-    return called
+    return partial(call, "estimate")
 
 
 def test_figures() -> None:
@@ -48,7 +42,7 @@ def test_figures() -> None:
     assert [hours(value) for value in (0.5, 33.45, 96)] == ["30.0 min", "33.5 h", "4.0 days"]
 
 
-def test_text(run: Run) -> None:
+def test_text(run: Call) -> None:
     code, text, _ = run("trn1-16", "--workload", "bert-large-phase1", "--nodes", "8,16,32")
     assert code == 0
     assert "L-2C3B7624" in text
@@ -81,7 +75,7 @@ def floats(value: Any) -> Iterator[float]:
         yield value
 
 
-def test_json_has_the_sums_without_the_noise_of_floating_point(run: Run) -> None:
+def test_json_has_the_sums_without_the_noise_of_floating_point(run: Call) -> None:
     code, text, _ = run("trn1-16", "--output", "json", "--workload", "bert-large-phase1")
     document = json.loads(text)
     assert code == 0
@@ -99,7 +93,7 @@ def test_json_has_the_sums_without_the_noise_of_floating_point(run: Run) -> None
     assert all(round(value, 5) == value for value in floats(document))
 
 
-def test_the_page_loads_nothing_and_has_bars_by_basis(run: Run) -> None:
+def test_the_page_loads_nothing_and_has_bars_by_basis(run: Call) -> None:
     code, text, _ = run("ultracluster", "--output", "html")
     page = Path(text.strip()).read_text(encoding="utf-8")
     assert code == 0

@@ -56,7 +56,6 @@ class FakeSlurm:
         self._write("queues", *(f" {name}|{state}" for name, state in states.items()))
 
     def nodes(self, *lines: str) -> None:
-        """Have nodes: QUEUE|NAME|STATE."""
         kinds = Counter(
             f"{queue}|{name.rpartition('-')[0]}|{state}" for queue, name, state in (line.split("|") for line in lines)
         )

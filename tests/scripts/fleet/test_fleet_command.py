@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,31 +14,21 @@ from scripts.deployment import Deployment
 from scripts.errors import OperationError
 from scripts.fleet import control as fleet
 from scripts.fleet.document import FleetState
-from tests.command_line import ultracluster
+from tests.command_line import Call
 from tests.scripts.account import Operated
 from tests.scripts.destroy.accounts import Terminal
 from tests.scripts.fleet.fakes import SILENCE, FakeCluster, FakeSlurm
 from tests.scripts.refusals import refusal
 
-Call = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return a function that runs the command, and returns exit code, output and errors."""
+def call(monkeypatch: pytest.MonkeyPatch, call: Call) -> Call:
     monkeypatch.setattr("scripts.terminal.PLAIN_WIDTH", 80)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = ultracluster("fleet", arguments[0], "trn1-16", *arguments[1:])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
+    return lambda action, *more: call("fleet", action, "trn1-16", *more)
 
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    """Let the command work on a fake cluster."""
     fake = FakeCluster(tmp_path, monkeypatch)
     monkeypatch.setattr("scripts.deployment.Deployment", lambda *_: fake.deployment)
     monkeypatch.setattr("scripts.clock.Clock", lambda: fake)

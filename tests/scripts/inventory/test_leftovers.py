@@ -43,7 +43,7 @@ def leave(remains: Remains) -> Callable[[str], set[str]]:
 
 
 def ignore(_: str) -> None:
-    """Ignore a message."""
+    pass
 
 
 def is_removed(deployment: Deployment, leftover: Leftover) -> bool:

@@ -16,7 +16,6 @@ from tests.scripts.account import Operated
 
 @pytest.fixture
 def run_logs(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Call the command with arguments."""
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 

@@ -27,7 +27,6 @@ def without_times(output: str) -> str:
 
 
 def head_prefix(operated: Operated) -> str:
-    """Return the prefix of the head node's log streams."""
     return nodes.list_present(operated.deployment())[0].prefix
 
 

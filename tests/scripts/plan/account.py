@@ -25,7 +25,7 @@ Edit = Callable[[dict[str, Any]], object]
 
 
 def unchanged(_: dict[str, Any]) -> None:
-    """Leave the settings as they are."""
+    pass
 
 
 def faster_file_system(settings: dict[str, Any]) -> None:
@@ -42,7 +42,6 @@ class DeployedCluster(OperatedClone):
         self.cdk = CommandLine(self.aws)
 
     def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-        """Give this process the credentials of an environment."""
         super().act_as(environment, monkeypatch)
         monkeypatch.setattr(plan, "ParallelCluster", ParallelCluster)
 
@@ -52,7 +51,6 @@ class DeployedCluster(OperatedClone):
         monkeypatch.setattr(plan, "ParallelCluster", lambda _: nullcontext(self._parallelcluster))
 
     def close(self) -> None:
-        """Stop what runs for it."""
         self._parallelcluster.stop()
         self.cdk.close()
         self.aws.stop()
@@ -66,7 +64,6 @@ class DeployedCluster(OperatedClone):
         return settings, directory
 
     def plan(self, name: str, edit: Edit, *, accepted: bool = False) -> Plan:
-        """Return the plan of edited settings."""
         settings, directory = self.assembly(name, edit)
         return plan.plan_of_account(ENVIRONMENT, settings, directory, accepted=accepted)
 

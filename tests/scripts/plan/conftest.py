@@ -27,14 +27,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="session")
 def parallelcluster() -> Iterator[ParallelCluster]:
-    """ParallelCluster's code, without AWS."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     with ParallelCluster({**environment, "AWS_EC2_METADATA_DISABLED": "true"}) as process:
         yield process
 
 
 def golden(environment: str = "trn1-16") -> dict[str, Stack]:
-    """Return a new copy of the golden templates of a configuration."""
     return {
         name: Stack(name, REGION, EXAMPLE_ACCOUNT, template, {})
         for name, template in read_golden(SNAPSHOTS / environment).items()
@@ -55,7 +53,6 @@ def configuration() -> Configuration:
 
 
 def find(stacks: dict[str, Stack], part: str, resource_type: str) -> tuple[str, dict[str, Any]]:
-    """Return logical id and definition of the first resource of a type."""
     resources = stacks[f"trn1-16-{part}"].resources
     return next((name, resource) for name, resource in resources.items() if resource["Type"] == resource_type)
 
@@ -79,8 +76,6 @@ def cluster(deployed_cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def without_change_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no permission to create change sets."""
-
     def refuse(_: Any, stacks: list[Stack]) -> dict[str, change_sets.ChangeSetError]:
         return {stack.name: change_sets.ChangeSetError("not authorized") for stack in stacks}
 
@@ -89,8 +84,6 @@ def without_change_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs a command and returns its exit code, standard output and standard error."""
-
     def called(*words: str) -> tuple[int, str, str]:
         capfd.readouterr()
         return ultracluster(*words), *capfd.readouterr()

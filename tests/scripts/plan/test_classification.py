@@ -75,8 +75,6 @@ ROWS: dict[str, tuple[Edit, tuple[Kind, ...]]] = {
 
 @pytest.fixture
 def classified(parallelcluster: ParallelCluster, configuration: Configuration) -> Classified:
-    """Return a function that classifies an edit of the trn1-16 cluster."""
-
     def classify_edit(edit: Edit, before: Edit = bool, strategy: str = "DRAIN", **state: Any) -> list[ClusterChange]:
         old = copy.deepcopy(configuration)
         old["Scheduling"]["SlurmSettings"]["QueueUpdateStrategy"] = strategy

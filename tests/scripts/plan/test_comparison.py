@@ -20,7 +20,6 @@ Edit = Callable[[Stacks], object]
 
 
 def compared(edit: Edit, **ids: dict[str, str]) -> Comparison:
-    """Compare the golden templates with edited ones."""
     new = golden()
     edit(new)
     physical_ids = {f"trn1-16-{part}": each for part, each in ids.items()}

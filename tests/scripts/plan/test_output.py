@@ -34,7 +34,6 @@ CLUSTER = ClusterPlan("mine", exists=True, source="its template")
 
 
 def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: Any) -> Plan:
-    """Return the plan of one stack, with its findings."""
     stack_plan = StackPlan("mine-network", **{"source": Source.CHANGE_SET, **stack}, changes=changes)
     return Plan(
         environment="mine",
@@ -47,7 +46,6 @@ def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: A
 
 
 def changed(kind: Kind, passes_now: bool | None, fleet_status: str = "UNKNOWN") -> ClusterPlan:
-    """Return a cluster of which one key changes."""
     change = ClusterChange("Scheduling.Key", 1, 2, kind, passes_now, "because", ("a way",), "a command")
     return ClusterPlan("mine", exists=True, source="its template", fleet_status=fleet_status, changes=(change,))
 

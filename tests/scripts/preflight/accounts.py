@@ -181,5 +181,4 @@ class Case:
 def case(
     check: Check, status: CheckStatus, *says: str, edit: Edit = bool, base: Any = everything, **answers: Any
 ) -> Any:
-    """Return a case as a parameter of tests."""
     return pytest.param(Case(check, status, says, edit, base, answers), id=f"{check.id}-{status}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
 
 import pytest
 
@@ -14,18 +14,7 @@ from scripts.deployment import Account, Deployment
 from scripts.errors import UnusableError
 from scripts.preflight.catalog import policy, select
 from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, Finding, Permission, check
-from tests.command_line import ultracluster
-
-
-class Printed(NamedTuple):
-    """The exit code and output of a command."""
-
-    code: int
-    output: str
-    error: str
-
-
-Run = Callable[..., Printed]
+from tests.command_line import Call
 
 
 def finding(check_id: str, *answers: Finding, calls: tuple[str | Permission, ...] = ()) -> Check:
@@ -62,16 +51,11 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs the command."""
-
-    def called(*arguments: str) -> Printed:
-        return Printed(ultracluster("preflight", *arguments), *capsys.readouterr())
-
-    return called
+def run(call: Call) -> Call:
+    return partial(call, "preflight")
 
 
-def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
+def test_the_table(run: Call, catalog: Callable[..., None]) -> None:
     later = finding("later", Finding(SKIP, "there is no subnet yet", "ask again"))
     catalog(TWOFOLD, LOCAL, BROKEN, later)
     code, output, error = run("trn1-16")
@@ -101,14 +85,14 @@ def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
     ],
 )
 def test_what_is_not_ready(
-    checks: tuple[Check, ...], fail_on: str, code: int, verdict: str, *, run: Run, catalog: Callable[..., None]
+    checks: tuple[Check, ...], fail_on: str, code: int, verdict: str, *, run: Call, catalog: Callable[..., None]
 ) -> None:
     catalog(*checks)
     printed = run("trn1-16", "--fail-on", fail_on)
     assert (printed.code, printed.output.endswith(f"{verdict}\n")) == (code, True)
 
 
-def test_json(run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json(run: Call, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     catalog(BROKEN, TWOFOLD, LOCAL)
     monkeypatch.setenv("FORCE_COLOR", "1")
     code, output, _ = run("trn1-16", "--output", "json")
@@ -137,7 +121,7 @@ def test_json(run: Run, catalog: Callable[..., None], monkeypatch: pytest.Monkey
     assert json.loads(run("trn1-16", "--output", "json", "--only", "local").output)["account"] is None
 
 
-def test_policy_and_list(run: Run, catalog: Callable[..., None]) -> None:
+def test_policy_and_list(run: Call, catalog: Callable[..., None]) -> None:
     catalog(BROKEN, DOUBTFUL, TWOFOLD)
     printed = run("trn1-16", "--print-policy", "--skip", "quota-others")
     everything = ["ec2:DescribeCapacityReservations", "servicequotas:GetServiceQuota", "sts:GetCallerIdentity"]
@@ -162,7 +146,7 @@ def test_policy_and_list(run: Run, catalog: Callable[..., None]) -> None:
 
 
 def test_on_a_terminal_it_counts_the_answers(
-    run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    run: Call, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog(BROKEN)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes what it writes to for a terminal then

@@ -8,37 +8,26 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from emulator.scenarios import SCENARIOS
-from tests.command_line import ultracluster
+from tests.command_line import Call
 from tests.end_to_end.test_rehearse_command import exports
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """A function that runs the command and returns its exit code and its complaints."""
-
-    def called(*arguments: str) -> tuple[int, str]:
-        return ultracluster("emulate", *arguments), capsys.readouterr().err
-
-    return called
-
-
-def test_it_names_what_is_missing_and_the_file(run: Any) -> None:
-    code, said = run("dev", "--scenario", "rsa-key")
+def test_it_names_what_is_missing_and_the_file(call: Call) -> None:
+    code, _, said = call("emulate", "dev", "--scenario", "rsa-key")
     assert code == 2
     assert "rsa-key: the scenario needs settings with cluster.head_node.ssh_key_name" in said
     assert "set it in config/dev.yaml, or in a copy" in said
 
 
-def test_the_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ultracluster("emulate", "--list-scenarios") == 0
-    said = capsys.readouterr().out
+def test_the_scenarios_are_listed(call: Call) -> None:
+    code, said, _ = call("emulate", "--list-scenarios")
+    assert code == 0
     assert [name for name, each in SCENARIOS.items() if f"{name} " not in said or each.what not in said] == []
 
 

@@ -40,7 +40,6 @@ def write_everything(directory: Path) -> Path:
 def look(
     rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Callable[..., tuple[int, Document]]:
-    """A function that makes an account, runs the command, and returns its exit code and document."""
     for tool in ("aws", "session-manager-plugin"):
         (tmp_path / tool).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

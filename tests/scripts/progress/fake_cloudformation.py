@@ -33,7 +33,6 @@ class FakeClock(Clock):
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
         return (self.time - START).total_seconds()
 
     def now(self) -> datetime:
@@ -97,7 +96,6 @@ class FakeCloudFormation:
         return calls
 
     def get_paginator(self, operation: str) -> Any:
-        """Return a paginator of an operation, as boto3 does."""
         return SimpleNamespace(paginate=partial(self._pages, getattr(self, operation)))
 
     def _pages(self, operation: Callable[..., Any], **parameters: str) -> Iterator[Any]:
@@ -169,7 +167,6 @@ def created(api: FakeCloudFormation, stack: str, start: float, end: float, *, nu
 
 
 def aged(api: FakeCloudFormation, *stacks: str, seconds: float = -DAY) -> None:
-    """Add stacks that were created a day ago."""
     for stack in stacks:
         created(api, stack, seconds, seconds + 100)
 

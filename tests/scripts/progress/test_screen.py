@@ -17,7 +17,6 @@ from tests.scripts.progress.fake_cloudformation import NETWORK, PART, START, Fak
 
 
 def drawn(api: FakeCloudFormation, clock: FakeClock, seconds: float) -> str:
-    """Return the table at a time."""
     clock.time = START + timedelta(seconds=seconds)
     console = Console(file=io.StringIO(), width=80, record=True)
     console.print(render(fake.deployment(api), Tracker(fake.deployment(api)).read(clock.now())))

@@ -34,7 +34,6 @@ TOPIC = "Topic=AWS::SNS::Topic"
 
 
 def follow(api: FakeCloudFormation, clock: FakeClock, **limits: float) -> tuple[int, str]:
-    """Watch, and return the exit code and what was printed."""
     console = Console(file=io.StringIO(), width=80, record=True)
     code = watch(fake.deployment(api), console, clock=clock, as_json=False, **limits)
     return code, console.export_text()

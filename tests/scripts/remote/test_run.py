@@ -25,7 +25,6 @@ Run = Callable[..., int]
 
 @pytest.fixture
 def started(operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Call the program with arguments, on a head node with a shell."""
     operated.shell(f"TRACE={tmp_path}; {SHELL}")
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
@@ -62,7 +61,6 @@ def test_lines_come_while_it_runs(
 
 
 def status_of_the_last(operated: Operated) -> str:
-    """Return the status of the command that was sent last."""
     return str(operated.client("ssm").list_command_invocations()["CommandInvocations"][-1]["Status"])
 
 

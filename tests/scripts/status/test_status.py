@@ -42,7 +42,6 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_json(deployment: Deployment) -> tuple[int, dict[str, Any]]:
-    """Return the exit code and the JSON output."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdout", printed := io.StringIO())
         patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
@@ -51,7 +50,6 @@ def as_json(deployment: Deployment) -> tuple[int, dict[str, Any]]:
 
 
 def as_text(deployment: Deployment) -> str:
-    """Return the text output."""
     output = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)

@@ -215,7 +215,7 @@ def test_nodes_that_the_settings_do_not_have_and_blocks_are_not_included_in_the_
 
 class NoTime(Clock):
     def sleep(self, seconds: float) -> None:
-        """Return at once."""
+        pass
 
 
 def terminal() -> Console:

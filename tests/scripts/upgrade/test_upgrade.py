@@ -22,7 +22,7 @@ STEPS = ["settings", "deploy", "verify", "drain", "destroy", "monitoring"]
 
 
 class KilledError(Exception):
-    """The program was killed."""
+    pass
 
 
 class FakeBackend(UpgradeBackend):
@@ -73,7 +73,6 @@ class FakeBackend(UpgradeBackend):
         return self.upgrade(*edits, **options).run(abandon=abandon).outcome
 
     def run_until(self, point: int, *edits: str, **options: bool) -> None:
-        """Run an upgrade that is killed at a point."""
         self.points_left = point
         with pytest.raises(KilledError):
             self.run(*edits, **options)

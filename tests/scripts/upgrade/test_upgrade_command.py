@@ -29,7 +29,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def backend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
-    """Let upgrades work on no account."""
     made = FakeBackend(folder)
     monkeypatch.setattr(upgrade_backend, "UpgradeBackend", lambda *_, **__: made)
     return made

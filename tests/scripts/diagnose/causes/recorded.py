@@ -42,8 +42,6 @@ _RESULTS = {
 
 
 class Now(Clock):
-    """A clock that stands still."""
-
     def now(self) -> datetime:
         """Return `NOW`."""
         return NOW
@@ -116,7 +114,6 @@ class Recorded(Account):
         return _Paginator(self, operation)
 
     def pages(self, operation: str, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the answers to an operation, page by page."""
         size = 100
         match operation:
             case "describe_stack_events":
@@ -181,7 +178,6 @@ class _Pages:
 
 
 def stack_id(name: str) -> str:
-    """Return the id of a stack."""
     return f"arn:aws:cloudformation:us-west-2:111122223333:stack/{name}/1a2b"
 
 
@@ -262,7 +258,6 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
 
 
 def ids(diagnosis: Diagnosis) -> list[str]:
-    """Return the names of the causes of a diagnosis."""
     return [each.id for each in diagnosis.causes]
 
 

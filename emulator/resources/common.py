@@ -14,7 +14,6 @@ from emulator.resources.model import Context, Model, Physical, Properties, Resou
 _TAGGED: Mapping[str, str] = {
     "cloudwatch": "ResourceARN",
     "dlm": "ResourceArn",
-    "dynamodb": "ResourceArn",
     "fsx": "ResourceARN",
     "lambda": "Resource",
     "logs": "resourceArn",

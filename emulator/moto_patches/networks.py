@@ -96,14 +96,6 @@ class Networks(EC2Response):
         return super().detach_internet_gateway()
 
     def create_route(self) -> ActionResult:
-        self._check_route()
-        return super().create_route()
-
-    def replace_route(self) -> ActionResult:
-        self._check_route()
-        return super().replace_route()
-
-    def _check_route(self) -> None:
         """Refuse a route to an internet gateway of another network, or of none yet."""
         ec2 = self.ec2_backend
         table = ec2.get_route_table(self._get_param("RouteTableId"))
@@ -115,6 +107,7 @@ class Networks(EC2Response):
                     "InvalidParameterValue",
                     f"route table {table.id} and network gateway {gateway_id} belong to different networks",
                 )
+        return super().create_route()
 
     def delete_route_table(self) -> ActionResult:
         answer = super().delete_route_table()

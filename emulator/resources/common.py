@@ -76,18 +76,6 @@ def short_name(context: Context, limit: int) -> str:
     return f"{context.name[: limit - len(suffix) - 1]}-{suffix}"
 
 
-def service_token(context: Context, properties: Properties) -> str:
-    """Return what provides a custom resource.
-
-    Raises:
-        ResourceError: The resource has no ServiceToken.
-    """
-    if "ServiceToken" not in properties:
-        message = "[#: required key [ServiceToken] not found]"
-        raise ResourceError(f"Properties validation failed for resource {context.logical_id} with message: {message}")
-    return str(properties["ServiceToken"])
-
-
 def already_exists(resource_type: str, name: str) -> ResourceError:
     """Return CloudFormation's refusal of a name in use, where the API itself would give what exists under the name."""
     return ResourceError(f"Resource of type '{resource_type}' with identifier '{name}' already exists.")

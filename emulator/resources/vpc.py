@@ -67,18 +67,12 @@ class RouteTable(Ec2Model):
 class Route(Model):
     """AWS::EC2::Route, to a gateway."""
 
-    mutable = ("GatewayId", "NatGatewayId")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         context.client("ec2").create_route(**properties)
         return Physical(f"{properties['RouteTableId']}|{properties['DestinationCidrBlock']}")
 
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        context.client("ec2").replace_route(**properties)
-        return physical
-
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("ec2").delete_route(**without(properties, *self.mutable))
+        context.client("ec2").delete_route(**taken(properties, ("DestinationCidrBlock", "RouteTableId")))
 
 
 class SubnetRouteTableAssociation(Model):

@@ -1,11 +1,10 @@
-"""Parameters of templates: their types, constraints and values.
+"""Parameters of templates: their types and values.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,10 @@ _LIST_TYPE = "CommaDelimitedList"
 _STORED_TYPE = "AWS::SSM::Parameter::Value<String>"
 _TYPES = {"String", _LIST_TYPE, _STORED_TYPE}
 _MEMBERS = {"AllowedPattern", "AllowedValues", "ConstraintDescription", "Default", "Description", "Type"}
-"""Types and members that templates of this project, the CDK and ParallelCluster have; CloudFormation has more."""
+"""Types and members that templates of this project, the CDK and ParallelCluster have; CloudFormation has more.
+
+What values are allowed is not looked at: all are those of tools.
+"""
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,10 @@ class Parameter:
     """A parameter of a stack.
 
     Attributes:
-        key: Its name.
         value: What was given, or the default; of an SSM parameter the name.
         resolved: What Ref gives: a string, or a list of them.
     """
 
-    key: str
     value: str
     resolved: Any
 
@@ -56,7 +56,7 @@ def resolve_parameters(
     """Return all parameters of a template with their values, given in the request or by default.
 
     Raises:
-        TemplateError: A parameter has no value, an unknown name, or a value that it does not allow.
+        TemplateError: A parameter has no value, an unknown name, or the name of a stored one that is not there.
     """
     unknown = [key for key in given if key not in definitions]
     if unknown:
@@ -67,23 +67,12 @@ def resolve_parameters(
     if missing:
         raise TemplateError(f"Parameters: [{', '.join(missing)}] must have values")
     return {
-        key: Parameter(key, values[key], _resolved(key, definition, values[key], ssm))
-        for key, definition in definitions.items()
+        key: Parameter(values[key], _resolved(definition, values[key], ssm)) for key, definition in definitions.items()
     }
 
 
-def _resolved(key: str, definition: Mapping[str, Any], value: str, ssm: Any) -> Any:
+def _resolved(definition: Mapping[str, Any], value: str, ssm: Any) -> Any:
     """Return what Ref gives for a value."""
-    problem = ""
-    if value not in definition.get("AllowedValues", [value]):
-        problem = "must be one of AllowedValues"
-    pattern = definition.get("AllowedPattern")
-    if pattern is not None and not re.fullmatch(pattern, value):
-        problem = f"must match pattern {pattern}"
-    if problem and "ConstraintDescription" in definition:
-        problem = f"failed to satisfy constraint: {definition['ConstraintDescription']}"
-    if problem:
-        raise TemplateError(f"Parameter '{key}' {problem}")
     if definition["Type"] == _LIST_TYPE:
         return [item.strip() for item in value.split(",")]
     if not is_stored(definition):

@@ -23,7 +23,6 @@ from toolchain.values import (
     references,
 )
 
-_SERVERLESS_TRANSFORM = "AWS::Serverless-2016-10-31"
 _SECTIONS = {
     "AWSTemplateFormatVersion",
     "Conditions",
@@ -34,7 +33,6 @@ _SECTIONS = {
     "Parameters",
     "Resources",
     "Rules",
-    "Transform",
 }
 _RESOURCE_MEMBERS = {
     "Condition",
@@ -95,6 +93,8 @@ class Template:
             UnsupportedError: It has a transform or a function that is unknown here; the message names it.
         """
         body = _read(text)
+        if "Transform" in body:
+            raise UnsupportedError(f"transform {body['Transform']}")
         if unknown := sorted(body.keys() - _SECTIONS):
             raise TemplateError(f"Invalid template property or properties [{', '.join(unknown)}]")
         if not body.get("Resources"):
@@ -122,8 +122,6 @@ class Template:
             capabilities.add("CAPABILITY_NAMED_IAM")
         elif iam:
             capabilities.add("CAPABILITY_IAM")
-        if "Transform" in self.body:
-            capabilities.add("CAPABILITY_AUTO_EXPAND")
         return capabilities
 
     def check_rules(self, holds: Callable[[Any], bool]) -> None:
@@ -167,9 +165,6 @@ class Template:
     def _check(self) -> None:
         for key, definition in self.parameters.items():
             check_definition(key, definition)
-        transform = self.body.get("Transform", _SERVERLESS_TRANSFORM)
-        if transform != _SERVERLESS_TRANSFORM:
-            raise UnsupportedError(f"transform {transform}")
         unknown = {each.type for each in self.resources.values() if not schemas.known(each.type)}
         if unknown:
             raise TemplateError(f"Template format error: Unrecognized resource types: [{', '.join(sorted(unknown))}]")

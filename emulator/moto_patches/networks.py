@@ -96,14 +96,6 @@ class Networks(EC2Response):
         return super().detach_internet_gateway()
 
     def create_route(self) -> ActionResult:
-        self._check_route()
-        return super().create_route()
-
-    def replace_route(self) -> ActionResult:
-        self._check_route()
-        return super().replace_route()
-
-    def _check_route(self) -> None:
         """Refuse a route to an internet gateway of another network, or of none yet."""
         ec2 = self.ec2_backend
         table = ec2.get_route_table(self._get_param("RouteTableId"))
@@ -115,6 +107,7 @@ class Networks(EC2Response):
                     "InvalidParameterValue",
                     f"route table {table.id} and network gateway {gateway_id} belong to different networks",
                 )
+        return super().create_route()
 
     def delete_route_table(self) -> ActionResult:
         answer = super().delete_route_table()
@@ -246,19 +239,14 @@ class Networks(EC2Response):
         answer = super().create_vpc_endpoint()
         endpoint = cast(dict[str, VPCEndPoint], answer.result)["VpcEndpoint"]
         endpoint.vpc_endpoint_type = endpoint.vpc_endpoint_type or "Gateway"
-        self._arrange_interfaces(endpoint)
-        return answer
-
-    def modify_vpc_endpoint(self) -> ActionResult:
-        ec2 = self.ec2_backend
-        endpoint = ec2.describe_vpc_endpoints(vpc_end_point_ids=[self._get_param("VpcEndpointId")])[0]
-        answer = super().modify_vpc_endpoint()
-        for table_id in self._get_param("RemoveRouteTableIds", []):
-            ec2.delete_route(table_id, endpoint.destination_prefix_list_id)
-        for table_id in self._get_param("AddRouteTableIds", []):
-            prefix_list_id = endpoint.destination_prefix_list_id
-            ec2.create_route(table_id, None, gateway_id=endpoint.id, destination_prefix_list_id=prefix_list_id)
-        self._arrange_interfaces(endpoint)
+        if endpoint.vpc_endpoint_type == "Interface":
+            ec2 = self.ec2_backend
+            endpoint.security_group_ids = endpoint.security_group_ids or [
+                ec2.get_default_security_group(endpoint.vpc_id).id
+            ]
+            for interface in (ec2.enis[each] for each in endpoint.network_interface_ids):
+                interface.description = f"VPC Endpoint Interface {endpoint.id}"
+                interface._group_set = [ec2.get_security_group_from_id(each) for each in endpoint.security_group_ids]
         return answer
 
     def delete_vpc_endpoints(self) -> ActionResult:
@@ -266,24 +254,6 @@ class Networks(EC2Response):
         for endpoint_id in self._get_param("VpcEndpointIds"):
             self.ec2_backend.vpc_end_points.pop(endpoint_id, None)
         return answer
-
-    def _arrange_interfaces(self, endpoint: VPCEndPoint) -> None:
-        """Give an interface endpoint one network interface in each of its subnets, in its security groups."""
-        if endpoint.vpc_endpoint_type != "Interface":
-            return
-        ec2 = self.ec2_backend
-        if not endpoint.security_group_ids:
-            endpoint.security_group_ids = [ec2.get_default_security_group(endpoint.vpc_id).id]
-        present = {ec2.enis[each].subnet_id: each for each in endpoint.network_interface_ids}
-        for subnet_id in present.keys() - set(endpoint.subnet_ids or []):
-            ec2.delete_network_interface(present.pop(subnet_id))
-        for subnet_id in endpoint.subnet_ids or []:
-            if subnet_id not in present:
-                present[subnet_id] = ec2.create_network_interface(subnet_id, []).id
-            interface = ec2.enis[present[subnet_id]]
-            interface.description = f"VPC Endpoint Interface {endpoint.id}"
-            interface._group_set = [ec2.get_security_group_from_id(each) for each in endpoint.security_group_ids]
-        endpoint.network_interface_ids = list(present.values())
 
 
 def _identity(rule: SecurityGroupRule) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.resources.common import service_token, unless_gone
+from emulator.resources.common import unless_gone
 from emulator.resources.model import Context, Model, Physical, Properties
 from emulator.resources.security_groups import DEFAULT_EGRESS, EGRESS, INGRESS, Direction, permission
 
@@ -22,7 +22,7 @@ class AutoDeleteObjects(Model):
     properties = ("BucketName", "ServiceToken")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        context.client("lambda").get_function(FunctionName=service_token(context, properties))
+        context.client("lambda").get_function(FunctionName=properties["ServiceToken"])
         context.client("s3").head_bucket(Bucket=properties["BucketName"])
         return Physical(properties["BucketName"])
 
@@ -51,7 +51,7 @@ class RestrictedDefaultGroup(Model):
     mutable = None
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        context.client("lambda").get_function(FunctionName=service_token(context, properties))
+        context.client("lambda").get_function(FunctionName=properties["ServiceToken"])
         self._restrict(context, properties)
         return Physical(context.name)
 

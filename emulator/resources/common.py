@@ -14,7 +14,6 @@ from emulator.resources.model import Context, Model, Physical, Properties, Resou
 _TAGGED: Mapping[str, str] = {
     "cloudwatch": "ResourceARN",
     "dlm": "ResourceArn",
-    "dynamodb": "ResourceArn",
     "fsx": "ResourceARN",
     "lambda": "Resource",
     "logs": "resourceArn",
@@ -75,18 +74,6 @@ def short_name(context: Context, limit: int) -> str:
     if len(context.name) <= limit:
         return context.name
     return f"{context.name[: limit - len(suffix) - 1]}-{suffix}"
-
-
-def service_token(context: Context, properties: Properties) -> str:
-    """Return what provides a custom resource.
-
-    Raises:
-        ResourceError: The resource has no ServiceToken.
-    """
-    if "ServiceToken" not in properties:
-        message = "[#: required key [ServiceToken] not found]"
-        raise ResourceError(f"Properties validation failed for resource {context.logical_id} with message: {message}")
-    return str(properties["ServiceToken"])
 
 
 def already_exists(resource_type: str, name: str) -> ResourceError:

@@ -14,7 +14,6 @@ from uuid import uuid4
 from moto.awslambda.exceptions import UnknownFunctionException
 
 from emulator.callbacks import Callbacks, callback_url
-from emulator.resources.common import service_token
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.cluster import as_strings
 from toolchain.values import UnsupportedError
@@ -72,7 +71,7 @@ class CustomResource(Model):
 
     def _request(self, context: Context, request: dict[str, Any], properties: Properties) -> Physical:
         """Send a request to the function that the properties name."""
-        token = service_token(context, properties)
+        token = str(properties["ServiceToken"])
         if ":lambda:" not in token:
             raise UnsupportedError(f"ServiceToken {token}; only Lambda functions provide custom resources here")
         timeout = int(properties.get("ServiceTimeout", LONGEST))

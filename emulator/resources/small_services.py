@@ -34,15 +34,9 @@ class LifecyclePolicy(Model):
 class Table(Model):
     """AWS::DynamoDB::Table."""
 
-    mutable = ("Tags",)
-
     def create(self, context: Context, properties: Properties) -> Physical:
         made = context.client("dynamodb").create_table(**{"TableName": context.name, **properties})
         return Physical(made["TableDescription"]["TableName"])
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        retag(context, "dynamodb", context.arn("dynamodb", f"table/{physical.ref}"), properties, changed)
-        return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         context.client("dynamodb").delete_table(TableName=physical.ref)

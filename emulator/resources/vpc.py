@@ -67,18 +67,12 @@ class RouteTable(Ec2Model):
 class Route(Model):
     """AWS::EC2::Route, to a gateway."""
 
-    mutable = ("GatewayId", "NatGatewayId")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         context.client("ec2").create_route(**properties)
         return Physical(f"{properties['RouteTableId']}|{properties['DestinationCidrBlock']}")
 
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        context.client("ec2").replace_route(**properties)
-        return physical
-
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("ec2").delete_route(**without(properties, *self.mutable))
+        context.client("ec2").delete_route(**taken(properties, ("DestinationCidrBlock", "RouteTableId")))
 
 
 class SubnetRouteTableAssociation(Model):
@@ -164,22 +158,10 @@ class VpcEndpoint(Ec2Model):
     """AWS::EC2::VPCEndpoint, of type Gateway or Interface."""
 
     noun = "vpc_endpoint"
-    _LISTS = ("RouteTableIds", "SecurityGroupIds", "SubnetIds")
-    mutable = ("Tags", *_LISTS)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         defaults = {"PrivateDnsEnabled": False, "VpcEndpointType": "Gateway"}
         return super().create(context, {**defaults, **properties})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        request: Properties = {}
-        for name in changed.intersection(self._LISTS):
-            old, new = (each.get(name, []) for each in (context.previous, properties))
-            request[f"Add{name}"] = [each for each in new if each not in old]
-            request[f"Remove{name}"] = [each for each in old if each not in new]
-        if request:
-            context.client("ec2").modify_vpc_endpoint(VpcEndpointId=physical.ref, **request)
-        return super().update(context, physical, properties, changed)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         answer = context.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[physical.ref])

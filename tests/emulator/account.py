@@ -92,15 +92,27 @@ class Account:
             "AWS::EC2::SecurityGroup", GroupDescription="Lustre", VpcId=vpc.ref, SecurityGroupIngress=[rule]
         )
 
-    def file_system(self, subnet: Resource, group: Resource) -> Resource:
+    def file_system(self, subnet: Resource, group: Resource, deployment_type: str = "SCRATCH_2") -> Resource:
+        persistent = {"PerUnitStorageThroughput": 250} if deployment_type.startswith("PERSISTENT") else {}
         return self.create(
             "AWS::FSx::FileSystem",
             FileSystemType="LUSTRE",
             StorageCapacity=1200,
             SubnetIds=[subnet.ref],
             SecurityGroupIds=[group.ref],
-            LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+            LustreConfiguration={"DeploymentType": deployment_type, **persistent},
         )
+
+    def launch(self, count: int = 1, **request: Any) -> list[str]:
+        """Launch instances and return their ids."""
+        ec2 = self.client("ec2")
+        image = ec2.register_image(Name=f"image-{uuid.uuid4()}", RootDeviceName="/dev/sda1")["ImageId"]
+        usual = {"ImageId": image, "InstanceType": "c6i.large", "MinCount": count, "MaxCount": count}
+        return [each["InstanceId"] for each in ec2.run_instances(**{**usual, **request})["Instances"]]
+
+    def instances(self, *ids: str) -> list[dict[str, Any]]:
+        reservations = self.client("ec2").describe_instances(InstanceIds=list(ids))["Reservations"]
+        return [each for reservation in reservations for each in reservation["Instances"]]
 
     def role(self, **properties: Any) -> Resource:
         return self.create("AWS::IAM::Role", AssumeRolePolicyDocument=trust("lambda"), **properties)

@@ -28,13 +28,6 @@ def test_a_route_is_a_black_hole_once_its_gateway_is_gone(account: Account) -> N
     assert state_of_the_route(account, by_internet) == "blackhole"
 
 
-def test_a_key_takes_a_chosen_id(account: Account) -> None:
-    key_id = "01234567-89ab-cdef-0123-456789abcdef"
-    kms = account.client("kms")
-    assert kms.create_key(Tags=[{"TagKey": "_custom_id_", "TagValue": key_id}])["KeyMetadata"]["KeyId"] == key_id
-    assert kms.create_key(Tags=[{"TagKey": "team", "TagValue": "ml"}])["KeyMetadata"]["KeyId"] != key_id
-
-
 @pytest.mark.parametrize(("service", "operation"), [("chime", "list_accounts"), ("bedrock", "list_foundation_models")])
 def test_a_service_that_nobody_emulates_is_not_implemented(account: Account, service: str, operation: str) -> None:
     with pytest.raises(ClientError, match=r"\(NotImplemented\)"):

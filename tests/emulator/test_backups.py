@@ -11,33 +11,18 @@ from emulator.aws import EmulatedAws
 from tests.emulator.account import Account
 from tests.emulator.stacks import code_and_message
 
-PERSISTENT = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
 
-
-class Storage:
+class Storage(Account):
     """File systems of one VPC."""
 
     def __init__(self, aws: EmulatedAws) -> None:
-        self._account = Account(aws)
-        self.fsx = self._account.client("fsx")
-        vpc = self._account.vpc()
-        self._subnet, self._group = self._account.subnet(vpc), self._account.group(vpc)
+        super().__init__(aws)
+        self.fsx = self.client("fsx")
+        vpc = self.vpc()
+        self._network = self.subnet(vpc), self.group(vpc)
 
-    def create(self, configuration: dict[str, Any]) -> str:
-        made = self.fsx.create_file_system(
-            FileSystemType="LUSTRE",
-            StorageCapacity=1200,
-            SubnetIds=[self._subnet.ref],
-            SecurityGroupIds=[self._group.ref],
-            LustreConfiguration=configuration,
-        )
-        return str(made["FileSystem"]["FileSystemId"])
-
-    def link(self, file_system_id: str) -> None:
-        bucket = self._account.create("AWS::S3::Bucket").ref
-        self.fsx.create_data_repository_association(
-            FileSystemId=file_system_id, FileSystemPath="/data", DataRepositoryPath=f"s3://{bucket}"
-        )
+    def file_system_id(self, deployment_type: str) -> str:
+        return self.file_system(*self._network, deployment_type).ref
 
     def lifecycles(self, **request: Any) -> dict[str, str]:
         return {each["BackupId"]: each["Lifecycle"] for each in self.fsx.describe_backups(**request)["Backups"]}
@@ -55,7 +40,7 @@ def refusal(action: Any, **request: Any) -> str:
 
 
 def test_a_backup_is_created_seen_and_deleted(storage: Storage) -> None:
-    file_system_id = storage.create(PERSISTENT)
+    file_system_id = storage.file_system_id("PERSISTENT_2")
     tags = [{"Key": "project", "Value": "p"}]
     made = storage.fsx.create_backup(FileSystemId=file_system_id, Tags=tags)["Backup"]
     assert (made["Lifecycle"], made["Type"], made["Tags"]) == ("CREATING", "USER_INITIATED", tags)
@@ -71,8 +56,10 @@ def test_a_backup_is_created_seen_and_deleted(storage: Storage) -> None:
 
 
 def test_scratch_and_linked_file_systems_have_none(storage: Storage) -> None:
-    scratch, linked = storage.create({"DeploymentType": "SCRATCH_2"}), storage.create(PERSISTENT)
-    storage.link(linked)
+    scratch, linked = (storage.file_system_id(kind) for kind in ("SCRATCH_2", "PERSISTENT_2"))
+    storage.fsx.create_data_repository_association(
+        FileSystemId=linked, FileSystemPath="/data", DataRepositoryPath="s3://bucket"
+    )
     for file_system_id in (scratch, linked):
         assert refusal(storage.fsx.create_backup, FileSystemId=file_system_id) == "UnsupportedOperation"
         options = {"SkipFinalBackup": False}

@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
+from tests.emulator.account import REGION, Account
 from tests.emulator.stacks import code_and_message
 
-REGION = "us-west-2"
 UNDER_WAY = ("Pending", "InProgress", "Delayed", "Cancelling")
 GROUP = "/aws/commands"
 LOGGED = {"CloudWatchOutputEnabled": True, "CloudWatchLogGroupName": GROUP}
@@ -26,10 +26,7 @@ class Node:
     def __init__(self, aws: EmulatedAws) -> None:
         self.aws = aws
         self.ssm = aws.client("ssm", REGION)
-        ec2 = aws.client("ec2", REGION)
-        image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
-        [instance] = ec2.run_instances(ImageId=image, InstanceType="t3.micro", MinCount=1, MaxCount=1)["Instances"]
-        self.id: str = instance["InstanceId"]
+        [self.id] = Account(aws).launch()
 
     def send(self, script: str, *, seconds: int = 60, **options: Any) -> str:
         sent = self.ssm.send_command(

@@ -9,9 +9,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
+from tests.emulator.account import Account
 from tests.emulator.stacks import REGION, code_and_message
-
-GROUP = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}
 
 
 @pytest.fixture
@@ -48,7 +47,8 @@ def test_the_first_call_is_throttled(
 
 def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
-    ec2 = aws.client("ec2", REGION)
+    account = Account(aws)
+    ec2 = account.client("ec2")
 
     def offering(location_type: str) -> set[str]:
         wanted = [{"Name": "instance-type", "Values": ["c6i.xlarge"]}]
@@ -57,17 +57,38 @@ def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
 
     zones = ec2.describe_availability_zones()["AvailabilityZones"]
     names = {zone["ZoneId"]: zone["ZoneName"] for zone in zones}
-    image_id = ec2.register_image(Name="image", RootDeviceName="/dev/xvda")["ImageId"]
-    vpc_id = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc_id, CidrBlock="10.0.0.0/24", AvailabilityZoneId="use1-az4")["Subnet"]
-    once = {"MinCount": 1, "MaxCount": 1}
-    launch = {"ImageId": image_id, "InstanceType": "c6i.xlarge", "SubnetId": subnet["SubnetId"], **once}
+    launch = {"InstanceType": "c6i.xlarge", "SubnetId": account.subnet(account.vpc()).ref}
     ids, by_name = offering("availability-zone-id"), offering("availability-zone")
-    aws.inject("offering", "use1-az4/c6i.xlarge")
-    assert ids - offering("availability-zone-id") == {"use1-az4"}
-    assert by_name - offering("availability-zone") == {names["use1-az4"]}
-    with pytest.raises(ClientError) as refused:
-        ec2.run_instances(**launch)
-    assert refused.value.response["Error"]["Code"] == "Unsupported"
+    aws.inject("offering", "usw2-az4/c6i.xlarge")
+    assert ids - offering("availability-zone-id") == {"usw2-az4"}
+    assert by_name - offering("availability-zone") == {names["usw2-az4"]}
+    with pytest.raises(ClientError, match=r"\(Unsupported\)"):
+        account.launch(**launch)
     aws.clear_faults()
-    ec2.run_instances(**launch)
+    account.launch(**launch)
+
+
+def test_compute_nodes_can_be_slow_to_stop(aws: EmulatedAws) -> None:
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html
+    account = Account(aws)
+    ec2 = account.client("ec2")
+    ec2.create_placement_group(GroupName="group", Strategy="cluster")
+
+    def launch(node_type: str) -> str:
+        tags = [{"Key": "parallelcluster:node-type", "Value": node_type}]
+        tagged = [{"ResourceType": "instance", "Tags": tags}]
+        return account.launch(Placement={"GroupName": "group"}, TagSpecifications=tagged)[0]
+
+    def states() -> dict[str, str]:
+        return {each["InstanceId"]: each["State"]["Name"] for each in account.instances()}
+
+    compute, head_node = launch("Compute"), launch("HeadNode")
+    aws.inject("stopping")
+    for _ in range(2):  # EC2 takes it twice
+        ec2.terminate_instances(InstanceIds=[compute, head_node])
+    assert states() == {compute: "shutting-down", head_node: "terminated"}
+    with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.InUse"):
+        ec2.delete_placement_group(GroupName="group")
+    aws.clear_faults()
+    assert set(states().values()) == {"terminated"}
+    ec2.delete_placement_group(GroupName="group")

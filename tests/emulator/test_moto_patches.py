@@ -52,6 +52,24 @@ def test_subnet_and_group_of_a_file_system(account: Account) -> None:
         account.delete(resource)
 
 
+def test_subnet_and_group_of_an_interface_endpoint(account: Account) -> None:
+    vpc = account.vpc()
+    subnet, group = account.subnet(vpc), account.group(vpc)
+    endpoint = account.create(
+        "AWS::EC2::VPCEndpoint",
+        VpcId=vpc.ref,
+        ServiceName=f"com.amazonaws.{REGION}.logs",
+        VpcEndpointType="Interface",
+        SubnetIds=[subnet.ref],
+        SecurityGroupIds=[group.ref],
+    )
+    for each in (subnet, group):
+        with pytest.raises(ClientError, match="DependencyViolation"):
+            account.delete(each)
+    for each in (endpoint, group, subnet, vpc):
+        account.delete(each)
+
+
 def test_a_group_in_a_rule_of_another(account: Account) -> None:
     vpc = account.vpc()
     group, other = account.group(vpc), account.group(vpc)
@@ -85,22 +103,11 @@ def test_gateway_and_address_of_a_nat_gateway(account: Account) -> None:
 
 def test_a_placement_group_with_an_instance(account: Account) -> None:
     group = account.create("AWS::EC2::PlacementGroup", Strategy="cluster")
-    subnet = account.subnet(account.vpc())
-    image = account.client("ssm").get_parameter(
-        Name="/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
-    )["Parameter"]["Value"]
-    launched = account.client("ec2").run_instances(
-        ImageId=image,
-        InstanceType="c6i.large",
-        MinCount=1,
-        MaxCount=1,
-        SubnetId=subnet.ref,
-        Placement={"GroupName": group.ref},
-    )
+    instances = account.launch(Placement={"GroupName": group.ref})
     message = f"The placement group '{group.ref}' is in use and may not be deleted."
     with refused("InvalidPlacementGroup.InUse", message):
         account.delete(group)
-    account.client("ec2").terminate_instances(InstanceIds=[launched["Instances"][0]["InstanceId"]])
+    account.client("ec2").terminate_instances(InstanceIds=instances)
     account.delete(group)
 
 

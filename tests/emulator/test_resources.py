@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.resources import ResourceError
-from tests.emulator.account import REGION, Account, Resource, statement, tags, trust
+from tests.emulator.account import Account, Resource, statement, tags, trust
 from toolchain.values import UnsupportedError
 
 S3_READ = statement(Action="s3:GetObject", Resource="*")
@@ -71,37 +71,6 @@ def _nat_gateway(account: Account) -> Case:
         made=[first, second],
         changes={"SecondaryAllocationIds": [third]},
         changed=[first, third],
-    )
-
-
-@case("AWS::EC2::VPCEndpoint")
-def _endpoint(account: Account) -> Case:
-    vpc = account.vpc()
-    subnets = [account.subnet(vpc, f"10.0.{number}.0/24").ref for number in range(2)]
-    groups = [account.group(vpc).ref for _ in range(2)]
-    ec2 = account.client("ec2")
-
-    def look(endpoint: Resource) -> Any:
-        described = ec2.describe_vpc_endpoints(VpcEndpointIds=[endpoint.ref])["VpcEndpoints"][0]
-        interfaces = ec2.describe_network_interfaces(NetworkInterfaceIds=described["NetworkInterfaceIds"])
-        return described["PrivateDnsEnabled"], [
-            (each["SubnetId"], [group["GroupId"] for group in each["Groups"]])
-            for each in interfaces["NetworkInterfaces"]
-        ]
-
-    return Case(
-        properties={
-            "VpcId": vpc.ref,
-            "ServiceName": f"com.amazonaws.{REGION}.logs",
-            "VpcEndpointType": "Interface",
-            "PrivateDnsEnabled": True,
-            "SubnetIds": subnets[:1],
-            "SecurityGroupIds": groups[:1],
-        },
-        look=look,
-        made=(True, [(subnets[0], groups[:1])]),
-        changes={"SubnetIds": subnets[1:], "SecurityGroupIds": groups[1:]},
-        changed=(True, [(subnets[1], groups[1:])]),
     )
 
 

@@ -1,0 +1,112 @@
+"""Launches of instances: their interfaces, and what they take of capacity reservations."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.aws import EmulatedAws
+from tests.emulator.account import Account
+
+
+@pytest.fixture
+def launches(aws: EmulatedAws) -> Account:
+    return Account(aws)
+
+
+@pytest.fixture
+def ec2(launches: Account) -> Any:
+    return launches.client("ec2")
+
+
+def into(account: Account, count: int, instance_type: str = "c6i.large", **target: str) -> list[str]:
+    """Launch instances with a target, and return the reservations that they use."""
+    subnet = account.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+    specification = {"CapacityReservationTarget": target}
+    ids = account.launch(
+        count, InstanceType=instance_type, SubnetId=subnet, CapacityReservationSpecification=specification
+    )
+    return [each.get("CapacityReservationId", "") for each in account.instances(*ids)]
+
+
+def make(ec2: Any, count: int = 3, **dates: datetime) -> dict[str, Any]:
+    made: dict[str, Any] = ec2.create_capacity_reservation(
+        InstanceType="c6i.large",
+        InstancePlatform="Linux/UNIX",
+        AvailabilityZoneId="usw2-az4",
+        InstanceCount=count,
+        **dates,
+    )["CapacityReservation"]
+    return made
+
+
+def state(ec2: Any, reservation_id: str) -> tuple[str, int, int]:
+    [described] = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])["CapacityReservations"]
+    return described["State"], described["TotalInstanceCount"], described["AvailableInstanceCount"]
+
+
+def from_now(**span: float) -> datetime:
+    return datetime.now(UTC) + timedelta(**span)
+
+
+def test_a_node_has_an_interface_per_network_card_and_one_address(launches: Account, ec2: Any) -> None:
+    vpc = launches.vpc()
+    subnet = launches.subnet(vpc).ref
+    common = {"SubnetId": subnet, "Groups": [launches.group(vpc).ref]}
+    efa = {"DeviceIndex": 1, "InterfaceType": "efa-only", "AssociatePublicIpAddress": False, **common}
+    cards = [{**efa, "NetworkCardIndex": card} for card in range(8)]
+
+    def free() -> int:
+        return int(ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["AvailableIpAddressCount"])
+
+    before = free()
+    first = {"DeviceIndex": 0, "NetworkCardIndex": 0, **common}
+    ids = launches.launch(InstanceType="trn1.32xlarge", NetworkInterfaces=[first, *cards])
+    [interfaces] = [each["NetworkInterfaces"] for each in launches.instances(*ids)]
+    kinds = [each["InterfaceType"] for each in interfaces]
+    assert (kinds.count("interface"), kinds.count("efa-only")) == (1, 8)
+    assert sum(len(each["PrivateIpAddresses"]) for each in interfaces) == 1
+    assert before - free() == 1
+    ec2.terminate_instances(InstanceIds=ids)
+    assert (
+        ec2.describe_network_interfaces(Filters=[{"Name": "subnet-id", "Values": [subnet]}])["NetworkInterfaces"] == []
+    )
+
+
+def test_launches_use_a_reservation_up(launches: Account, ec2: Any) -> None:
+    reservation_id = make(ec2)["CapacityReservationId"]
+    assert into(launches, 2, CapacityReservationId=reservation_id) == [reservation_id] * 2
+    assert state(ec2, reservation_id) == ("active", 3, 1)
+    with pytest.raises(ClientError, match="ReservationCapacityExceeded"):
+        into(launches, 2, CapacityReservationId=reservation_id)
+    ec2.terminate_instances(InstanceIds=[launches.instances()[0]["InstanceId"]])
+    assert state(ec2, reservation_id) == ("active", 3, 2)
+
+
+def test_launches_into_a_group_use_what_fits_and_else_run_on_demand(launches: Account, ec2: Any) -> None:
+    reservations = [make(ec2, 1), make(ec2, 3)]
+    groups = launches.client("resource-groups")
+    pool = groups.create_group(Name="pool", Configuration=[{"Type": "AWS::EC2::CapacityReservationPool"}])
+    arn = pool["Group"]["GroupArn"]
+    groups.group_resources(Group="pool", ResourceArns=[each["CapacityReservationArn"] for each in reservations])
+    for count, instance_type, used in (
+        (2, "c6i.large", reservations[1]["CapacityReservationId"]),
+        (2, "c6i.large", ""),
+        (1, "m5.large", ""),
+        (1, "c6i.large", reservations[0]["CapacityReservationId"]),
+    ):
+        assert set(into(launches, count, instance_type, CapacityReservationResourceGroupArn=arn)) == {used}
+
+
+def test_a_reservation_starts_and_ends(launches: Account, ec2: Any) -> None:
+    future = make(ec2, StartDate=from_now(hours=1))
+    assert state(ec2, future["CapacityReservationId"]) == ("scheduled", 0, 0)
+    assert future["CommitmentInfo"]["CommittedInstanceCount"] == 3
+    with pytest.raises(ClientError, match="PendingActivation"):
+        into(launches, 1, CapacityReservationId=future["CapacityReservationId"])
+    assert state(ec2, make(ec2, EndDate=from_now(hours=1))["CapacityReservationId"]) == ("active", 3, 3)
+    ended = make(ec2, EndDate=from_now(hours=-1))
+    assert (ended["State"], ended["EndDateType"]) == ("expired", "limited")
+    with pytest.raises(ClientError, match="ReservationCapacityExceeded"):
+        into(launches, 1, CapacityReservationId=ended["CapacityReservationId"])

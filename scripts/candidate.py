@@ -92,8 +92,8 @@ class Candidate:
         code = deploy(self.environment, self._assembly, (), stacks=stacks or ("--all",), output=output)
         if code != 0:
             raise OperationError(
-                f"The CDK failed with exit code {code}. Why: ./ultracluster diagnose {self.environment}. "
-                "The same command tries again."
+                f"The CDK failed with exit code {code}",
+                f"./ultracluster diagnose {self.environment}; the same command tries again",
             )
 
     @property

@@ -43,7 +43,7 @@ class Clock:
         """
         if not self.until(with_retries(condition, self, report, limit), every=every, limit=limit):
             raise OperationError(
-                f"{report.last} Stopped waiting after {limit / 60:.0f} min; the same command continues to wait."
+                f"{report.last} Stopped waiting after {limit / 60:.0f} min.", "the same command continues to wait"
             )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -17,7 +15,6 @@ from scripts import terminal
 from scripts.deployment import PARTS
 from scripts.document import Document
 from scripts.errors import ExitCode, OperationError
-from scripts.interrupts import handled
 from scripts.plan import cdk
 from scripts.preflight.check import CheckStatus
 
@@ -28,12 +25,12 @@ if TYPE_CHECKING:
 
 BUILD = cdk.ROOT / "build"
 _OUTDATED: Final = (
-    "There are newer clusters than the settings say: cluster.generation {}. Use the settings file that the upgrade "
-    "wrote, and merge it first."
+    "There are newer clusters than the settings say: cluster.generation {}",
+    "use the settings file that the upgrade wrote, and merge it first",
 )
 _FOLLOWED_FAILED: Final = (
-    "What was in progress failed or was rolled back. Why: ./ultracluster diagnose {0}. To try again: "
-    "./ultracluster deploy {0}"
+    "What was in progress failed or was rolled back",
+    "./ultracluster diagnose {0}; to try again: ./ultracluster deploy {0}",
 )
 
 
@@ -77,8 +74,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
     name, started = deployment.environment, time.monotonic()
     with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
         assembly = Path(directory) / "cdk.out"
-        if blocker := settle(deployment, console):
-            raise OperationError(blocker)
+        settle(deployment, console)
         cdk.synthesize(name, assembly)
         plan = make_plan(name, assembly, accepted=accepted)
         output.show(plan, console)
@@ -108,11 +104,12 @@ def with_stacks(result: DeployResult, deployment: Deployment) -> DeployResult:
     return result.model_copy(update={"stacks": tuple(states)})
 
 
-def settle(deployment: Deployment, console: Console) -> str:
-    """Follow operations in progress on a deployment's stacks to their end, and return a blocker; empty: there is none.
+def settle(deployment: Deployment, console: Console) -> None:
+    """Follow operations in progress on a deployment's stacks to their end.
 
-    Settings of an older generation than the newest cluster are from before an upgrade: they would create the replaced
-    cluster again.
+    Raises:
+        OperationError: One failed, or the settings are of an older generation than the newest cluster: from before an
+            upgrade, they would create the replaced cluster again.
     """
     from scripts import generations
     from scripts.clock import Clock
@@ -123,12 +120,14 @@ def settle(deployment: Deployment, console: Console) -> str:
     stacks = deployment.account.list("cloudformation", "describe_stacks")
     newer = [each for each in generations.among(settings, stacks) if each > settings.cluster.generation]
     if newer:
-        return _OUTDATED.format(", ".join(map(str, newer)))
+        problem, hint = _OUTDATED
+        raise OperationError(problem.format(", ".join(map(str, newer))), hint)
     names = [settings.stack_name(part) for part in PARTS]
     if not in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
-        return ""
-    code = progress.watch(deployment, console, clock=Clock(), as_json=False)
-    return "" if code == ExitCode.DONE else _FOLLOWED_FAILED.format(deployment.environment)
+        return
+    if progress.watch(deployment, console, clock=Clock(), as_json=False) != ExitCode.DONE:
+        problem, hint = _FOLLOWED_FAILED
+        raise OperationError(problem, hint.format(deployment.environment))
 
 
 def deploy(
@@ -145,21 +144,5 @@ def deploy(
     """
     BUILD.mkdir(exist_ok=True)
     outputs = BUILD / f"outputs-{environment}.json"
-    command = cdk.command("deploy", *stacks, "--app", str(assembly), "--require-approval", "never")
-    with subprocess.Popen(
-        [*command, "--outputs-file", str(outputs), *arguments], cwd=cdk.ROOT, env=cdk.environment(), stdout=output
-    ) as process:
-
-        def terminate(*_: object) -> None:
-            process.terminate()
-
-        # A terminal sends Ctrl-C to both. The CDK decides what to do; ending first would leave it alone.
-        with handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
-            code = process.wait()
-    if code < 0:
-        print(
-            "The CDK was terminated. CloudFormation continues what it has started; deploy again to follow it.",
-            file=sys.stderr,
-        )
-        return 128 - code
-    return code
+    words = ("deploy", *stacks, "--app", str(assembly), "--require-approval", "never")
+    return cdk.run(*words, "--outputs-file", str(outputs), *arguments, output=output)

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP: programs clean up what they started.
+"""SIGINT, SIGTERM, SIGHUP and closed pipes: programs clean up what they started, and others end their work.
 
 A signal that was ignored at the start, as SIGHUP is under nohup, stays ignored.
 """
@@ -6,9 +6,14 @@ A signal that was ignored at the start, as SIGHUP is under nohup, stays ignored.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
 from types import FrameType
+from typing import IO
 
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
@@ -32,3 +37,46 @@ def uninterrupted() -> Iterator[None]:
     """Ignore these signals for a while."""
     with handled(dict.fromkeys((signal.SIGHUP, signal.SIGINT, signal.SIGTERM), signal.SIG_IGN)):
         yield
+
+
+def run(
+    words: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None, output: IO[str] | None = None
+) -> int:
+    """Run another program to its end, and return its exit code, as a shell does also where a signal ended it.
+
+    Ctrl-C is left to it: a terminal sends that to both, and ending first would leave it alone. A reader of its output
+    that has gone does not end it in the middle of its work: the rest is discarded.
+
+    Args:
+        words: The program and its arguments.
+        directory: Where it runs.
+        environment: Its environment; None: that of this process.
+        output: Where its standard output goes; None: to this program's.
+    """
+    sinks = (output or sys.stdout, sys.stderr)
+    out, err = (sink.fileno() if sink.isatty() else subprocess.PIPE for sink in sinks)
+    with subprocess.Popen(
+        words, cwd=directory, env=environment, stdout=out, stderr=err, text=True, errors="replace"
+    ) as process:
+        sources = zip((process.stdout, process.stderr), sinks, strict=True)
+        readers = [Thread(target=_forward, args=each, daemon=True) for each in sources if each[0]]
+        for reader in readers:
+            reader.start()
+
+        def terminate(*_: object) -> None:
+            process.terminate()
+
+        with handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
+            code = process.wait()
+            for reader in readers:
+                reader.join()
+    return 128 - code if code < 0 else code
+
+
+def _forward(source: IO[str], sink: IO[str]) -> None:
+    with suppress(BrokenPipeError):
+        for line in source:
+            sink.write(line)
+            sink.flush()
+    for _ in source:  # it goes on as long as somebody reads
+        pass

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 from config.pipeline import PATH, READ, READ_ROLE, Pipeline, deploy_role
 from scripts import options
 from scripts.errors import UnusableError
-from scripts.plan.cdk import command, environment
+from scripts.plan.cdk import run
 
 _APP = ("--app", f"{options.ROOT / '.venv/bin/python'} pipeline_app.py", "--output", "build/pipeline")
 
@@ -21,8 +20,7 @@ def synthesize() -> int:
 
 def cdk(*words: str) -> int:
     """Run the CDK on the app of the roles, and return its exit code."""
-    line = command(*_APP, *words)
-    return subprocess.run(line, cwd=options.ROOT, env=environment(), check=False).returncode
+    return run(*_APP, *words)
 
 
 def outputs_of(pipeline: Pipeline, stage: str) -> dict[str, str]:

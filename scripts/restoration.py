@@ -83,7 +83,8 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     if deployment.settings.cluster.head_node.shared_storage == "efs":
         raise OperationError(
             "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (with efs /home is on EFS, not on the root "
-            "volume that snapshots are taken of; restore it from a backup of EFS: docs/explanation/lasting-choices.md)"
+            "volume that snapshots are taken of)",
+            "restore it from a backup of EFS: docs/explanation/lasting-choices.md",
         )
     head_node = HeadNode(deployment, clock)
     [instance] = [each for each in deployment.nodes() if each["InstanceId"] == head_node.instance_id]
@@ -105,7 +106,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
                 raise OperationError(f"The copy failed: {(answer.errors or answer.output).strip()}")
             _discard(deployment, volume, head_node.instance_id)
         except (OperationError, WaiterError) as error:
-            raise OperationError(f"{error}\n{left}") from error
+            raise OperationError(str(error), left) from error
     say(answer.output.strip())
     return chosen
 

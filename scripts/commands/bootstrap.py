@@ -7,7 +7,6 @@ Exit code: that of `cdk bootstrap`; before that 2: arguments or settings cannot 
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,8 +26,8 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
 
     name = deployment.environment
     deployment.account.ask("sts", "get_caller_identity")  # without credentials the CDK hides the reason
-    words = cdk.command("--context", f"env={name}", "bootstrap", *bootstrap.arguments(deployment.settings.bootstrap))
-    code = subprocess.run([*words, *of_cdk], cwd=options.ROOT, env=cdk.environment(), check=False).returncode
+    words = ("--context", f"env={name}", "bootstrap", *bootstrap.arguments(deployment.settings.bootstrap))
+    code = cdk.run(*words, *of_cdk)
     if code == ExitCode.DONE:
         terminal.suggest(f"preflight {name}")
     return code

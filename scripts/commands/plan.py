@@ -9,7 +9,6 @@ not answer; 130: Ctrl-C.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -63,7 +62,8 @@ def command(
             if assembly is None:
                 assembly = Path(directory) / "cdk.out"
                 cdk.synthesize(name, assembly)
-            _diff(assembly)
+            if (code := cdk.run("diff", "--app", str(assembly))) > ExitCode.TIMED_OUT:
+                return code  # Ctrl-C
         plan = make_plan(name, assembly, against, accepted=accept_replacement)
     if output == "json":
         print(plan.to_json())
@@ -74,11 +74,3 @@ def command(
         if plan.ok and not plan.empty and against is None:
             terminal.suggest(f"deploy {name}")
     return ExitCode.DONE if plan.ok else ExitCode.FAILED
-
-
-def _diff(assembly: Path) -> None:
-    """Let the CDK print the differences between an assembly and what is deployed."""
-    from scripts.plan import cdk
-
-    command_line = cdk.command("diff", "--app", str(assembly))
-    subprocess.run(command_line, cwd=cdk.ROOT, env=cdk.environment(), check=False)

@@ -67,7 +67,7 @@ def command(
         with path.open("w", encoding="utf-8") as log:
             rehearse(name, console, log, speed=speed, fault=injected, keep=keep, step=step)
     except RehearsalError as error:
-        raise OperationError(f"{error}. The CDK's output is in {path}") from None
+        raise OperationError(str(error), f"the CDK's output is in {path}") from None
     console.print(f"\nAll in {time.monotonic() - started:.0f} s.")
     terminal.suggest(f"estimate {name}", "what it would cost in AWS")
     return ExitCode.DONE

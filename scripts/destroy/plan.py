@@ -91,7 +91,7 @@ def jobs_blockers(deployment: Deployment, *, drain: bool) -> Iterator[str]:
             yield f"Slurm cannot be asked whether jobs run: {error}\n--force deletes it anyway."
             return
         if not drain and (blocker := fleet.jobs_with_nodes(state)):
-            yield blocker
+            yield f"{blocker}\n{fleet.ENDING_JOBS}"
 
 
 def _other_clusters(deployment: Deployment) -> Iterator[tuple[int, str]]:

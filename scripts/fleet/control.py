@@ -45,6 +45,7 @@ START_STATUSES: Final = ("START_REQUESTED", "STARTING", RUNNING)
 PROTECTED is beside them: running, but queues are closed whose nodes kept failing.
 https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html
 """
+ENDING_JOBS: Final = "--drain waits until all jobs have ended, --force terminates their nodes"
 SECONDS_BETWEEN_POLLS: Final = 15.0
 _LIMIT = 3600.0
 _COMPUTE = {"Key": "parallelcluster:node-type", "Value": "Compute"}
@@ -67,8 +68,8 @@ def known_status(deployment: Deployment) -> str:
     known = status(deployment)
     if known == UNKNOWN:
         name, region = deployment.settings.cluster_spec.name, deployment.settings.region
-        first = f"./ultracluster deploy {deployment.environment}"
-        raise OperationError(f"There is no cluster {name} in {region}. Deploy it first: {first}")
+        hint = f"./ultracluster deploy {deployment.environment}"
+        raise OperationError(f"There is no cluster {name} in {region}", hint)
     return known
 
 
@@ -138,7 +139,8 @@ def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
         now = status(deployment)
         if now not in START_STATUSES:
             raise OperationError(
-                f"The fleet is {now}: it was stopped again, or nodes keep failing (./ultracluster diagnose)."
+                f"The fleet is {now}: it was stopped again, or nodes keep failing",
+                f"./ultracluster diagnose {deployment.environment}",
             )
         report(f"The fleet is {now}.")
         return now == RUNNING
@@ -165,7 +167,8 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
     head_node = HeadNode(deployment, clock)
     left = unfinished(slurm_state(head_node))
     if left and (now := known_status(deployment)) in STOP_STATUSES:
-        raise OperationError(f"The fleet is {now}: {left} waiting jobs cannot end. Start it first.")
+        hint = f"./ultracluster fleet start {deployment.environment}"
+        raise OperationError(f"The fleet is {now}: {left} waiting jobs cannot end", hint)
     _drain(deployment, head_node, clock, say, limit)
 
 
@@ -180,22 +183,17 @@ def check_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
             raise
         if not force:
             raise OperationError(
-                f"Slurm cannot be asked whether jobs run: {error}\n--force stops the fleet anyway."
+                f"Slurm cannot be asked whether jobs run: {error}", "--force stops the fleet anyway"
             ) from None
         say(f"Slurm cannot be asked whether jobs run: {error}")
         return
     if not force and (blocker := jobs_with_nodes(state)):
-        raise OperationError(blocker)
+        raise OperationError(blocker, ENDING_JOBS)
 
 
 def jobs_with_nodes(state: SlurmState) -> str:
-    """Return the jobs that have nodes, and what to do about them; empty: none has."""
-    if not state.active_jobs:
-        return ""
-    return (
-        f"Jobs with nodes: {state.active_jobs}\n{listed(state, waiting=False)}\n"
-        "--drain waits until all jobs have ended, --force terminates their nodes."
-    )
+    """Return the jobs that have nodes; empty: none has."""
+    return f"Jobs with nodes: {state.active_jobs}\n{listed(state, waiting=False)}" if state.active_jobs else ""
 
 
 def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, limit: float | None) -> None:

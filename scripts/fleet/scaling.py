@@ -194,7 +194,7 @@ def check(scaling: Scaling, say: Say) -> None:
     try:
         scaling.candidate.check(select(CATALOG, CHECKS, []), say, fail_on="fail")
     except OperationError as error:
-        raise OperationError(f"{error}\n--no-preflight skips this.") from None
+        raise OperationError(str(error), "--no-preflight skips this") from None
 
 
 def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from scripts.deployment import Account, Deployment
 from scripts.errors import OperationError, UnusableError
 from scripts.image import configuration as configurations
 from scripts.image.configuration import BuildContext
+from scripts.interrupts import run
 from scripts.preflight.images import newest_official_image, official_name
 from toolchain.bootstrap import assets_bucket
 from toolchain.parallelcluster import DryRun, ParallelCluster
@@ -39,8 +39,8 @@ def find_context(
     aws = Account(settings.region)
     if not bucket and settings.bootstrap.kms_key_arn:
         raise UnusableError(
-            "The build instance may not decrypt the CDK's bucket (`bootstrap.kms_key_arn`): name another bucket with "
-            "--bucket, without a key of yours"
+            "The build instance may not decrypt the CDK's bucket (`bootstrap.kms_key_arn`)",
+            "name another bucket with --bucket, without a key of yours",
         )
     if not bucket:
         account = settings.account or str(aws.ask("sts", "get_caller_identity")["Account"])
@@ -49,8 +49,8 @@ def find_context(
         image = newest_official_image(aws, settings.cluster)
         if image is None:
             raise UnusableError(
-                f"Amazon has no image {official_name(settings.cluster)} in {settings.region}: change `cluster.os`, or "
-                "name one with --parent-image"
+                f"Amazon has no image {official_name(settings.cluster)} in {settings.region}",
+                "change `cluster.os`, or name one with --parent-image",
             )
         parent_image = str(image["ImageId"])
     return BuildContext(parent_image, bucket, network)
@@ -162,4 +162,4 @@ def start(deployment: Deployment, image: ImageBuild) -> int:
     """Upload the component, start `pcluster build-image`, and return its exit code."""
     script = options.BUILD / f"image-{deployment.environment}.sh"
     deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
-    return subprocess.run(image.commands()["build"], cwd=options.ROOT, check=False).returncode
+    return run(image.commands()["build"], options.ROOT)

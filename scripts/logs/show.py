@@ -166,7 +166,7 @@ class LogView:
             return head_node, job
         if self.job[0].isalpha():
             raise OperationError(
-                f"Slurm knows no job called {self.job}, or none any more; its number shows what was logged"
+                f"Slurm knows no job called {self.job}, or none any more", "its number shows what was logged"
             )
         self.say(f"Slurm knows no job {self.job}, or no longer knows it.")
         return None

@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
+from scripts import interrupts
+from scripts.errors import ExitCode
 from scripts.plan.model import PlanError
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +27,22 @@ def environment() -> dict[str, str]:
     """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1", "CDK_DISABLE_VERSION_CHECK": "1"}
+
+
+def run(*arguments: str, output: IO[str] | None = None) -> int:
+    """Run the CDK to its end, and return its exit code.
+
+    Args:
+        arguments: Those of the CDK.
+        output: Where its standard output goes; None: to this program's.
+    """
+    code = interrupts.run(command(*arguments), ROOT, environment(), output)
+    if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+        print(
+            "The CDK was terminated. CloudFormation continues what it has started; the same command follows it.",
+            file=sys.stderr,
+        )
+    return code
 
 
 def synthesize(name: str, directory: Path) -> None:

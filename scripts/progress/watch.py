@@ -58,7 +58,7 @@ def watch(
 def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | None, grace: float) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from scripts.aws_errors import explain
+    from scripts.aws_errors import explain, hint
 
     started = answered = clock.now()
     current: Progress | None = None
@@ -71,7 +71,7 @@ def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | Non
         except (BotoCoreError, ClientError) as error:
             is_over = (now - answered).total_seconds() > SECONDS_WITHOUT_ANSWER
             if current is None or is_over or not _is_temporary(error):
-                raise UnusableError(f"{explain(error)}\n{CONTINUES}") from None
+                raise UnusableError(f"{error}\n{CONTINUES}", hint(error)) from None
             current = current.model_copy(update={"time": now, "complete": False, "trouble": explain(error)})
             interval = min(interval * 2, LONGEST_SECONDS_BETWEEN_REFRESHES)
         if _has_ended(current, started, grace):

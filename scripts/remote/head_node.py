@@ -32,8 +32,8 @@ class HeadNodeError(OperationError):
 class NotRunError(HeadNodeError):
     """A command did not run to its end: it was not delivered, it timed out, or it was cancelled."""
 
-    def __init__(self, message: str, *, is_started: bool) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, hint: str = "", *, is_started: bool) -> None:
+        super().__init__(problem, hint)
         self.is_started = is_started
 
 
@@ -66,7 +66,7 @@ class HeadNode:
             name, region = deployment.settings.cluster_spec.name, deployment.settings.region
             sentences = [f"The head node {instance_id} of {name} is {state}." for instance_id, state in states.items()]
             sentences = sentences or [f"The cluster {name} has no head node in {region}."]
-            raise HeadNodeError(f"{' '.join(sentences)} State: {status_command(deployment)}")
+            raise HeadNodeError(" ".join(sentences), status_command(deployment))
         self.instance_id: str = running[0]
         self._deployment = deployment
         self._client = deployment.account.client("ssm")
@@ -124,8 +124,8 @@ class HeadNode:
                 if "AWS_ENDPOINT_URL" in os.environ:
                     why += ", and that of an emulated AWS (AWS_ENDPOINT_URL is set) never answers"
                 sentence = f"does not answer ({details}): {why}"
-            state = f"State: {status_command(self._deployment)}"
-            raise NotRunError(f"The head node {self.instance_id} {sentence}. {state}", is_started=is_started)
+            hint = status_command(self._deployment)
+            raise NotRunError(f"The head node {self.instance_id} {sentence}", hint, is_started=is_started)
         return Answer(code, invocation["StandardOutputContent"], invocation["StandardErrorContent"])
 
     def _invocation(self, command_id: str) -> dict[str, Any] | None:
@@ -180,9 +180,10 @@ def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
         if not is_unreachable(error):
             raise
         raise HeadNodeError(
-            f"Systems Manager does not reach {instance_id}. If it was started minutes ago, it still boots: try again. "
-            "Otherwise its agent is down, it has no route to Systems Manager (a NAT gateway or VPC endpoints), or its "
-            f"role lacks the policy for it (docs/reference/permissions.md). State: {status_command(deployment)}"
+            f"Systems Manager does not reach {instance_id}: it still boots, its agent is down, it has no route to "
+            "Systems Manager (a NAT gateway or VPC endpoints), or its role lacks the policy for it "
+            "(docs/reference/permissions.md)",
+            f"if it was started minutes ago, try again; {status_command(deployment)}",
         ) from error
 
 

@@ -105,7 +105,7 @@ def running(deployment: Deployment, name: str) -> Node:
     for node in list_present(deployment):
         if wanted == node.instance_id or host(wanted) == node.host:
             if node.state != "running":
-                raise OperationError(f"{name} is {node.state}. State: {status_command(deployment)}")
+                raise OperationError(f"{name} is {node.state}", status_command(deployment))
             return replace(node, name=name) if _SLURM.fullmatch(name) else node
     raise OperationError(f"{name} does not run now", streams.list_command(deployment))
 

@@ -117,8 +117,8 @@ class UpgradeBackend:
             candidate.check(self._checks, self._say, fail_on="unknown")
         except OperationError as error:
             raise OperationError(
-                f"{error}\nThe settings file is unchanged. `--skip ID,ID` skips checks, such as of a quota in which "
-                "drained nodes make room."
+                f"{error}\nThe settings file is unchanged.",
+                "`--skip ID,ID` skips checks, such as of a quota in which drained nodes make room",
             ) from None
         self._say("The account has room for a second cluster beside the first.")
 

@@ -145,7 +145,7 @@ class Upgrade:
                 return self._start(only)
             case [first, *second] if first == here - 1 and second in ([], [here]):
                 return self._replace(first, clusters, self._candidate(here))
-        raise OperationError(self._mismatch(clusters))
+        raise self._mismatch(clusters)
 
     def _start(self, first: int) -> Outcome:
         self.cluster = self.settings.cluster_spec.name
@@ -155,9 +155,9 @@ class Upgrade:
             return self._finish(self._candidate(first))
         plan = self.backend.plan(self._candidate(first))
         if not plan.cluster.exists:
-            why = f"Why: ./ultracluster diagnose {self.path.stem}. Then: ./ultracluster deploy {self.path.stem}"
+            hint = f"./ultracluster diagnose {self.path.stem}, then ./ultracluster deploy {self.path.stem}"
             name = self.settings.stack_name("cluster")
-            raise OperationError(f"{name} has no cluster: its creation failed, or it is being deleted. {why}")
+            raise OperationError(f"{name} has no cluster: its creation failed, or it is being deleted", hint)
         reasons = [each.path for each in plan.cluster.changes if each.kind == "refused"]
         if not reasons and not self.anyway:
             self.say("Nothing needs a new cluster. A deployment makes all changes in place.")
@@ -226,7 +226,7 @@ class Upgrade:
             case [first] if first == here - 1:
                 pass
             case _:
-                raise OperationError(f"There is no upgrade to go back from. {self._mismatch(clusters)}")
+                raise self._mismatch(clusters, "There is no upgrade to go back from. ")
         self.cluster = self.settings.of_generation(first).cluster_spec.name
         self._candidate(first)  # before anything is written: whether it breaks rules
         text = f"Write generation {first} to config/{self.path.name}; other values stay unless --set changes them"
@@ -237,8 +237,8 @@ class Upgrade:
         old, new = self.settings.of_generation(first), self.settings.of_generation(first + 1)
         if clusters[first].startswith("DELETE_"):
             raise OperationError(
-                f"The stack {old.stack_name('cluster')} is {clusters[first]}: there is no way back to its cluster. "
-                "Without --abandon the upgrade continues."
+                f"The stack {old.stack_name('cluster')} is {clusters[first]}: there is no way back to its cluster",
+                "without --abandon the upgrade continues",
             )
         text = f"Let {old.cluster_spec.name} take jobs again"
         self._step("resume", text, lambda: self.backend.resume(old))
@@ -256,8 +256,8 @@ class Upgrade:
         try:
             return Candidate.create(self.path, self.directory / str(generation), self._values(generation))
         except UnusableError as error:
-            hint = "Another version of ParallelCluster: first add it to the project (CONTRIBUTING.md, Versions)."
-            raise UnusableError(f"{error}\n{hint}" if _VERSION in self.edits else str(error)) from None
+            hint = "add another version of ParallelCluster to the project first (CONTRIBUTING.md, Versions)"
+            raise UnusableError(str(error), hint if _VERSION in self.edits else "") from None
 
     def _write(self, generation: int) -> None:
         """Write other values and another generation into the settings file; changes that others made stay.
@@ -272,13 +272,14 @@ class Upgrade:
         except EditError as error:
             raise UnusableError(f"config/{self.path.name} was changed meanwhile: {error}") from None
 
-    def _mismatch(self, clusters: Mapping[int, str]) -> str:
+    def _mismatch(self, clusters: Mapping[int, str], first: str = "") -> OperationError:
         names = ", ".join(self.settings.of_generation(each).stack_name("cluster") for each in sorted(clusters))
         if not clusters:
-            return f"There is no cluster of config/{self.path.name} yet. First: ./ultracluster deploy {self.path.stem}"
-        return (
-            f"config/{self.path.name} has cluster.generation {self._here}, and there is {names}; allowed: two clusters "
-            "at most that follow each other, and the generation of the last of them or the next one."
+            problem = f"{first}There is no cluster of config/{self.path.name} yet"
+            return OperationError(problem, f"./ultracluster deploy {self.path.stem}")
+        return OperationError(
+            f"{first}config/{self.path.name} has cluster.generation {self._here}, and there is {names}; allowed: two "
+            "clusters at most that follow each other, and the generation of the last of them or the next one."
         )
 
     def _step(

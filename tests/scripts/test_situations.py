@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 import pytest
@@ -32,10 +32,13 @@ from emulator.aws import EmulatedAws
 from scripts import deploy, options
 from scripts.clock import Clock
 from scripts.errors import ExitCode
+from scripts.fleet import control
+from scripts.image import build as images
 from scripts.plan import cdk, plan
 from scripts.remote import head_node, streamed_command
 from tests.command_line import leaves, ultracluster
 from tests.scripts.account import Operated
+from tests.scripts.fleet.fakes import FakeSlurm
 from toolchain.parallelcluster import ParallelCluster
 
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}
@@ -303,8 +306,8 @@ def test_nothing_is_deployed(
 
 SHOWING: Mapping[str, tuple[str, ...]] = {
     "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"), "fleet status": (), "inventory": (),
-    "jobs cancel": ("12", "--yes"), "jobs list": (), "logs": ("--list",), "restore": ("--list",), "runs list": (),
-    "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
+    "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",), "logs": ("--list",), "restore": ("--list",),
+    "runs list": (), "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
 NODE = """\
@@ -322,8 +325,10 @@ IDENTIFIER = re.compile(r"\b(?:(?:i|fs|vpc|subnet|sg|eni|nat|igw|rtb|vol)-[0-9a-
 def test_a_narrow_terminal_and_a_closed_pipe(
     operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    [head] = operated.deployment().nodes()
+    host = f"ip-{head['PrivateIpAddress'].replace('.', '-')}"
+    operated.log(f"{host}.{head['InstanceId']}.slurmctld", "sched: Allocate JobId=1 NodeList=trn1-st-trn1-32xl-1")
     operated.launch(2)
-    operated.log("ip-10-0-1-2.i-0123456789abcdef0.slurmctld", "text")
     operated.shell(f"STATE={STATE}; {NODE}")
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
@@ -331,6 +336,13 @@ def test_a_narrow_terminal_and_a_closed_pipe(
     for name, more in SHOWING.items():
         words = [*name.split(), "trn1-16", *more, *(["--identity", str(tmp_path / "key")] if name == "ssh" else [])]
         check_narrow_and_closed(words, monkeypatch, capfd)
+
+
+def closed_pipe() -> IO[str]:
+    """Return a pipe that nobody reads any more."""
+    read, write = os.pipe()
+    os.close(read)
+    return os.fdopen(write, "w", buffering=1)
 
 
 def check_narrow_and_closed(
@@ -345,10 +357,8 @@ def check_narrow_and_closed(
     narrow = capfd.readouterr().out
     monkeypatch.delenv("COLUMNS")
     assert set(IDENTIFIER.findall(wide)) <= set(IDENTIFIER.findall(narrow)), words
-    read, write = os.pipe()
-    os.close(read)
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", os.fdopen(write, "w", buffering=1))
+        patch.setattr(sys, "stdout", closed_pipe())
         code = ultracluster(*words)
     out, err = capfd.readouterr()
     assert out == "", words
@@ -357,30 +367,47 @@ def check_narrow_and_closed(
         assert err.endswith(f"error: {STOPPED}\n\nhint: the same command does what is left\n"), (words, err)
     else:
         assert code == ExitCode.DONE, words
-        assert re.fullmatch(r"(The command \S+ is cancelled\.\n)?", err), (words, err)
+        assert re.fullmatch(r"(The command \S+ is cancelled\.\n|Slurm knows no job 1, .*\n.*\n)?", err), (words, err)
 
 
 PLANNING: Mapping[str, tuple[str, ...]] = {
+    "bootstrap": (),
     "deploy": ("--yes",),
     "drift": (),
     "fleet scale": ("--max", "17", "--dry-run", "--no-preflight"),
+    "fleet stop": ("--force", "--yes"),
+    "fleet start": (),
+    "image build": ("--parent-image", "ami-0123456789abcdef0", "--yes"),
+    "image render": ("--parent-image", "ami-0123456789abcdef0"),
     "plan": (),
     "preflight": ("--only", "zone,vpc,stack-names,quota-gp3,free-addresses"),
     "upgrade": ("--dry-run", "--anyway", "--skip", "parallelcluster"),
 }
-"""Commands for which a deployment is synthesized, or the account is checked, first."""
+"""Commands for which the CDK, ParallelCluster or the fleet works first."""
+NOT_WALKED = {"port-forward"}
+"""Replaced by Session Manager's plugin before anything is printed on standard output."""
 
 
-def test_the_same_of_commands_that_synthesize_first(
-    operated: Operated, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_all_commands_are_walked() -> None:
+    assert COMMANDS.keys() == SHOWING.keys() | PLANNING.keys() | NOT_WALKED
+
+
+def test_the_same_of_commands_that_work_first(
+    operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    operated.shell(f"cat >/dev/null; cat {STATE}")
+    operated.shell(FakeSlurm(tmp_path / "slurm").shell)
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
+    monkeypatch.setattr(Clock, "sleep", lambda *_: time.sleep(0.05))
     synthesized = operated.synthesized.directory
     monkeypatch.setattr(cdk, "synthesize", lambda _, directory: shutil.copytree(synthesized, directory))
     monkeypatch.setattr(deploy, "deploy", lambda *_, **__: 0)
+    monkeypatch.setattr(options, "BUILD", tmp_path)
+    monkeypatch.setattr(images, "EmulatedAws", lambda: nullcontext(operated.aws))
+    monkeypatch.setattr(cdk, "command", lambda *_: ["echo", "bootstrapped"])
+    monkeypatch.setattr(images, "run", lambda *_: 0)  # the emulated AWS builds no images
     with ParallelCluster(os.environ) as parallelcluster:
-        monkeypatch.setattr(plan, "ParallelCluster", lambda _: nullcontext(parallelcluster))
+        for module in (control, images, plan):
+            monkeypatch.setattr(module, "ParallelCluster", lambda _: nullcontext(parallelcluster))
         for name, more in PLANNING.items():
             check_narrow_and_closed([*name.split(), "trn1-16", *more], monkeypatch, capfd)
 
@@ -477,3 +504,10 @@ def test_ctrl_c_during_a_deployment_is_left_to_the_cdk(
         assert deploy.deploy("trn1-16", tmp_path, ()) == code
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_reader_that_has_gone_does_not_end_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", "for _ in range(9): print('x', flush=True)"])
+    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    monkeypatch.setattr(sys, "stdout", closed_pipe())
+    assert deploy.deploy("trn1-16", tmp_path, ()) == ExitCode.DONE

@@ -20,10 +20,9 @@ from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from scripts import deploy, emulate, terminal
 from scripts.deployment import PARTS, Account, Deployment
-from scripts.errors import ExitCode
+from scripts.errors import ExitCode, OperationError
 from scripts.options import CONFIG
 from scripts.progress import watch as progress
-from tests.command_line import ultracluster
 
 DEV = load(CONFIG / "dev.yaml")
 SECOND_CLUSTER = {
@@ -31,7 +30,7 @@ SECOND_CLUSTER = {
     "StackStatus": "CREATE_COMPLETE",
     "Description": "Trn1 UltraCluster dev: cluster",
 }
-Settle = Callable[..., tuple[str, list[str]]]
+Settle = Callable[..., list[str]]
 
 
 def stacks(status: str, name: str = "dev-network") -> list[dict[str, str]]:
@@ -40,11 +39,9 @@ def stacks(status: str, name: str = "dev-network") -> list[dict[str, str]]:
 
 @pytest.fixture
 def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
-    """Return a function that hands stacks and the end of what is in progress to `settle`: answer, what was followed."""
+    """Return a function that hands stacks and the end of what is in progress to `settle`: what was followed."""
 
-    def called(
-        listed: list[dict[str, str]] | Exception, ends: int | Exception = ExitCode.DONE
-    ) -> tuple[str, list[str]]:
+    def called(listed: list[dict[str, str]] | Exception, ends: int | Exception = ExitCode.DONE) -> list[str]:
         followed: list[str] = []
 
         def answer(*_: Any, **__: Any) -> list[dict[str, str]]:
@@ -60,7 +57,8 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
 
         monkeypatch.setattr(Account, "list", answer)
         monkeypatch.setattr(progress, "watch", watch)
-        return deploy.settle(Deployment("dev", DEV), terminal.console()), followed
+        deploy.settle(Deployment("dev", DEV), terminal.console())
+        return followed
 
     return called
 
@@ -75,29 +73,22 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
     ],
 )
 def test_nothing_is_followed_where_nothing_is_in_progress(listed: list[dict[str, str]], settle: Settle) -> None:
-    assert settle(listed) == ("", [])
+    assert settle(listed) == []
 
 
 def test_what_is_in_progress_is_followed_to_its_end(settle: Settle) -> None:
-    assert settle(stacks("UPDATE_ROLLBACK_IN_PROGRESS", "dev-cluster")) == ("", ["dev"])
+    assert settle(stacks("UPDATE_ROLLBACK_IN_PROGRESS", "dev-cluster")) == ["dev"]
 
 
 def test_after_a_failure_nothing_is_deployed(settle: Settle) -> None:
-    blocker, followed = settle(stacks("CREATE_IN_PROGRESS"), ExitCode.FAILED)
-    assert followed == ["dev"]
-    assert "Why: ./ultracluster diagnose dev. To try again: ./ultracluster deploy dev" in blocker
+    with pytest.raises(OperationError, match="in progress failed") as error:
+        settle(stacks("CREATE_IN_PROGRESS"), ExitCode.FAILED)
+    assert error.value.hint == "./ultracluster diagnose dev; to try again: ./ultracluster deploy dev"
 
 
 def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
-    blocker, followed = settle([*stacks("CREATE_IN_PROGRESS"), SECOND_CLUSTER])
-    assert blocker.startswith("There are newer clusters than the settings say: cluster.generation 2.")
-    assert followed == []
-
-
-def test_a_blocker_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("scripts.deploy.settle", lambda *_: "not now")
-    assert ultracluster("deploy", "dev", "--yes") == 1
-    assert capsys.readouterr().err == "error: not now\n"
+    with pytest.raises(OperationError, match=r"newer clusters than the settings say: cluster\.generation 2"):
+        settle([*stacks("CREATE_IN_PROGRESS"), SECOND_CLUSTER])
 
 
 @pytest.mark.slow

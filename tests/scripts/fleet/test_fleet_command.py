@@ -105,7 +105,7 @@ def test_without_a_cluster_the_message_names_the_command_that_deploys_it(cluster
     for arguments in (("status", "--output", "json"), ("scale", "--max", "3", "--yes")):
         code, output, errors = call(*arguments)
         assert (code, output) == (1, "")
-        assert "There is no cluster trn1-16 in us-west-2. Deploy it first: ./ultracluster deploy trn1-16" in errors
+        assert "There is no cluster trn1-16 in us-west-2\n\nhint: ./ultracluster deploy trn1-16" in errors
 
 
 def test_the_state_of_the_fleet_fits_80_columns(cluster: FakeCluster, call: Call) -> None:

@@ -78,7 +78,7 @@ def test_a_name_is_that_of_the_newest_job(
     assert output == "job 12 output | step 1\n"
     assert "Job 12 is RUNNING" in errors
     assert run_logs("--job", "other") == 1
-    assert "Slurm knows no job called other, or none any more; its number shows" in capsys.readouterr().err
+    assert "Slurm knows no job called other, or none any more\n\nhint: its number shows" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("asked", ["12", "12_3"])

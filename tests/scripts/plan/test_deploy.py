@@ -42,7 +42,7 @@ class Deploying:
         self._monkeypatch = monkeypatch
         self.plan = planned(CHANGE)
         self.started: list[list[str]] = []
-        monkeypatch.setattr(deploy, "settle", lambda *_: "")
+        monkeypatch.setattr(deploy, "settle", lambda *_: None)
         monkeypatch.setattr(cdk, "synthesize", lambda *_: None)
         monkeypatch.setattr(plan, "make_plan", self._make_plan)
 

@@ -116,7 +116,7 @@ def test_a_head_node_that_does_not_run(
     monkeypatch.setattr(Deployment, "nodes", lambda _: [head])
     assert print_json() == 1
     said = capsys.readouterr().err
-    assert f"The head node {head['InstanceId']} of trn1-16 is stopped. State: ./ultracluster status trn1-16\n" in said
+    assert f"The head node {head['InstanceId']} of trn1-16 is stopped.\n\nhint: ./ultracluster status trn1-16\n" in said
 
 
 def test_the_running_head_node_beside_one_that_shuts_down(

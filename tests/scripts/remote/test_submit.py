@@ -50,4 +50,4 @@ def test_a_command_that_never_ran_is_no_success(operated: Operated, capsys: pyte
     assert ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run") == 1
     error = capsys.readouterr().err
     assert "does not answer (Undeliverable): it may be booting or stopped, and that of an emulated AWS" in error
-    assert "State: ./ultracluster status trn1-16" in error
+    assert "hint: ./ultracluster status trn1-16" in error

@@ -216,7 +216,7 @@ def test_killed_while_it_goes_back_the_same_command_continues(backend: FakeBacke
 @pytest.mark.parametrize(
     ("statuses", "says"),
     [
-        ({}, "There is no cluster of config/dev.yaml yet. First: ./ultracluster deploy dev"),
+        ({}, "There is no cluster of config/dev.yaml yet"),
         ({1: "CREATE_COMPLETE", 2: "CREATE_COMPLETE"}, "there is dev-cluster, dev-cluster-2; allowed: two clusters"),
         ({2: "CREATE_COMPLETE"}, "has cluster.generation 1, and there is dev-cluster-2"),
     ],
@@ -232,7 +232,7 @@ def test_clusters_that_do_not_match_the_settings_are_an_error(
 def test_a_cluster_that_failed_to_come_up_is_not_replaced(backend: FakeBackend) -> None:
     backend.statuses = {1: "ROLLBACK_COMPLETE"}
     before = backend.path.read_bytes()
-    with pytest.raises(OperationError, match=r"dev-cluster has no cluster: .*\./ultracluster diagnose dev\. Then: "):
+    with pytest.raises(OperationError, match="dev-cluster has no cluster: "):
         backend.run(anyway=True)
     assert backend.path.read_bytes() == before
 

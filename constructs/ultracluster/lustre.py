@@ -20,6 +20,7 @@ from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import addresses
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
+from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
 from ultracluster.metric import metric_of
 from ultracluster.retention import retention
@@ -263,8 +264,8 @@ class LustreFileSystem(_FileSystem):
                 path=path,
                 bucket=None if bucket is None else _checkable_name(bucket),
                 prefix=prefix,
-                import_events=list(import_events),
-                export_events=list(export_events),
+                import_events=listed(import_events),
+                export_events=listed(export_events),
             )
             broken = rules.repository_violations(self._spec, [*self._linked, repository])
             of_link = [each.path[0] == "data_repositories" and len(each.path) > 1 for each in broken]

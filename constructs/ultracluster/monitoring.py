@@ -22,6 +22,7 @@ from ultracluster.dashboard import (
 from ultracluster.domain import metrics
 from ultracluster.domain import monitoring as rules
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
+from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
@@ -94,7 +95,7 @@ class ClusterMonitoring(Construct):
         capacity_gib = _gib(file_system, file_system_capacity_gib)
         try:
             spec = ClusterMonitoringSpec(
-                emails=list(emails),
+                emails=listed(emails),
                 node_metrics=sends_metrics if node_metrics is None else node_metrics,
                 dashboard=dashboard,
                 file_system_full_percent=file_system_full_percent,

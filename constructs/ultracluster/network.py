@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
+from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, shape_violations
 from ultracluster.metric import metric_of
 from ultracluster.retention import retention
@@ -74,7 +75,7 @@ class UltraClusterNetwork(Construct):
                 public_subnet_cidr=public_subnet_cidr,
                 private_subnet_cidr=private_subnet_cidr,
                 nat_addresses=nat_addresses,
-                interface_endpoints=list(interface_endpoints),
+                interface_endpoints=listed(interface_endpoints),
             )
             violations += rules.violations(spec)
         except ValidationError as error:

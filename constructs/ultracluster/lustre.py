@@ -123,8 +123,8 @@ class LustreFileSystem(_FileSystem):
         vpc: Where it is.
         subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
             subnet, else its first isolated one.
-        deployment_type: See `LustreSpec`, also for what follows and for the defaults.
-        capacity_gib: 1200 GiB, 2400 GiB or a multiple of 2400 GiB.
+        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows.
+        capacity_gib: Storage; it can grow, not shrink.
         throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2.
         compression: Of new files.
         metadata_iops: None: automatic, growing with the capacity.

@@ -34,10 +34,10 @@ class UltraClusterNetwork(Construct):
         scope: Usually a stack.
         construct_id: Id in the scope.
         zone_id: Such as ``usw2-az4``; Trn1 is not in every zone.
-        cidr: IPv4 block of the VPC, /16 to /28. See `NetworkSpec`, also for what follows and for the defaults.
+        cidr: IPv4 block of the VPC. `NetworkSpec` has ranges of this and what follows.
         public_subnet_cidr: Block of the public subnet.
         private_subnet_cidr: Block of the private subnet.
-        nat_addresses: Public addresses of the NAT gateway, 1 to 8; each carries 55,000 connections to a destination
+        nat_addresses: Public addresses of the NAT gateway; each carries 55,000 connections to a destination
             (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
         interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
             those that a cluster without internet access needs.

@@ -28,8 +28,8 @@ class HeadNodeSnapshots(Construct):
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
         deployment: Value of `SNAPSHOT_TAG` on the volumes: `NeuronSoftware.deployment`, or the cluster's name.
-        interval_hours: 1, 2, 3, 4, 6, 8, 12 or 24. See `SnapshotSpec`, also for the defaults.
-        retained: Snapshots of each volume that are kept, 1 to 1000.
+        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges.
+        retained: Snapshots of each volume that are kept.
 
     Raises:
         InvalidArguments: Arguments are out of range; all of them are named.

@@ -25,7 +25,7 @@ from ultracluster.domain.cluster import (
     QueueSpec,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_configuration import Bindings, LustreMount, render, secret_arns
+from ultracluster.domain.cluster_configuration import Bindings, render, secret_arns
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
@@ -227,7 +227,7 @@ class ParallelCluster(ClusterBase):
             cluster_name: ParallelCluster's name of it.
             security_groups: What its nodes carry, for `connections`.
         """
-        return ImportedCluster(scope, construct_id, cluster_name=cluster_name, security_groups=security_groups)
+        return ImportedCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
 
     @property
     def cluster_name(self) -> str:
@@ -329,7 +329,7 @@ class ParallelCluster(ClusterBase):
             rules = cluster_rules.violations(spec, neuron_software=self._software is not None)
             rules += cluster_rules.mount_violations([(each.name, each.mount_dir) for each in mounts], spec.queues)
             broken += beside(rules, places)
-        if self._software is not None and not any(isinstance(each, LustreMount) for each in mounts):
+        if self._software is not None and not self._mount_dir:
             reason = "NeuronSoftware keeps the Python environment of jobs there"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
@@ -399,7 +399,7 @@ class ParallelCluster(ClusterBase):
     @property
     def _mount_dir(self) -> str:
         """Where the file system of the Python environments is mounted; there is one if there is software."""
-        return next((each.mount.mount_dir for each in self._storage if isinstance(each.mount, LustreMount)), "")
+        return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
 
     def _provider(self, spec: ClusterSpec) -> CfnStack:
         stack = Stack.of(self)

@@ -14,7 +14,7 @@ from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.spec import Spec
-from ultracluster.retention import retention
+from ultracluster.retention import RETENTION
 
 CDK_TYPES = {
     "kms_key_arn": "kms_key",
@@ -42,7 +42,7 @@ def test_fields_are_arguments(construct: Callable[..., object], spec: Spec) -> N
     for field, value in spec:
         if field not in ELSEWHERE:
             default = parameters[CDK_TYPES.get(field, field)].default
-            expected = retention(value) if field.endswith("log_retention_days") else value
+            expected = RETENTION[value] if field.endswith("log_retention_days") else value
             assert (list(default) if isinstance(default, tuple) else default) == expected, field
 
 

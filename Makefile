@@ -89,7 +89,8 @@ type: setup ## Check types with mypy --strict
 .PHONY: docs
 docs: setup ## Build the documentation site, build/site: broken links fail
 	@.venv/bin/python scripts/environments.py docs
-	@rm -rf build/docs && mkdir -p build && cp -r docs build/docs && cp constructs/README.md build/docs/guides/library.md
+	@rm -rf build/docs && mkdir -p build && cp -r docs build/docs && rm -rf build/docs/assets/fields.py build/docs/assets/__pycache__
+	@cp constructs/README.md build/docs/guides/library.md
 	@.venv-docs/bin/zensical build --clean --strict
 	@cp node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js build/site/assets/mermaid.js
 	@cd build/docs && find . -name '*.md' -exec cp --parents {} ../site \;

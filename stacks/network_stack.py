@@ -10,7 +10,7 @@ from config.sections import ExistingVpc, NetworkSettings
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from ultracluster.network import UltraClusterNetwork
-from ultracluster.retention import retention
+from ultracluster.retention import RETENTION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class NetworkStack(DeploymentStack):
             private_subnet_cidr=settings.private_subnet_cidr,
             nat_addresses=settings.nat_addresses,
             interface_endpoints=settings.interface_endpoints,
-            flow_log_retention=retention(settings.flow_log_retention_days),
+            flow_log_retention=RETENTION.get(settings.flow_log_retention_days or 0),
         )
 
     def _export(self, network: UltraClusterNetwork) -> None:

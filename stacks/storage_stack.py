@@ -10,7 +10,7 @@ from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
-from ultracluster.retention import retention
+from ultracluster.retention import RETENTION
 from ultracluster.snapshots import HeadNodeSnapshots
 
 
@@ -65,7 +65,7 @@ class StorageStack(DeploymentStack):
             kms_key=None if key_arn is None else kms.Key.from_key_arn(self, "Key", key_arn),
             vpc_cidr=vpc_cidr,
             log_group_name=f"/aws/fsx/lustre/{self.stack_name}",
-            log_retention=retention(settings.log_retention_days),
+            log_retention=RETENTION[settings.log_retention_days],
             removal_policy=(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else cdk.RemovalPolicy.DESTROY),
         )
 

@@ -145,16 +145,6 @@ class ClusterBase(Construct):
 class ImportedCluster(ClusterBase):
     """A cluster that is not made in this app."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        cluster_name: str,
-        security_groups: Sequence[ec2.ISecurityGroup],
-    ) -> None:
-        super().__init__(scope, construct_id, name=cluster_name, security_groups=security_groups)
-
     @property
     def cluster_name(self) -> str:
         """ParallelCluster's name of the cluster."""

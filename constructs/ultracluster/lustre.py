@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import jsii
 from aws_cdk import ArnFormat, Duration, Names, RemovalPolicy, Size, Stack, Tags, Token
@@ -14,23 +14,24 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
-from pydantic import ValidationError
 
 from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import addresses
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
-from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
+from ultracluster.domain.types import listed
+from ultracluster.domain.violations import InvalidArguments, Path, Violation
 from ultracluster.metric import metric_of
-from ultracluster.retention import retention
+from ultracluster.retention import RETENTION
 
 _DEFAULTS = LustreSpec()
-_LOG_RETENTION = retention(_DEFAULTS.log_retention_days)
+_LOG_RETENTION = RETENTION[_DEFAULTS.log_retention_days]
 _PORTS = [ec2.Port.tcp_range(first, last) for first, last in rules.PORTS]
 _LOG_GROUP_PREFIX = "/aws/fsx/"
 """https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreLogCreateConfiguration.html"""
 _DEFAULT_PORT = ec2.Port.tcp_range(rules.PORTS[0][0], rules.PORTS[-1][-1])
 """Connections have one default; the ports between the two ranges are nobody's."""
+_ARGUMENTS: Mapping[Path, Path] = {("kms_key_arn",): ("kms_key",)}
 _LINK = DataRepository(path="/")
 _SOME_KEY = "arn:aws:kms:us-west-2:123456789012:key/0"
 """Stands in the rules for a key whose ARN CloudFormation will know."""
@@ -122,8 +123,8 @@ class LustreFileSystem(_FileSystem):
         vpc: Where it is.
         subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
             subnet, else its first isolated one.
-        deployment_type: See `LustreSpec`, also for what follows and for the defaults.
-        capacity_gib: 1200 GiB, 2400 GiB or a multiple of 2400 GiB.
+        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows.
+        capacity_gib: Storage; it can grow, not shrink.
         throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2.
         compression: Of new files.
         metadata_iops: None: automatic, growing with the capacity.
@@ -172,7 +173,7 @@ class LustreFileSystem(_FileSystem):
     ) -> None:
         place = next((each for each in [subnet, *vpc.private_subnets, *vpc.isolated_subnets] if each is not None), None)
         key_arn = None if kms_key is None else kms_key.key_arn
-        spec, violations = _checked(
+        spec, violations = LustreSpec.checked(
             {
                 "deployment_type": deployment_type,
                 "capacity_gib": capacity_gib.to_gibibytes() if isinstance(capacity_gib, Size) else capacity_gib,
@@ -185,8 +186,10 @@ class LustreFileSystem(_FileSystem):
                     else backup_retention_days
                 ),
                 "kms_key_arn": _SOME_KEY if Token.is_unresolved(key_arn) else key_arn,
-            }
+            },
+            rules.violations,
         )
+        violations = [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
         if place is None:
             reason = "the VPC has neither private nor isolated subnets"
             violations.append(Violation(("subnet",), None, "a subnet", reason))
@@ -258,24 +261,16 @@ class LustreFileSystem(_FileSystem):
         Raises:
             InvalidArguments: Arguments break rules of FSx, alone or with earlier links; all of them are named.
         """
-        try:
-            repository = DataRepository(
-                path=path,
-                bucket=None if bucket is None else _checkable_name(bucket),
-                prefix=prefix,
-                import_events=list(import_events),
-                export_events=list(export_events),
-            )
-            broken = rules.repository_violations(self._spec, [*self._linked, repository])
-            of_link = [each.path[0] == "data_repositories" and len(each.path) > 1 for each in broken]
-            violations = [
-                replace(each, path=each.path[2:] if of_this else each.path[-1:])
-                for each, of_this in zip(broken, of_link, strict=True)
-            ]
-        except ValidationError as error:
-            violations = shape_violations(error)
-        if violations:
-            raise InvalidArguments(f"{self.node.path}.add_data_repository", violations)
+        values = {
+            "path": path,
+            "bucket": None if bucket is None else _checkable_name(bucket),
+            "prefix": prefix,
+            "import_events": listed(import_events),
+            "export_events": listed(export_events),
+        }
+        repository, broken = DataRepository.checked(values, self._link_violations)
+        if repository is None or broken:
+            raise InvalidArguments(f"{self.node.path}.add_data_repository", broken)
         self._linked.append(repository)
         if bucket is None:
             bucket = self.bucket = self.bucket or self._add_bucket()
@@ -292,6 +287,12 @@ class LustreFileSystem(_FileSystem):
         # The name of a nested stack is a token, whose text depends on how many others there are.
         name = stack.node.addr if Token.is_unresolved(stack.stack_name) else stack.stack_name
         return rules.shared_storage_name(spec, stack_name=name, subnet=stack.resolve(self._placement))
+
+    def _link_violations(self, link: DataRepository) -> Iterator[Violation]:
+        """Yield what FSx would refuse in one more link, by the arguments of `add_data_repository`."""
+        for each in rules.repository_violations(self._spec, [*self._linked, link]):
+            of_link = each.path[0] == "data_repositories" and len(each.path) > 1
+            yield replace(each, path=each.path[2:] if of_link else each.path[-1:])
 
     def _new_security_group(self, vpc: ec2.IVpc) -> ec2.SecurityGroup:
         group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=rules.SECURITY_GROUP_DESCRIPTION)
@@ -402,16 +403,6 @@ class ImportedLustreFileSystem(_FileSystem):
         self.file_system_id = file_system_id
         self.dns_name = f"{file_system_id}.fsx.{stack.region}.{stack.url_suffix}"
         self._connections = ec2.Connections(security_groups=[security_group], default_port=_DEFAULT_PORT)
-
-
-def _checked(options: Mapping[str, Any]) -> tuple[LustreSpec | None, list[Violation]]:
-    """Return the specification of a file system, and what breaks the rules, by the construct's arguments."""
-    try:
-        spec = LustreSpec(**options)
-        violations = rules.violations(spec)
-    except ValidationError as error:
-        spec, violations = None, shape_violations(error)
-    return spec, [replace(each, path=("kms_key",)) if each.path == ("kms_key_arn",) else each for each in violations]
 
 
 def _other_violations(vpc_cidr: str | None, log_group_name: str | None) -> Iterator[Violation]:

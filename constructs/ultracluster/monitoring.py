@@ -10,7 +10,6 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
-from pydantic import ValidationError
 
 from ultracluster.cluster_base import IParallelCluster
 from ultracluster.dashboard import (
@@ -22,7 +21,8 @@ from ultracluster.dashboard import (
 from ultracluster.domain import metrics
 from ultracluster.domain import monitoring as rules
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
-from ultracluster.domain.violations import InvalidArguments, Violation, shape_violations
+from ultracluster.domain.types import listed
+from ultracluster.domain.violations import InvalidArguments, Violation
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import ParallelCluster
@@ -92,19 +92,18 @@ class ClusterMonitoring(Construct):
         else:
             name, own_queues, sends_metrics = cluster.cluster_name, [], _DEFAULTS.node_metrics
         capacity_gib = _gib(file_system, file_system_capacity_gib)
-        try:
-            spec = ClusterMonitoringSpec(
-                emails=list(emails),
-                node_metrics=sends_metrics if node_metrics is None else node_metrics,
-                dashboard=dashboard,
-                file_system_full_percent=file_system_full_percent,
-            )
-            violations = [*rules.violations(spec)]
-            if spec.node_metrics and not sends_metrics:
-                reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
-                violations.append(spec.violation("node_metrics", "False", reason))
-        except ValidationError as error:
-            violations = shape_violations(error)
+        spec, violations = ClusterMonitoringSpec.checked(
+            {
+                "emails": listed(emails),
+                "node_metrics": sends_metrics if node_metrics is None else node_metrics,
+                "dashboard": dashboard,
+                "file_system_full_percent": file_system_full_percent,
+            },
+            rules.violations,
+        )
+        if node_metrics and not sends_metrics:
+            reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
+            violations.append(Violation(("node_metrics",), True, "False", reason))
         if file_system is not None and capacity_gib is None:
             reason = "the file system is not made in this app"
             violations.append(Violation(("file_system_capacity_gib",), None, "its capacity in GiB", reason))
@@ -113,7 +112,7 @@ class ClusterMonitoring(Construct):
         if self._alarm_prefix in [each._alarm_prefix for each in others]:
             reason = "other alarms of this stack have these names"
             violations.append(Violation(("alarm_prefix",), self._alarm_prefix, "another one", reason))
-        if violations:
+        if spec is None or violations:
             raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
 
         super().__init__(scope, construct_id)

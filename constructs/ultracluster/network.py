@@ -9,17 +9,17 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from pydantic import ValidationError
 
 from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
-from ultracluster.domain.violations import InvalidArguments, shape_violations
+from ultracluster.domain.types import listed
+from ultracluster.domain.violations import InvalidArguments
 from ultracluster.metric import metric_of
-from ultracluster.retention import retention
+from ultracluster.retention import RETENTION
 
 _DEFAULTS = NetworkSpec()
-_FLOW_LOG_RETENTION = retention(_DEFAULTS.flow_log_retention_days)
+_FLOW_LOG_RETENTION = RETENTION.get(_DEFAULTS.flow_log_retention_days or 0)
 
 
 class UltraClusterNetwork(Construct):
@@ -33,10 +33,10 @@ class UltraClusterNetwork(Construct):
         scope: Usually a stack.
         construct_id: Id in the scope.
         zone_id: Such as ``usw2-az4``; Trn1 is not in every zone.
-        cidr: IPv4 block of the VPC, /16 to /28. See `NetworkSpec`, also for what follows and for the defaults.
+        cidr: IPv4 block of the VPC. `NetworkSpec` has ranges of this and what follows.
         public_subnet_cidr: Block of the public subnet.
         private_subnet_cidr: Block of the private subnet.
-        nat_addresses: Public addresses of the NAT gateway, 1 to 8; each carries 55,000 connections to a destination
+        nat_addresses: Public addresses of the NAT gateway; each carries 55,000 connections to a destination
             (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
         interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
             those that a cluster without internet access needs.
@@ -67,19 +67,18 @@ class UltraClusterNetwork(Construct):
         flow_log_retention: logs.RetentionDays | None = _FLOW_LOG_RETENTION,
     ) -> None:
         region = Stack.of(scope).region
-        violations = [*rules.zone_violations(None if Token.is_unresolved(region) else region, zone_id)]
-        try:
-            spec = NetworkSpec(
-                cidr=cidr,
-                public_subnet_cidr=public_subnet_cidr,
-                private_subnet_cidr=private_subnet_cidr,
-                nat_addresses=nat_addresses,
-                interface_endpoints=list(interface_endpoints),
-            )
-            violations += rules.violations(spec)
-        except ValidationError as error:
-            violations += shape_violations(error)
-        if violations:
+        spec, violations = NetworkSpec.checked(
+            {
+                "cidr": cidr,
+                "public_subnet_cidr": public_subnet_cidr,
+                "private_subnet_cidr": private_subnet_cidr,
+                "nat_addresses": nat_addresses,
+                "interface_endpoints": listed(interface_endpoints),
+            },
+            rules.violations,
+        )
+        violations += rules.zone_violations(None if Token.is_unresolved(region) else region, zone_id)
+        if spec is None or violations:
             raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
 
         super().__init__(scope, construct_id)

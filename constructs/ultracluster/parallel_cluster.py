@@ -25,8 +25,9 @@ from ultracluster.domain.cluster import (
     QueueSpec,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_configuration import Bindings, LustreMount, render, secret_arns
+from ultracluster.domain.cluster_configuration import Bindings, render, secret_arns
 from ultracluster.domain.instance_types import EfaInterfaceType
+from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import InvalidArguments, Path, Violation, beside, shape_violations, without
 from ultracluster.neuron_software import NeuronSoftware
@@ -40,6 +41,7 @@ _ARGUMENTS: Mapping[str, Path] = {
     "pytorch": ("software", "pytorch"),
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
+_SHARED_STORAGE = "SharedStorage.lustre(...) or SharedStorage.efs(...)"
 _PLACEHOLDERS = {"name": "xx", "max_count": 1}
 
 
@@ -120,20 +122,21 @@ class ParallelCluster(ClusterBase):
         accepted_warnings: Sequence[AcceptedWarning] = (),
         parallelcluster_version: str | None = None,
     ) -> None:
-        self._construct = f"{scope.node.path}/{construct_id}".removeprefix("/")
+        path = f"{scope.node.path}/{construct_id}".removeprefix("/")
+        self._construct = f"{type(self).__name__} {path}"
         self._refuse_other_types(
             (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
             (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
             (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
             (("software",), software, "neuron_sdk", "a NeuronSoftware"),
-            (("shared_storage",), shared_storage, "__getitem__", "a list of SharedStorage"),
-            (("security_groups",), security_groups, "__getitem__", "a list of ec2.ISecurityGroup"),
+            *_each("shared_storage", shared_storage, "dependencies", _SHARED_STORAGE),
+            *_each("security_groups", security_groups, "security_group_id", "an ec2.ISecurityGroup"),
             *_subnets_of(("head_node",), head_node),
             *_subnets_of(("queues",), queues),
             *_subnets_of(("login_nodes",), login_nodes),
         )
         self._values: dict[str, Any] = {
-            "name": names.of_path(self._construct) if cluster_name is None else cluster_name,
+            "name": names.of_path(path) if cluster_name is None else cluster_name,
             "region": Stack.of(scope).region,
             "tags": None if tags is None else dict(tags),
             "os": os,
@@ -142,16 +145,15 @@ class ParallelCluster(ClusterBase):
             "pytorch": None if software is None else software.pytorch,
             "efa_interface_type": efa_interface_type,
             "head_node": head_node,
-            "login_nodes": _listed(login_nodes),
-            "queues": _listed(queues),
+            "login_nodes": listed(login_nodes),
+            "queues": listed(queues),
             "slurm": slurm,
             "monitoring": monitoring,
             "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
-            "accepted_warnings": _listed(accepted_warnings),
+            "accepted_warnings": listed(accepted_warnings),
             "parallelcluster_version": parallelcluster_version,
         }
         self._software, self._storage = software, list(shared_storage)
-        self._refuse_other_types(*_types_of(self._storage))
         private = private_subnet or _first([*vpc.private_subnets, *vpc.isolated_subnets])
         public = public_subnet or _first(vpc.public_subnets) or private
         reason = "compute nodes take no public addresses"
@@ -225,7 +227,7 @@ class ParallelCluster(ClusterBase):
             cluster_name: ParallelCluster's name of it.
             security_groups: What its nodes carry, for `connections`.
         """
-        return ImportedCluster(scope, construct_id, cluster_name=cluster_name, security_groups=security_groups)
+        return ImportedCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
 
     @property
     def cluster_name(self) -> str:
@@ -297,7 +299,7 @@ class ParallelCluster(ClusterBase):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        self._refuse_other_types(*_types_of([storage]))
+        self._refuse_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE))
         self._storage.append(storage)
         try:
             self._checked()
@@ -327,7 +329,7 @@ class ParallelCluster(ClusterBase):
             rules = cluster_rules.violations(spec, neuron_software=self._software is not None)
             rules += cluster_rules.mount_violations([(each.name, each.mount_dir) for each in mounts], spec.queues)
             broken += beside(rules, places)
-        if self._software is not None and not any(isinstance(each, LustreMount) for each in mounts):
+        if self._software is not None and not self._mount_dir:
             reason = "NeuronSoftware keeps the Python environment of jobs there"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
@@ -397,7 +399,7 @@ class ParallelCluster(ClusterBase):
     @property
     def _mount_dir(self) -> str:
         """Where the file system of the Python environments is mounted; there is one if there is software."""
-        return next((each.mount.mount_dir for each in self._storage if isinstance(each.mount, LustreMount)), "")
+        return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
 
     def _provider(self, spec: ClusterSpec) -> CfnStack:
         stack = Stack.of(self)
@@ -444,18 +446,16 @@ def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
     return next(iter(subnets), None)
 
 
-def _listed(values: object) -> object:
-    """Return a list of values, or what is given in place of one, which validation refuses."""
-    return list(values) if isinstance(values, Sequence) else values
-
-
 def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, str, str]]:
     """Yield the subnets of options, and what they have to be."""
-    for index, each in enumerate(options) if isinstance(options, Sequence) else ():
+    for index, each in enumerate(options) if isinstance(options, list | tuple) else ():
         yield from _subnets_of((*place, index), each)
     yield (*place, "subnet"), getattr(options, "subnet", None), "subnet_id", "an ec2.ISubnet"
 
 
-def _types_of(storage: Sequence[object]) -> Iterator[tuple[Path, object, str, str]]:
-    allowed = "SharedStorage.lustre(...) or SharedStorage.efs(...)"
-    return ((("shared_storage", index), each, "dependencies", allowed) for index, each in enumerate(storage))
+def _each(name: str, values: object, attribute: str, allowed: str) -> Iterator[tuple[Path, object, str, str]]:
+    """Yield the members of a list, or what is given in place of one, and what they have to be."""
+    if isinstance(values, list | tuple):
+        yield from (((name, index), each, attribute, allowed) for index, each in enumerate(values))
+    else:
+        yield (name,), values, "__iter__", f"a list, each item {allowed}"

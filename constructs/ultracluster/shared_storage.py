@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
-from ultracluster.domain.cluster_configuration import EfsMount, LustreMount
+from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
 
@@ -40,7 +40,7 @@ class SharedStorage:
         dependencies: What has to be there before a node mounts it, such as mount targets and rules of security groups.
     """
 
-    mount: LustreMount | EfsMount
+    mount: Mount
     security_groups: Sequence[ec2.ISecurityGroup] = ()
     dependencies: Sequence[IDependable] = ()
 
@@ -60,12 +60,7 @@ class SharedStorage:
         """
         if name is None and isinstance(file_system, LustreFileSystem):
             name = file_system.shared_storage_name(mount_dir)
-        mount = LustreMount(name or _name("fsx", file_system, mount_dir), mount_dir, file_system.file_system_id)
-        return cls(
-            mount=mount,
-            security_groups=file_system.connections.security_groups,
-            dependencies=[file_system] if isinstance(file_system, Construct) else [],
-        )
+        return cls._of(file_system, Mount("FsxLustre", name or "", mount_dir, file_system.file_system_id))
 
     @classmethod
     def efs(cls, file_system: IFileSystem, mount_dir: str = "/efs", *, name: str | None = None) -> Self:
@@ -74,14 +69,16 @@ class SharedStorage:
         Its security groups allow TCP 2049 between those that carry them: those of ``aws_efs`` need
         ``file_system.connections.allow_internally(ec2.Port.NFS)``. Arguments as of `lustre`.
         """
-        mount = EfsMount(name or _name("efs", file_system, mount_dir), mount_dir, file_system.file_system_id)
+        return cls._of(file_system, Mount("Efs", name or "", mount_dir, file_system.file_system_id))
+
+    @classmethod
+    def _of(cls, file_system: IFileSystem, mount: Mount) -> Self:
+        if not mount.name:
+            identity = file_system.node.path if isinstance(file_system, Construct) else mount.file_system_id
+            digest = hashlib.sha256(f"{identity} {mount.mount_dir}".encode()).hexdigest()[:12]
+            mount = replace(mount, name=f"{mount.kind[:3].lower()}-{digest}")
         return cls(
             mount=mount,
             security_groups=file_system.connections.security_groups,
             dependencies=[file_system] if isinstance(file_system, Construct) else [],
         )
-
-
-def _name(kind: str, file_system: IFileSystem, mount_dir: str) -> str:
-    identity = file_system.node.path if isinstance(file_system, Construct) else file_system.file_system_id
-    return f"{kind}-{hashlib.sha256(f'{identity} {mount_dir}'.encode()).hexdigest()[:12]}"

@@ -4,12 +4,11 @@ from aws_cdk import ArnFormat, CfnTag, Stack
 from aws_cdk import aws_dlm as dlm
 from aws_cdk import aws_iam as iam
 from constructs import Construct
-from pydantic import ValidationError
 
 from ultracluster.acknowledgements import acknowledge_wildcards
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.snapshots import SnapshotSpec
-from ultracluster.domain.violations import InvalidArguments, shape_violations
+from ultracluster.domain.violations import InvalidArguments
 
 _DEFAULTS = SnapshotSpec()
 _WILDCARDS = {
@@ -28,8 +27,8 @@ class HeadNodeSnapshots(Construct):
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
         deployment: Value of `SNAPSHOT_TAG` on the volumes: `NeuronSoftware.deployment`, or the cluster's name.
-        interval_hours: 1, 2, 3, 4, 6, 8, 12 or 24. See `SnapshotSpec`, also for the defaults.
-        retained: Snapshots of each volume that are kept, 1 to 1000.
+        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges.
+        retained: Snapshots of each volume that are kept.
 
     Raises:
         InvalidArguments: Arguments are out of range; all of them are named.
@@ -44,11 +43,9 @@ class HeadNodeSnapshots(Construct):
         interval_hours: int = _DEFAULTS.interval_hours,
         retained: int = _DEFAULTS.retained,
     ) -> None:
-        try:
-            SnapshotSpec.model_validate({"interval_hours": interval_hours, "retained": retained})
-        except ValidationError as error:
-            name = f"{type(self).__name__} {scope.node.path}/{construct_id}"
-            raise InvalidArguments(name, shape_violations(error)) from None
+        _, violations = SnapshotSpec.checked({"interval_hours": interval_hours, "retained": retained})
+        if violations:
+            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
         super().__init__(scope, construct_id)
         policy = dlm.CfnLifecyclePolicy
         policy(

@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 import aws_cdk as cdk
 import pytest
-from constructs import Construct
 
 from ultracluster import ClusterMonitoring, HeadNodeSnapshots, InvalidArguments, LustreFileSystem, UltraClusterNetwork
-from ultracluster.domain.lustre import LustreSpec
+from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.spec import Spec
-from ultracluster.retention import retention
+from ultracluster.retention import RETENTION
 
 CDK_TYPES = {
     "kms_key_arn": "kms_key",
     "log_retention_days": "log_retention",
     "flow_log_retention_days": "flow_log_retention",
 }
-ELSEWHERE = {"mount_dir", "node_metrics"}
-"""An argument of `SharedStorage.lustre`: clusters may mount one file system in different places; and what the nodes of
-the cluster do by `NeuronSoftware`."""
+ELSEWHERE = {"mount_dir", "node_metrics", "path"}
+"""An argument of `SharedStorage.lustre`: clusters may mount one file system in different places; what the nodes of
+the cluster do by `NeuronSoftware`; and what has no default."""
 
 
 @pytest.mark.parametrize(
     ("construct", "spec"),
     [
-        (LustreFileSystem, LustreSpec()),
-        (UltraClusterNetwork, NetworkSpec()),
-        (ClusterMonitoring, ClusterMonitoringSpec()),
-        (HeadNodeSnapshots, SnapshotSpec()),
+        (LustreFileSystem.__init__, LustreSpec()),
+        (LustreFileSystem.add_data_repository, DataRepository(path="/")),
+        (UltraClusterNetwork.__init__, NetworkSpec()),
+        (ClusterMonitoring.__init__, ClusterMonitoringSpec()),
+        (HeadNodeSnapshots.__init__, SnapshotSpec()),
     ],
-    ids=lambda each: each.__name__ if isinstance(each, type) else "",
+    ids=lambda each: each.__qualname__ if callable(each) else "",
 )
-def test_fields_are_arguments(construct: type[Construct], spec: Spec) -> None:
-    parameters = inspect.signature(construct.__init__).parameters
+def test_fields_are_arguments(construct: Callable[..., object], spec: Spec) -> None:
+    parameters = inspect.signature(construct).parameters
     for field, value in spec:
         if field not in ELSEWHERE:
             default = parameters[CDK_TYPES.get(field, field)].default
-            expected = retention(value) if field.endswith("log_retention_days") else value
+            expected = RETENTION[value] if field.endswith("log_retention_days") else value
             assert (list(default) if isinstance(default, tuple) else default) == expected, field
 
 

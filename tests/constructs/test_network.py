@@ -53,5 +53,5 @@ def test_invalid_arguments_are_named_together_and_leave_nothing_in_the_tree(stac
             interface_endpoints=["ecr.api", "ecr-api"],
         )
     places = [each.path[0] for each in refused.value.violations]
-    assert places == ["zone_id", "cidr", "private_subnet_cidr", "interface_endpoints"]
+    assert places == ["cidr", "private_subnet_cidr", "interface_endpoints", "zone_id"]
     assert stack.node.try_find_child("Network") is None

@@ -135,6 +135,8 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
     [
         ("vpc", "vpc-0123456789abcdef0", "an ec2.IVpc"),
         ("queues", queue(), "a valid list"),
+        ("queues", "cpu", "a valid list"),
+        ("security_groups[0]", "sg-1", "an ec2.ISecurityGroup"),
         ("queues[0].subnet", "subnet-1", "an ec2.ISubnet"),
         ("private_subnet", "subnet-1", "an ec2.ISubnet"),
         ("software", "2.28.1", "a NeuronSoftware"),
@@ -152,6 +154,7 @@ def test_wrong_types_are_refused_in_one_look(
         "monitoring.log_retention_days": {"monitoring": MonitoringOptions(log_retention_days=value)},
         "slurm.idle_minutes": {"slurm": Slurm(idle_minutes=value)},
         "shared_storage[0]": {"shared_storage": [value]},
+        "security_groups[0]": {"security_groups": [value]},
     }
     arguments: dict[str, Any] = {"vpc": vpc, "queues": [queue()], **others.get(place, {place: value})}
     with pytest.raises(InvalidArguments) as refused:
@@ -201,7 +204,7 @@ def test_one_exception_names_all_violations_and_leaves_nothing_in_the_tree(stack
 
     lines = [line.strip().split("; allowed: ")[0] for line in str(refused.value).splitlines()]
     assert lines == [
-        "invalid arguments of Training/Cluster:",
+        "invalid arguments of ParallelCluster Training/Cluster:",
         "vpc: got 'Training/Vpc'",
         "os: got 'centos'",
         "head_node.root_volume_gib: got 20",

@@ -55,7 +55,6 @@ NodeGroupName = Annotated[
     str, Field(json_schema_extra={"pattern": _GROUP_NAME[0], "patternErrorMessage": _GROUP_NAME[1]})
 ]
 """Rules check it, with a clearer message."""
-RootVolumeSize = Annotated[OptionalGib, Field(ge=45, le=16384), FROM_SIZE]
 
 NO_PLACEMENT_GROUP = "none"
 SHARED_PLACEMENT_GROUP = "fleet"
@@ -125,7 +124,10 @@ class QueueSpec(Spec):
     exclusive_jobs: Annotated[bool, Setting(Change.AT_ONCE, ".JobExclusiveAllocation")] = True
     """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
     root_volume_gib: Annotated[
-        RootVolumeSize, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size")
+        OptionalGib,
+        Field(ge=45, le=16384),
+        FROM_SIZE,
+        Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size"),
     ] = default(200)
     """Root volume of each node; null: the image's size."""
     scratch_dir: Annotated[str, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")] = (
@@ -162,9 +164,9 @@ class HeadNodeSpec(Spec):
     """Instance type, x86 with Neuron software, with memory for the number of nodes."""
     public: Annotated[bool, Setting(Change.NEW_CLUSTER, ".Networking.SubnetId")] = True
     """Whether it is in the public subnet, with a public address. Session Manager needs none."""
-    root_volume_gib: Annotated[RootVolumeSize, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")] = default(
-        200
-    )
+    root_volume_gib: Annotated[
+        OptionalGib, Field(ge=45, le=16384), FROM_SIZE, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")
+    ] = default(200)
     """Root volume, which holds /home unless shared_storage is efs; null: the image's size."""
     shared_storage: Annotated[SharedStorageType, Setting(Change.NEW_CLUSTER, ".SharedStorageType")] = "ebs"
     """Where /home and Slurm are, which all nodes mount: ebs: on the root volume, by NFS from the head node; efs: on an

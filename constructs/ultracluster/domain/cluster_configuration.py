@@ -7,7 +7,7 @@ mappings (``CustomSlurmSettings``) and in ``Args``, so these hold strings from t
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ultracluster.domain import slurm
 from ultracluster.domain.cluster import (
@@ -29,32 +29,24 @@ _EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": Tr
 
 
 @dataclass(frozen=True)
-class LustreMount:
-    """An FSx for Lustre file system and where nodes mount it. For ParallelCluster another one has another name."""
+class Mount:
+    """A file system and where nodes mount it. For ParallelCluster another one has another name."""
 
+    kind: Literal["FsxLustre", "Efs"]
     name: str
     mount_dir: str
     file_system_id: str
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """What ParallelCluster is told beside name and directory."""
-        return {"StorageType": "FsxLustre", "FsxLustreSettings": {"FileSystemId": self.file_system_id}}
-
-
-@dataclass(frozen=True)
-class EfsMount:
-    """An Amazon EFS file system and where nodes mount it. For ParallelCluster another one has another name."""
-
-    name: str
-    mount_dir: str
-    file_system_id: str
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What ParallelCluster is told beside name and directory."""
-        settings = {"FileSystemId": self.file_system_id, "EncryptionInTransit": True}
-        return {"StorageType": "Efs", "EfsSettings": settings}
+    def configuration(self) -> dict[str, Any]:
+        """What ParallelCluster is told of it; EFS is encrypted on its way."""
+        settings = {"FileSystemId": self.file_system_id} | ({"EncryptionInTransit": True} if self.kind == "Efs" else {})
+        return {
+            "Name": self.name,
+            "MountDir": self.mount_dir,
+            "StorageType": self.kind,
+            f"{self.kind}Settings": settings,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +66,7 @@ class Bindings:
     subnets: Mapping[Path, str] = field(default_factory=dict)
     security_group_ids: Sequence[str] = ()
     placement_groups: Mapping[str, str] = field(default_factory=dict)
-    shared_storage: Sequence[LustreMount | EfsMount] = ()
+    shared_storage: Sequence[Mount] = ()
     head_node: Mapping[str, Any] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     login_nodes: Mapping[str, Any] = field(default_factory=dict)
@@ -97,9 +89,7 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
             ),
             "SlurmQueues": [_queue(queue, bindings) for queue in spec.queues],
         },
-        "SharedStorage": [
-            {"Name": mount.name, "MountDir": mount.mount_dir, **mount.settings} for mount in bindings.shared_storage
-        ],
+        "SharedStorage": [mount.configuration for mount in bindings.shared_storage],
         "Monitoring": _monitoring(spec.monitoring),
         "Tags": [{"Key": key, "Value": value} for key, value in spec.tags.items()],
         # Written out though it is the default: ParallelCluster's update check passes a section that comes or goes while

@@ -2,16 +2,16 @@
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema
 
-from ultracluster.domain.violations import Violation
+from ultracluster.domain.violations import Violation, shape_violations
 
 _PARALLELCLUSTER = "https://docs.aws.amazon.com/parallelcluster/latest/ug/{}-v3.html#yaml-{}"
 _CLOUDFORMATION = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-{}-{}.html#cfn-{}"
@@ -88,6 +88,17 @@ class Spec(BaseModel):
     def violation(self, field: str, allowed: str, reason: str) -> Violation:
         """Return that the value of a field breaks a rule."""
         return Violation((field,), getattr(self, field), allowed, reason)
+
+    @classmethod
+    def checked(
+        cls, values: Mapping[str, Any], rules: Callable[[Self], Iterable[Violation]] = lambda _: ()
+    ) -> tuple[Self | None, list[Violation]]:
+        """Return what has some values, if their shapes are right, and all that is wrong about them."""
+        try:
+            spec = cls.model_validate(values)
+        except ValidationError as error:
+            return None, shape_violations(error)
+        return spec, [*rules(spec)]
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

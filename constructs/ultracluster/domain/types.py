@@ -1,5 +1,6 @@
 """Types of values that several models share."""
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
@@ -39,6 +40,11 @@ LogRetentionDays = Literal[
 
 LOG_RETENTION_DAYS: tuple[int, ...] = get_args(LogRetentionDays)
 """``logs.RetentionDays`` has the same order, and INFINITE behind them."""
+
+
+def listed(values: object) -> Any:
+    """Return a sequence as the list that models take; a text, which is one, too, stays and is refused."""
+    return list(values) if isinstance(values, Sequence) and not isinstance(values, str) else values
 
 
 # Values of the CDK, which is not imported here: a field takes them, and holds what they stand for. Type checkers see a

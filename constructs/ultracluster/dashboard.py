@@ -4,22 +4,31 @@ Graphs have a line or two per queue, however many nodes there are: CloudWatch dr
 on a dashboard at most (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html). The
 worst nodes are found by Metrics Insights, which reads 10,000 metrics at most
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-limits.html).
+
+Graphs are written as CloudWatch reads them, and given to the CDK at once: 50 queues have 600 lines, and each as a
+``cloudwatch.Metric`` would be a call into the jsii kernel
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ultracluster.cluster_base import IParallelCluster
 from ultracluster.domain import metrics
 from ultracluster.lustre import ILustreFileSystem
+from ultracluster.metric import FSX, NAT_GATEWAY
 from ultracluster.network import UltraClusterNetwork
 
 _ROW = 24
 _HEIGHT = 6
 _WORST = 10
+_MINUTE = 60
+
+Graph = tuple[str, Sequence[list[Any]]]
+"""Title and lines of a graph."""
 
 
 class Dashboard(Construct):
@@ -32,34 +41,37 @@ class Dashboard(Construct):
         *,
         prefix: str,
         alarms: Sequence[cloudwatch.IAlarm],
-        rows: Sequence[list[cloudwatch.IWidget]],
+        rows: Sequence[Sequence[Graph]],
     ) -> None:
         super().__init__(scope, construct_id)
-        status = cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=_ROW, height=3)
-        dashboard = cloudwatch.Dashboard(
-            self,
+        body = {"periodOverride": "inherit", "widgets": list(_widgets([alarm.alarm_arn for alarm in alarms], rows))}
+        dashboard = cloudwatch.CfnDashboard(
+            Construct(self, "Resource"),  # where ``cloudwatch.Dashboard`` has it: its place makes the logical id
             "Resource",
             # One name is one dashboard in all Regions of an account.
             dashboard_name=f"{prefix}-{Stack.of(self).region}",
-            period_override=cloudwatch.PeriodOverride.INHERIT,
-            widgets=[[status], *rows],
+            dashboard_body=Stack.of(self).to_json_string(body),
         )
-        self.name = dashboard.dashboard_name
+        self.name = dashboard.ref
 
 
-def rows_of_nodes(
-    cluster: IParallelCluster, cluster_name: str, queues: Sequence[str]
-) -> list[list[cloudwatch.IWidget]]:
+def rows_of_nodes(cluster_name: str, queues: Sequence[str]) -> list[list[Graph]]:
     """Return the graphs of what nodes send."""
 
-    def graph(title: str, *lines: tuple[str, str, str]) -> cloudwatch.GraphWidget:
+    def graph(title: str, *lines: tuple[str, str, str]) -> Graph:
         """Draw for each queue the metrics that are given by name, statistic and what to call them."""
         drawn = [
-            cluster.metric(name, statistic=statistic, queue=queue, label=f"{queue} {called}".strip())
+            _line(
+                metrics.NAMESPACE,
+                name,
+                {"Cluster": cluster_name, "Queue": queue},
+                statistic=statistic,
+                label=f"{queue} {called}".strip(),
+            )
             for name, statistic, called in lines
             for queue in queues
         ]
-        return _graph(title, drawn)
+        return title, drawn
 
     return [
         [
@@ -97,52 +109,70 @@ def rows_of_nodes(
             graph("EFA, bytes sent again per minute", (metrics.EFA_RETRANSMITTED, "Sum", "")),
             _worst(cluster_name, "Nodes that send most again", metrics.EFA_RETRANSMITTED, "SUM", "DESC"),
         ],
-        [_worst(cluster_name, "Nodes in use, lowest utilization", metrics.CORE_UTILIZATION, "AVG", "ASC", width=_ROW)],
+        [_worst(cluster_name, "Nodes in use, lowest utilization", metrics.CORE_UTILIZATION, "AVG", "ASC")],
     ]
 
 
-def row_of_file_system(file_system: ILustreFileSystem) -> list[cloudwatch.IWidget]:
+def row_of_file_system(file_system: ILustreFileSystem) -> list[Graph]:
     """Return the graphs of a file system."""
+
+    def line(name: str, label: str, *, statistic: str = "Sum") -> list[Any]:
+        return _line(FSX, name, {"FileSystemId": file_system.file_system_id}, statistic=statistic, label=label)
+
+    free = "FreeDataStorageCapacity"
     return [
-        _graph("File system, free bytes", [file_system.metric("FreeDataStorageCapacity", label="all")]),
-        _graph(
-            "File system, free bytes of the fullest storage target",
-            [file_system.metric("FreeDataStorageCapacity", statistic="Minimum", label="fullest")],
-        ),
-        _graph(
-            "File system, bytes per minute",
-            [file_system.metric(f"Data{way}Bytes", label=way.lower()) for way in ("Read", "Write")],
-        ),
+        ("File system, free bytes", [line(free, "all")]),
+        ("File system, free bytes of the fullest storage target", [line(free, "fullest", statistic="Minimum")]),
+        ("File system, bytes per minute", [line("DataReadBytes", "read"), line("DataWriteBytes", "write")]),
     ]
 
 
-def row_of_nat_gateway(network: UltraClusterNetwork) -> list[cloudwatch.IWidget]:
+def row_of_nat_gateway(network: UltraClusterNetwork) -> list[Graph]:
     """Return the graphs of a network's NAT gateway."""
-    line = network.metric_nat_gateway
+
+    def line(name: str, label: str | None = None, *, statistic: str = "Sum") -> list[Any]:
+        return _line(NAT_GATEWAY, name, {"NatGatewayId": network.nat_gateway_id}, statistic=statistic, label=label)
+
     return [
-        _graph("NAT gateway, connections", [line("ActiveConnectionCount", statistic="Maximum", label="open")]),
-        _graph("NAT gateway, connections without a port", [line("ErrorPortAllocation")]),
-        _graph(
+        ("NAT gateway, connections", [line("ActiveConnectionCount", "open", statistic="Maximum")]),
+        ("NAT gateway, connections without a port", [line("ErrorPortAllocation")]),
+        (
             "NAT gateway, bytes per minute",
-            [line("BytesInFromDestination", label="in"), line("BytesOutToDestination", label="out")],
+            [line("BytesInFromDestination", "in"), line("BytesOutToDestination", "out")],
         ),
     ]
 
 
-def _graph(title: str, drawn: Sequence[cloudwatch.IMetric], *, width: int = _ROW // 3) -> cloudwatch.GraphWidget:
-    return cloudwatch.GraphWidget(
-        title=title, left=drawn, left_y_axis=cloudwatch.YAxisProps(min=0), width=width, height=_HEIGHT
-    )
+def _line(
+    namespace: str, metric: str, dimensions: Mapping[str, str], *, statistic: str, label: str | None
+) -> list[Any]:
+    drawn: dict[str, Any] = {} if label is None else {"label": label}
+    drawn["period"] = _MINUTE
+    if statistic != "Average":  # CloudWatch's default
+        drawn["stat"] = statistic
+    return [namespace, metric, *(part for dimension in dimensions.items() for part in dimension), drawn]
 
 
-def _worst(
-    cluster_name: str, title: str, metric: str, function: str, order: str, *, width: int = _ROW // 3
-) -> cloudwatch.GraphWidget:
+def _worst(cluster_name: str, title: str, metric: str, function: str, order: str) -> Graph:
     # All names in double quotes: CLUSTER is a keyword, in any case of its letters
     # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-reserved-keywords.html).
     query = (
         f'SELECT {function}("{metric}") FROM SCHEMA("{metrics.NAMESPACE}", "Cluster", "Node", "Queue") '  # noqa: S608 no SQL
         f"""WHERE "Cluster" = '{cluster_name}' GROUP BY "Queue", "Node" ORDER BY {function}() {order} LIMIT {_WORST}"""
     )
-    worst = cloudwatch.MathExpression(expression=query, using_metrics={}, label="", period=Duration.minutes(1))
-    return _graph(title, [worst], width=width)
+    return title, [[{"expression": query, "period": _MINUTE}]]
+
+
+def _widgets(alarm_arns: Sequence[str], rows: Sequence[Sequence[Graph]]) -> Iterator[dict[str, Any]]:
+    """Yield the widgets row by row; the graphs of a row share its width."""
+    height = 3
+    properties: dict[str, Any] = {"title": "Alarms", "alarms": list(alarm_arns)}
+    yield {"type": "alarm", "width": _ROW, "height": height, "x": 0, "y": 0, "properties": properties}
+    region = Aws.REGION
+    for number, row in enumerate(rows):
+        width = _ROW // len(row)
+        for column, (title, lines) in enumerate(row):
+            properties = {"view": "timeSeries", "title": title, "region": region, "metrics": lines}
+            properties["yAxis"] = {"left": {"min": 0}}
+            place = {"x": column * width, "y": height + number * _HEIGHT}
+            yield {"type": "metric", "width": width, "height": _HEIGHT, **place, "properties": properties}

@@ -21,7 +21,7 @@ from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Path, Violation
-from ultracluster.metric import metric_of
+from ultracluster.metric import FSX, metric_of
 from ultracluster.retention import RETENTION
 
 _DEFAULTS = LustreSpec()
@@ -93,7 +93,7 @@ class _FileSystem(Construct):
             label: Default: CloudWatch makes one.
         """
         dimensions = {"FileSystemId": self.file_system_id}
-        return metric_of("AWS/FSx", dimensions, metric_name, statistic=statistic, period=period, label=label)
+        return metric_of(FSX, dimensions, metric_name, statistic=statistic, period=period, label=label)
 
     def metric_free_capacity(self) -> cloudwatch.Metric:
         """Return the bytes that are free on all storage targets together."""

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+FSX, NAT_GATEWAY = "AWS/FSx", "AWS/NATGateway"
+"""Namespaces of AWS's own metrics."""
 _MINUTE = Duration.minutes(1)
-"""Made once: a dashboard of 50 queues has 600 metrics."""
 
 
 def metric_of(

@@ -12,12 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from ultracluster.cluster_base import IParallelCluster
-from ultracluster.dashboard import (
-    Dashboard,
-    row_of_file_system,
-    row_of_nat_gateway,
-    rows_of_nodes,
-)
+from ultracluster.dashboard import Dashboard, Graph, row_of_file_system, row_of_nat_gateway, rows_of_nodes
 from ultracluster.domain import metrics
 from ultracluster.domain import monitoring as rules
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
@@ -120,13 +115,14 @@ class ClusterMonitoring(Construct):
         self.topic = topic or self._new_topic()
         for address in emails:
             self.topic.add_subscription(subscriptions.EmailSubscription(address))
+        self._notify = actions.SnsAction(self.topic)
         self.alarms: list[cloudwatch.Alarm] = []
-        rows: list[list[cloudwatch.IWidget]] = []
+        rows: list[list[Graph]] = []
         if spec.node_metrics:
             queues = own_queues if queues is None else queues
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
-            rows += rows_of_nodes(cluster, name, queues)
+            rows += rows_of_nodes(name, queues)
         if file_system is not None and capacity_gib is not None:
             full_below_gib = capacity_gib * (100 - file_system_full_percent) / 100
             self._add_file_system_alarm(
@@ -230,7 +226,7 @@ class ClusterMonitoring(Construct):
             below=True,
             missing=cloudwatch.TreatMissingData.MISSING,
         )
-        silent.add_insufficient_data_action(actions.SnsAction(self.topic))
+        silent.add_insufficient_data_action(self._notify)
 
     def _add_file_system_alarm(
         self, file_system: ILustreFileSystem, name: str, full_percent: int, full_below_gib: float
@@ -286,7 +282,7 @@ class ClusterMonitoring(Construct):
             ),
             treat_missing_data=missing,
         )
-        alarm.add_alarm_action(actions.SnsAction(self.topic))
+        alarm.add_alarm_action(self._notify)
         self.alarms.append(alarm)
         return alarm
 

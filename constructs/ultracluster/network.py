@@ -15,7 +15,7 @@ from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments
-from ultracluster.metric import metric_of
+from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
 
 _DEFAULTS = NetworkSpec()
@@ -136,7 +136,7 @@ class UltraClusterNetwork(Construct):
             label: Default: CloudWatch makes one.
         """
         dimensions = {"NatGatewayId": self.nat_gateway_id}
-        return metric_of("AWS/NATGateway", dimensions, metric_name, statistic=statistic, period=period, label=label)
+        return metric_of(NAT_GATEWAY, dimensions, metric_name, statistic=statistic, period=period, label=label)
 
     def _connect(
         self, vpc: ec2.Vpc, public_subnet: ec2.PublicSubnet, private_subnet: ec2.PrivateSubnet, nat_addresses: int

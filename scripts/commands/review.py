@@ -1,8 +1,8 @@
 """Write a page on what would be deployed, for those who have to approve it: drawing, permissions, costs, findings.
 
-It has the architecture, all resources, IAM statements and rules of security groups in words, the estimate, what
-ParallelCluster's validators and cdk-nag say, and the reasons for what is accepted. It is one file, which loads nothing.
-Needs no account.
+It has the architecture, all resources, who may do what to which resource, who may reach whom on which port, the
+estimate, what ParallelCluster's validators and cdk-nag say, and the reasons for what is accepted. It is one file, which
+loads nothing. Needs no account.
 
 Exit code 0: written; 1: written, and ParallelCluster rejects the deployment, or cdk-nag has an open error; 2: the
 settings cannot be used.

@@ -79,7 +79,7 @@ def _statements(name: str, value: Any) -> Iterator[str]:
         elif isinstance(each, Mapping) and "PolicyDocument" in each:  # an inline policy of a role
             yield from _statements(name, each["PolicyDocument"])
         elif isinstance(each, Mapping) and "IpProtocol" in each:
-            protocol, numbers, peer = _rule(each)
+            protocol, numbers, peer = rule(each)
             way = "to" if name.endswith("Egress") else "from"
             remark = f" ({each['Description']})" if "Description" in each else ""
             yield f"{name}: {f'{protocol} {numbers}'.strip()} {way} {peer}{remark}"
@@ -87,21 +87,21 @@ def _statements(name: str, value: Any) -> Iterator[str]:
             yield f"{name}: {_text(each)}"
 
 
-def ports(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a security group lets in: a source, with protocol and ports."""
+def ports(group: Mapping[str, Any], way: str = "SecurityGroupIngress") -> Iterator[tuple[str, str]]:
+    """Yield what a security group lets in, or out: the other side, with protocol and ports."""
     allowed: dict[tuple[str, str], list[str]] = {}
-    for rule in group.get("SecurityGroupIngress", []):
-        protocol, numbers, peer = _rule(rule)
+    for each in group.get(way, []):
+        protocol, numbers, peer = rule(each)
         allowed.setdefault((peer, protocol), []).append(numbers)
     for (peer, protocol), ranges in allowed.items():
         yield peer, f"{protocol} {', '.join(ranges)}".strip()
 
 
-def _rule(rule: Mapping[str, Any]) -> tuple[str, str, str]:
+def rule(properties: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return protocol, ports and other side of a security group's rule."""
-    protocol = "everything" if str(rule["IpProtocol"]) == "-1" else str(rule["IpProtocol"]).upper()
-    numbers = "-".join(dict.fromkeys(str(rule[key]) for key in ("FromPort", "ToPort") if key in rule))
-    return protocol, numbers, next((_text(rule[key]) for key in _PEERS if key in rule), "")
+    protocol = "everything" if str(properties["IpProtocol"]) == "-1" else str(properties["IpProtocol"]).upper()
+    numbers = "-".join(dict.fromkeys(str(properties[key]) for key in ("FromPort", "ToPort") if key in properties))
+    return protocol, numbers, next((_text(properties[key]) for key in _PEERS if key in properties), "")
 
 
 def _statement(statement: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,14 +17,13 @@ from scripts.estimate.estimate import Estimate, estimate, wanted_products
 from scripts.estimate.figures import NONE, dollars
 from scripts.estimate.prices import find_prices
 from scripts.estimate.tables import tables as tables_of_estimate
-from scripts.plan.permissions import RESOURCE_TYPES, UNRELATED, permission_change
 from scripts.plan.plan import in_order
 from scripts.review.drawing import draw
-from scripts.review.templates import NOBODY, Resource, listed, nodes, resources_of
+from scripts.review.permissions import MARK, permission_table, reach_table
+from scripts.review.templates import Resource, listed, resources_of
 from scripts.screen import Column, Table
 from scripts.validation import Validation, outcomes
 from toolchain.assembly import Assembly
-from toolchain.cluster import CLUSTER_TYPE
 from toolchain.synthesis import REPORT, synthesize
 
 _NAMES: Final = {
@@ -39,12 +38,6 @@ _NAMES: Final = {
     "WaitConditionHandle": "placeholder",
 }
 _ACKNOWLEDGED: Final = "acknowledged"
-_RULES_OF_PARALLELCLUSTER: Final = (
-    "Beside these ParallelCluster makes security groups of its own for head node, login nodes and compute nodes. Head "
-    "node and compute nodes reach each other on all ports, login nodes reach the head node for Slurm and NFS and "
-    "compute nodes on all ports, and both reach the login nodes on all ports."
-)
-"""``_add_inbounds_to_managed_security_groups`` in pcluster/templates/cluster_stack.py of 3.16.1."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +78,22 @@ def review(environment: str) -> Review:
         nag = json.loads((directory / REPORT).read_text(encoding="utf-8"))
     estimated = estimate(settings, find_prices(settings.region, wanted_products(settings), "table"), None)
     resources = list(resources_of(stacks))
-    findings = nag_table(nag)
+    findings, permissions = nag_table(nag), permission_table(resources)
+    marked = sum(MARK in " ".join(row) for row in permissions.rows)
     return Review(
         name=settings.name,
         lead=(
             f"{settings.region}, {settings.zone_id}; {len(resources)} resources in {len(stacks)} stacks",
             _verdict(outcome.report),
             f"cdk-nag: {_levels(row[0] for row in findings.rows)}",
+            f"Permissions: {marked} of {len(permissions.rows)} are for more than one resource ({MARK})",
             _costs(estimated),
         ),
         ok=not outcome.report.problems and all(row[0] != "ERROR" for row in findings.rows),
         drawing=draw(stacks),
         tables=(
             resource_table(resources),
-            permission_table(resources),
+            permissions,
             reach_table(resources),
             parallelcluster_table(outcome.report),
             findings,
@@ -148,39 +143,6 @@ def _kind(resource: Resource) -> str:
     return _NAMES.get(name) or " ".join(each if each.isupper() else each.lower() for each in words.split())
 
 
-def permission_table(resources: Iterable[Resource]) -> Table:
-    """Return who may do what by IAM, and by policies of buckets, keys and topics, statement by statement."""
-    said: dict[str, list[str]] = {}
-    for each in resources:
-        if each.type.startswith(RESOURCE_TYPES) and not _is_group(each):
-            for statement in _in_words(each.id, each.properties):
-                said.setdefault(statement, []).append(each.id)
-        if each.type == CLUSTER_TYPE:
-            for name, node in nodes(each.properties["ClusterConfiguration"]):
-                for statement in _in_words(name, node.get("Iam", {})):
-                    said.setdefault(statement, []).append(name)
-    rows = [(listed(subjects), statement) for statement, subjects in said.items()]
-    notes = [
-        "Roles that ParallelCluster makes are in docs/reference/permissions.md, those of AWS's provider in its own"
-        " template."
-    ]
-    return Table("Permissions", [Column("What has it", False), Column("Statement", False)], rows, notes=notes)
-
-
-def reach_table(resources: Sequence[Resource]) -> Table:
-    """Return who may reach what by security groups and SSH."""
-    rows = [(each.id, rule) for each in resources if _is_group(each) for rule in _in_words(each.id, each.properties)]
-    for each in resources:
-        if each.type == CLUSTER_TYPE:
-            for name, node in nodes(each.properties["ClusterConfiguration"]):
-                groups = node["Networking"].get("AdditionalSecurityGroups", [])
-                rows += [(name, f"is also in {group}") for group in groups]
-                if source := node.get("Ssh", {}).get("AllowedIps"):
-                    rows.append((name, f"SSH, TCP 22, from {source}" + (" (nobody)" if source == NOBODY else "")))
-    columns = [Column("Security group or node", False), Column("Rule", False)]
-    return Table("Who may reach what", columns, rows, notes=[_RULES_OF_PARALLELCLUSTER])
-
-
 def parallelcluster_table(report: Validation) -> Table:
     """Return what ParallelCluster's schema and validators say."""
     rows = [
@@ -205,12 +167,3 @@ def nag_table(report: Mapping[str, Any]) -> Table:
     return Table(
         "Findings of cdk-nag", columns, [(*row, listed([*dict.fromkeys(at)])) for row, at in rows.items()], notes=notes
     )
-
-
-def _is_group(resource: Resource) -> bool:
-    return resource.type.startswith("AWS::EC2::SecurityGroup")
-
-
-def _in_words(subject: str, properties: Mapping[str, Any]) -> list[str]:
-    items = [(name, None, value) for name, value in properties.items() if name not in UNRELATED]
-    return permission_change(subject, items).gained

@@ -103,7 +103,7 @@ class _Drawing:
 
     def text(self) -> str:
         """Return it in Mermaid's language."""
-        self.vpc.members[:0] = self.frames.values()
+        self.vpc.members[:0] = sorted(self.frames.values(), key=lambda frame: frame.id, reverse=True)  # public first
         shown = [line for each in (*self.others, self.vpc) for line in each.lines()]
         return "\n".join([_HEAD, *(f"  {line}" for line in (*shown, *self.lines))]) + "\n"
 
@@ -189,13 +189,18 @@ class _Drawing:
             nodes.append((name, pool))
         nodes += self._queues(configuration["Scheduling"]["SlurmQueues"], stack)
         self._reached(nodes)
-        for name, _ in nodes[1:]:
-            self._connect("head", "<-->", name, "Slurm, NFS" if name.startswith("login") else "any port")
+        pools = [name for name, _ in nodes if name.startswith("login")]
+        for pool in pools:
+            self._connect("head", "<-->", pool, "Slurm, NFS")
+        for fleet in self.fleets.values():
+            for name in ("head", *pools):
+                self._connect(name, "<-->", fleet.id, "any port")
         mounted = str(configuration.get("SharedStorage", ""))
         systems = [_name(each) for each in self._all("AWS::FSx::FileSystem") if each.id in mounted]
+        for system in systems:
+            for name in (*(fleet.id for fleet in self.fleets.values()), "head", *pools):
+                self._connect(name, "-->", system)
         for fleet in self.fleets.values():
-            for system in systems:
-                self._connect(fleet.id, "-->", system)
             boxes = [each.id for each in fleet.all() if not each.members]
             self._connect(" ~~~ ".join([*boxes, *systems[:1]]), "", "")  # invisible: one below the other
 
@@ -258,7 +263,7 @@ class _Drawing:
         self._connect(self._last(), "~~~", "stacks")  # invisible: it puts them below
         boxes = [each for box in (*self.others, self.vpc, *self.frames.values()) for each in box.all()]
         self.lines.append("classDef frame fill:none")
-        self.lines.append(f"class {','.join(each.id for each in boxes if each.members)} frame")
+        self.lines.append(f"class {','.join(each.id for each in boxes if each.members or each is self.vpc)} frame")
         for index, name in enumerate(names):
             self.lines.append(f"classDef colour{index} stroke:{_COLOURS[index % len(_COLOURS)]},stroke-width:2px")
             self.lines.append(f"class {','.join(each.id for each in boxes if each.stack == name)} colour{index}")
@@ -269,8 +274,11 @@ class _Drawing:
         return [each for each in self._resources if each.type == resource_type]
 
     def _frame(self, subnet: str) -> Box:
-        """Return the frame of a subnet; one that no template has, exists."""
-        new = Box(f"subnet{len(self.frames)}", f"Subnet {subnet}, which exists")
+        """Return the frame of a subnet; one that no template has, exists: private is the one of compute nodes."""
+        configurations = [each.properties["ClusterConfiguration"] for each in self._all(CLUSTER_TYPE)]
+        queues = [queue for each in configurations for queue in each["Scheduling"]["SlurmQueues"]]
+        kind = "Private" if any(subnet in each["Networking"]["SubnetIds"] for each in queues) else "Public"
+        new = Box(f"{kind.lower()}_subnet{len(self.frames) or ''}", f"{kind} subnet {subnet}, which exists")
         return self.frames.setdefault(subnet, new)
 
     def _last(self) -> str:

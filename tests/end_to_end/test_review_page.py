@@ -95,7 +95,7 @@ def test_page_is_whole_and_readable_and_asks_nobody(chromium: str, tmp_path: Pat
     )
     titles = re.findall(r"<h2>(.*?)</h2>", text)
     assert titles[:6] == [
-        *("Architecture", "What it creates", "Permissions", "Who may reach what", "Findings of ParallelCluster"),
+        *("Architecture", "What it creates", "Who may do what", "Who may reach whom", "Findings of ParallelCluster"),
         "Findings of cdk-nag",
     ]
     assert "Costs, US dollars" in titles

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from scripts.review.deployment import nag_table, parallelcluster_table, permission_table, reach_table, resource_table
-from scripts.review.templates import resources_of
+from scripts.review.deployment import nag_table, parallelcluster_table, resource_table
+from scripts.review.permissions import permission_table, reach_table
+from scripts.review.templates import Resource, resources_of
 from scripts.validation import Validation
 from tests.scripts.test_drawing import stacks_of
 from toolchain.parallelcluster import Message
@@ -58,29 +59,88 @@ def test_resources_are_counted_in_words_and_what_stays_is_named() -> None:
     assert "subnet (2)" in rows["trn1-16-network"][1]
 
 
+def one_rule(group: dict[str, Any], kind: str = "SecurityGroup") -> Resource:
+    return Resource("s/G", f"AWS::EC2::{kind}", "s", group, retained=False)
+
+
+def test_who_may_reach_whom() -> None:
+    rows = reach_table(list(resources_of(stacks_of("much")))).rows
+    assert ("nobody", "login nodes public", "TCP 22 (SSH)", "AllowedIps 127.0.0.1/32") in rows
+    assert ("10.0.0.0/8", "login nodes private", "TCP 22 (SSH)", "AllowedIps 10.0.0.0/8") in rows
+    inside = "file system LustreF8935BA0, head node, ..., queue q4"
+    group = "much-storage/LustreSecurityGroupA46A9855"
+    assert ("10.0.0.0/16", inside, "TCP 988, 1018-1023", group) in rows
+    assert (inside, "anywhere", "everything", group) in rows
+    assert [row[1] for row in rows if row[0].startswith("VPC endpoint")] == ["nobody"]
+    assert any(row[0] == "login nodes" for row in rows)
+    assert not any(row[0] == "login nodes" for row in reach_table(list(resources_of(stacks_of("trn1-16")))).rows)
+
+
 @pytest.mark.parametrize(
-    ("name", "row"),
+    ("resource", "row"),
     [
-        ("trn1-16", ("head node", "SSH, TCP 22, from 127.0.0.1/32 (nobody)")),
-        ("much", ("login nodes private", "SSH, TCP 22, from 10.0.0.0/8")),
-        ("much", ("queue q4", "is also in much-storage/LustreSecurityGroupA46A9855")),
         (
-            "much",
-            (
-                "much-network/NetworkVpcEndpointSecurityGroup468C37E7",
-                "SecurityGroupIngress: TCP 443 from 10.0.0.0/16 (HTTPS from the VPC)",
+            one_rule({"SecurityGroupIngress": [{"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}]}),
+            ("⚠ everyone (0.0.0.0/0)", "whoever is in it", "everything", "s/G"),
+        ),
+        (
+            one_rule({"GroupId": "sg-1", "IpProtocol": "-1", "SourceSecurityGroupId": "sg-2"}, "SecurityGroupIngress"),
+            ("sg-2", "sg-1", "everything", "sg-1"),
+        ),
+        (
+            one_rule(
+                {"GroupId": "sg-1", "IpProtocol": "-1", "DestinationSecurityGroupId": "sg-2"}, "SecurityGroupEgress"
             ),
+            ("sg-1", "sg-2", "everything", "sg-1"),
         ),
     ],
 )
-def test_who_may_reach_what(name: str, row: tuple[str, str]) -> None:
-    assert row in reach_table(list(resources_of(stacks_of(name)))).rows
+def test_rules_of_a_group(resource: Resource, row: tuple[str, ...]) -> None:
+    assert reach_table([resource]).rows == [row]
 
 
-def test_each_statement_is_said_once_with_all_who_have_it() -> None:
-    rows = permission_table(resources_of(stacks_of("much"))).rows
-    assert len({statement for _, statement in rows}) == len(rows)
-    policy = "AdditionalIamPolicies: Policy much-cluster/ClusterScriptsComputeNodePolicy085A22527"
-    assert ("queue q0, queue q1, ..., queue q4", policy) in rows
-    role = "much-storage/HeadNodeSnapshotsRole26000FA4"
-    assert (role, "Allow ec2:CreateSnapshot, ec2:CreateTags on arn:aws:ec2:us-west-2::snapshot/*") in rows
+def test_who_may_do_what_has_those_alike_together_and_each_policy_at_its_holder() -> None:
+    rows = permission_table(list(resources_of(stacks_of("much")))).rows
+    may = "writes: CreateControlChannel, CreateDataChannel, OpenControlChannel, OpenDataChannel"
+    assert (
+        "queue q0, queue q1, ..., queue q4",
+        "ssmmessages",
+        may,
+        "* (actions that know no resources)",
+        "",
+    ) in rows
+    [secret] = [row for row in rows if row[1] == "secretsmanager"]
+    assert secret[0] == "ParallelCluster's provider"
+    snapshots = "role much-storage/HeadNodeSnapshotsRole26000FA4, which dlm.amazonaws.com may assume"
+    everywhere = "⚠ arn:aws:ec2:us-west-2::snapshot/*"
+    assert (snapshots, "ec2", "writes: CreateSnapshot; tags: CreateTags", everywhere, "") in rows
+    key = ("everything", "much-monitoring/MonitoringKey61F0DC42", "")
+    assert ("account 123456789012, by its IAM policies", "kms", *key) in rows
+    assert [row[2] for row in rows if row[0] == "everyone"] == ["may not: everything", "may not: Publish"]
+    assert not any("PendingWindow" in cell for row in rows for cell in row)
+
+
+def policy(**statement: Any) -> Resource:
+    document = {"Statement": [{"Effect": "Allow", **statement}]}
+    return Resource("s/P", "AWS::IAM::ManagedPolicy", "s", {"PolicyDocument": document}, retained=False)
+
+
+@pytest.mark.parametrize(
+    ("statement", "row"),
+    [
+        ({"Action": "*", "Resource": "*"}, ("*", "everything", "⚠ every resource (*)", "")),
+        ({"NotAction": "iam:*", "Resource": "a"}, ("iam", "all but everything", "a", "")),
+        (
+            {"Action": ["iam:PutRolePolicy", "iam:PassRole", "iam:GetRole", "iam:ListRoles"], "Resource": "a"},
+            ("iam", "administers: PutRolePolicy; writes: PassRole; reads: GetRole; lists: ListRoles", "a", ""),
+        ),
+        ({"NotAction": "iam:Get*", "Resource": "a", "Effect": "Deny"}, ("iam", "may not: all but Get*", "a", "")),
+        ({"Action": "new:Thing", "NotResource": "a"}, ("new", "may: Thing", "⚠ all but a", "")),
+        (
+            {"Action": "s3:Put*", "Resource": f"a/{'0' * 64}", "Condition": {"StringLike": {"k": ["x", "y"]}}},
+            ("s3", "administers: Put*", "a/00000000…", "k is like x or y"),
+        ),
+    ],
+)
+def test_statements_in_words(statement: dict[str, Any], row: tuple[str, ...]) -> None:
+    assert permission_table([policy(**statement)]).rows == [("whoever has policy s/P", *row)]

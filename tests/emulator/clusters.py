@@ -1,7 +1,6 @@
 """A second cluster in a clone of the account in which config/trn1-16.yaml is deployed, and what it leads to."""
 
 import json
-import time
 from typing import Any
 
 from emulator.aws import EmulatedAws
@@ -35,17 +34,14 @@ class Clusters:
 
     def create(self, configuration: dict[str, Any]) -> None:
         self.stacks.create("parent", self._resources(configuration))
-        self._wait("parent")
 
     def update(self, configuration: dict[str, Any]) -> None:
         self.stacks.update("parent", self._resources(configuration))
-        self._wait("parent")
 
     def delete(self) -> None:
         """Delete the cluster; nothing is left of it."""
         stack_id = self.stacks.describe("parent")["StackId"]
         self.stacks.delete("parent")
-        self._wait(stack_id)
         assert self.stacks.status(stack_id) == "DELETE_COMPLETE"
         left = inventory(self.aws, REGION) - self._before
         assert [each for each in left if not each[1].startswith(LEFT_ON_AWS)] == []
@@ -53,7 +49,3 @@ class Clusters:
     def _resources(self, configuration: dict[str, Any]) -> dict[str, Any]:
         properties = {**self.properties, "ClusterName": "second", "ClusterConfiguration": configuration}
         return {"Cluster": {"Type": "Custom::PclusterCluster", "Properties": properties}}
-
-    def _wait(self, stack: str) -> None:
-        while self.stacks.status(stack).endswith("_IN_PROGRESS"):
-            time.sleep(0.2)

@@ -1,6 +1,7 @@
 """Stacks of small templates. Parameters of Systems Manager are quick, and take part in all that stacks do."""
 
 import json
+import time
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -25,20 +26,26 @@ def export(value: Any, name: str) -> dict[str, Any]:
 
 
 class Stacks:
-    """CloudFormation as a caller uses it, for one region."""
+    """CloudFormation as a caller uses it, for one region.
 
-    def __init__(self, aws: EmulatedAws, region: str = REGION) -> None:
+    Attributes:
+        waits: Whether a creation, an update or a deletion returns when it has ended, and not before.
+    """
+
+    def __init__(self, aws: EmulatedAws, region: str = REGION, *, waits: bool = True) -> None:
         self.client = aws.client("cloudformation", region)
         self.ssm = aws.client("ssm", region)
+        self.waits = waits
 
     def create(self, name: str, resources: dict[str, Any], *, template: Any = None, **arguments: Any) -> str:
         body = json.dumps({"Resources": resources, **(template or {})})
         stack_id: str = self.client.create_stack(StackName=name, TemplateBody=body, **arguments)["StackId"]
+        self._follow(stack_id)
         return stack_id
 
     def update(self, name: str, resources: dict[str, Any], *, template: Any = None, **arguments: Any) -> None:
         body = json.dumps({"Resources": resources, **(template or {})})
-        self.client.update_stack(StackName=name, TemplateBody=body, **arguments)
+        self._follow(self.client.update_stack(StackName=name, TemplateBody=body, **arguments)["StackId"])
 
     def change_set(self, name: str, resources: dict[str, Any], *, template: Any = None, **arguments: Any) -> Any:
         body = json.dumps({"Resources": resources, **(template or {})})
@@ -46,7 +53,14 @@ class Stacks:
         return self.client.describe_change_set(ChangeSetName=made["Id"])
 
     def delete(self, name: str, **arguments: Any) -> None:
+        ids = [each["StackId"] for each in self.client.list_stacks()["StackSummaries"] if each["StackName"] == name]
         self.client.delete_stack(StackName=name, **arguments)
+        for stack_id in ids:
+            self._follow(stack_id)
+
+    def _follow(self, stack_id: str) -> None:
+        while self.waits and self.status(stack_id).endswith("_IN_PROGRESS"):
+            time.sleep(0.05)
 
     def describe(self, name: str) -> Any:
         return self.client.describe_stacks(StackName=name)["Stacks"][0]

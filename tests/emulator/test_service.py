@@ -79,7 +79,7 @@ def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_
     slow = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}, "DependsOn": "A"}
     bad = parameter(Name="aws/refused", DependsOn="A")
     with EmulatedAws(speed="real") as aws:
-        stacks = Stacks(aws)
+        stacks = Stacks(aws, waits=False)
         creating = stacks.create("creating", {"A": parameter(), "Slow": slow})
         s3 = aws.client("s3", "us-east-1")
         s3.create_bucket(Bucket="templates")

@@ -57,8 +57,6 @@ class Waiting:
         for each in signals:
             put(url, each)
         creation.join()
-        while self.stacks.status("S").endswith("_IN_PROGRESS"):
-            time.sleep(0.1)
 
     def url(self) -> str:
         while "/url" not in (values := self.stacks.values()):

@@ -93,7 +93,7 @@ def test_what_is_left_behind_is_named(
     said = captured.out
     assert "AWS::EC2::PlacementGroup forgotten: LEFT BEHIND" in said
     assert "AWS::Logs::LogGroup /aws/lambda/dev-f: the log of a Lambda function, which outlives it" in said
-    assert "error: destroyed, but left behind: forgotten." in captured.err
+    assert "error: destroyed, but left behind: forgotten\n" in captured.err
 
 
 @pytest.mark.usefixtures("without_stacks")

@@ -176,8 +176,8 @@ class Deployment:
         return self._instances({}, ("pending", "running"))
 
     def _instances(self, wanted: Mapping[str, Sequence[str]], states: Sequence[str]) -> list[dict[str, Any]]:
-        wanted, pages = filters({**wanted, "instance-state-name": states}), {"PageSize": 1000}
-        listed = self.account.list("ec2", "describe_instances", Filters=wanted, PaginationConfig=pages)
+        narrow, pages = filters({**wanted, "instance-state-name": states}), {"PageSize": 1000}
+        listed = self.account.list("ec2", "describe_instances", Filters=narrow, PaginationConfig=pages)
         return [instance for reservation in listed for instance in reservation["Instances"]]
 
     def is_tagged(self, described: Mapping[str, Any]) -> bool:

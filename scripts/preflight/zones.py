@@ -40,8 +40,8 @@ def instance_types(deployment: Deployment) -> Finding:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
     """
     zone_id, types, location = deployment.settings.zone_id, _types_in_use(deployment), "availability-zone-id"
-    asked = {"LocationType": location, "Filters": filters({"instance-type": types})}
-    offerings = deployment.account.list("ec2", "describe_instance_type_offerings", **asked)
+    wanted, operation = filters({"instance-type": types}), "describe_instance_type_offerings"
+    offerings = deployment.account.list("ec2", operation, LocationType=location, Filters=wanted)
     zones: dict[str, set[str]] = {each: set() for each in types}
     for each in offerings:
         zones[each["InstanceType"]].add(each["Location"])

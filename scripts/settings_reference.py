@@ -112,6 +112,7 @@ _TYPES: Final = {
 }
 _LIMITS: Final = {
     "patternErrorMessage": "{}",
+    "x-allowed": "{}",
     "minimum": "at least {}",
     "maximum": "at most {}",
     "maxLength": "at most {} characters",

@@ -1,4 +1,4 @@
-"""`./ultracluster review`, and what a real Chromium makes of its page and of drawings, wide, narrow, light and dark."""
+"""What a real Chromium makes of `./ultracluster review`, of drawings and of the site, wide, narrow, light and dark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,19 +20,24 @@ import pytest
 from scripts.review.drawing import draw
 from scripts.review.page import MERMAID
 from tests.command_line import ultracluster
-from tests.scripts.test_drawing import drawings, stacks_of
+from tests.scripts.test_drawing import ROOT, drawings, stacks_of
 
 pytestmark = pytest.mark.slow
 
 WIDTHS = (400, 1280)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+PAGES = (
+    *("index.html", "tutorials/first-deployment.html", "guides/review.html", "guides/library.html"),
+    *("reference/settings.html", "reference/commands.html", "reference/library.html", "explanation/architecture.html"),
+)
 MEASURE = """
 <script>
 addEventListener("load", async () => {
   const results = [];
   for (const frame of document.querySelectorAll("iframe")) {
     const page = frame.contentDocument, root = page.documentElement;
-    for (let tries = 0; tries < 300 && !page.querySelector("svg[aria-roledescription]"); tries++)
+    const drawings = page.querySelectorAll("pre.mermaid").length;
+    for (let tries = 0; tries < 300 && page.querySelectorAll("svg[aria-roledescription]").length < drawings; tries++)
       await new Promise(resolve => setTimeout(resolve, 50));
     const drawn = [...page.querySelectorAll("svg[aria-roledescription]")].map(svg => ({
       kind: svg.getAttribute("aria-roledescription"),
@@ -60,27 +68,42 @@ def chromium() -> str:
     return next(filter(None, map(shutil.which, NAMES)))
 
 
-def look(chromium: str, directory: Path, pages: Sequence[Path], *, dark: bool) -> list[dict[str, Any]]:
-    """Return what Chromium shows of pages, each at all widths."""
+def look(
+    chromium: str, profile: Path, directory: Path, pages: Sequence[str], *, dark: bool, base: str = ""
+) -> list[dict[str, Any]]:
+    """Return what Chromium shows of pages, each at all widths.
+
+    Args:
+        chromium: Its path.
+        profile: Where it keeps its own files.
+        directory: Where to write a page with the others in frames.
+        pages: Addresses, below that of the directory.
+        dark: Whether people prefer dark pages.
+        base: Address of the directory; empty: it is read from the disk.
+    """
     frames = [
-        f'<iframe src="{page.as_uri()}" style="width: {width}px; height: 900px"></iframe>'
-        for page in pages
-        for width in WIDTHS
+        f'<iframe src="{page}" style="width: {width}px; height: 900px"></iframe>' for page in pages for width in WIDTHS
     ]
     start = directory / "frames.html"
-    start.write_text("".join(frames) + MEASURE, encoding="utf-8")
+    start.write_text(f'<link rel="icon" href="data:,">{"".join(frames)}{MEASURE}', encoding="utf-8")
+    address = f"{base}/frames.html" if base else start.as_uri()
     done = subprocess.run(
         [
             *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"),
-            *(f"--user-data-dir={directory / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND"),
+            *(
+                f"--user-data-dir={profile}",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                "--enable-logging=stderr",
+            ),
             *(f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--virtual-time-budget=60000"),
-            *("--dump-dom", start.as_uri()),
+            *("--dump-dom", address),
         ],
         capture_output=True,
         text=True,
         timeout=300,
         check=True,
     )
+    assert not re.findall(r".*CONSOLE.*", done.stderr)
     body = re.search(r"<body>(.*)</body>", done.stdout, re.DOTALL)
     assert body, done.stdout
     return list(json.loads(html.unescape(body[1])))
@@ -112,7 +135,7 @@ def test_page_is_whole_and_readable_and_asks_nobody(chromium: str, tmp_path: Pat
         )
         pages.append(path)
     for dark in (False, True):
-        results = look(chromium, tmp_path, pages, dark=dark)
+        results = look(chromium, tmp_path / "profile", tmp_path, [each.name for each in pages], dark=dark)
         assert len(results) == len(pages) * len(WIDTHS)
         for path, result in zip([each for each in pages for _ in WIDTHS], results, strict=True):
             assert [each["kind"] for each in result["drawn"]] == ["flowchart-v2"], path
@@ -122,3 +145,26 @@ def test_page_is_whole_and_readable_and_asks_nobody(chromium: str, tmp_path: Pat
             assert wide["drawn"][0]["scale"] > 0.5
             assert wide["requests"] == []
             assert wide["background"] == ("rgb(13, 17, 23)" if dark else "rgb(255, 255, 255)")
+
+
+@pytest.fixture(scope="module")
+def site() -> tuple[Path, str]:
+    """The built site, and its address, at which a thread serves it until the tests end."""
+    subprocess.check_call(["make", "docs"], cwd=ROOT)
+    directory = ROOT / "build/site"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=directory))
+    Thread(target=server.serve_forever, daemon=True).start()
+    return directory, f"http://127.0.0.1:{server.server_port}"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_site_fits_and_asks_nobody(chromium: str, site: tuple[Path, str], tmp_path: Path) -> None:
+    directory, address = site
+    for page in PAGES:
+        for shown in look(chromium, tmp_path, directory, [page], dark=False, base=address):
+            assert shown["inside"], page
+            assert [each for each in shown["requests"] if not each.startswith((address, "data:"))] == [], page

@@ -173,9 +173,13 @@ def test_each_setting_has_another_value_or_says_why_not() -> None:
     assert VALUES.keys() | ELSEWHERE.keys() == SETTINGS.keys()
 
 
-def test_each_setting_says_when_it_can_change_and_has_a_heading_in_the_reference() -> None:
+def test_each_setting_says_what_it_may_be_and_when_it_can_change_under_a_heading_of_the_reference() -> None:
     headings = re.findall(r"^### (.*)$", settings_page(), re.MULTILINE)
 
+    assert re.findall(r"### (\S+)\n\n.*\n\ntext(?:, or null)?;", settings_page()) == [
+        *("cluster.head_node.ssh_key_name", "cluster.queues[].existing_placement_group"),
+        "cluster.accepted_warnings[].reason",
+    ]
     assert [place for place, node in SETTINGS.items() if "x-change" not in node] == []
     assert sorted(headings) == sorted(place.replace("[0]", "[]") for place in SETTINGS)
 

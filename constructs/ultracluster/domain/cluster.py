@@ -19,11 +19,13 @@ from ultracluster.domain.types import (
     FROM_SIZE,
     TOKENS,
     ClusterLogDays,
+    Directory,
     InstanceType,
     KeyPairName,
     Minutes,
     OptionalGib,
     PlacementGroupName,
+    SshSource,
     default,
     text,
 )
@@ -130,9 +132,9 @@ class QueueSpec(Spec):
         Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size"),
     ] = default(200)
     """Root volume of each node; null: the image's size."""
-    scratch_dir: Annotated[str, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")] = (
-        "/scratch"
-    )
+    scratch_dir: Annotated[
+        Directory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
+    ] = "/scratch"
     """Where the node-local NVMe storage is mounted."""
     custom_slurm_settings: Annotated[dict[str, str], Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the partition."""
@@ -173,7 +175,7 @@ class HeadNodeSpec(Spec):
     encrypted EFS file system, for large fleets, deleted with the cluster."""
     ssh_key_name: Annotated[KeyPairName, Setting(Change.NEW_CLUSTER, ".Ssh.KeyName")] = default(None)
     """EC2 key pair (ed25519); null: Session Manager alone."""
-    ssh_cidr: Annotated[str | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
+    ssh_cidr: Annotated[SshSource | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody. Never the world."""
 
 
@@ -194,7 +196,7 @@ class LoginPoolSpec(Spec):
         Minutes, Field(ge=3, le=120), FROM_DURATION, Setting(Change.AT_ONCE, ".GracetimePeriod")
     ] = default(10)
     """Notice that users get before a node is terminated."""
-    ssh_cidr: Annotated[str | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
+    ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
 
 

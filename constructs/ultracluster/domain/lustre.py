@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import KmsKeyArn, LogRetentionDays
+from ultracluster.domain.types import Directory, KmsKeyArn, LogRetentionDays, allowing
 from ultracluster.domain.violations import Path, Violation, below
 
 DeploymentType = Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
@@ -111,7 +111,7 @@ class LustreSpec(Spec):
     """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and those linked to S3."""
     kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.NEW_FILE_SYSTEM, ".KmsKeyId")] = None
     """Key that encrypts the file system; null: the key that FSx manages."""
-    mount_dir: Annotated[str, Setting(Change.DRAINS, "SharedStorage.MountDir")] = "/fsx"
+    mount_dir: Annotated[Directory, Setting(Change.DRAINS, "SharedStorage.MountDir")] = "/fsx"
     """Where nodes mount it."""
     log_retention_days: Annotated[LogRetentionDays, Setting(Change.AT_ONCE, "AWS::Logs::LogGroup.RetentionInDays")] = 90
     """Days that its warnings and errors are kept in CloudWatch."""
@@ -122,16 +122,23 @@ class LustreSpec(Spec):
         return self.deployment_type != "SCRATCH_2"
 
 
+BucketName = Annotated[str, allowing("the name of a general purpose bucket, 3 to 63 of a-z, 0-9, hyphen and dot")]
+
+
 class DataRepository(Spec):
     """A directory of the file system that is linked to a prefix in S3 (a data repository association)."""
 
     aws: ClassVar = "AWS::FSx::DataRepositoryAssociation"
 
-    path: Annotated[str, Setting(Change.TWO_DEPLOYMENTS, ".FileSystemPath")]
+    path: Annotated[
+        str, allowing("/ or an absolute path such as /data"), Setting(Change.TWO_DEPLOYMENTS, ".FileSystemPath")
+    ]
     """Directory in the file system, such as /data."""
-    bucket: Annotated[str | None, Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = None
+    bucket: Annotated[BucketName | None, Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = None
     """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
-    prefix: Annotated[str, Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = ""
+    prefix: Annotated[
+        str, allowing("empty, or a prefix such as runs/2026"), Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")
+    ] = ""
     """Prefix within the bucket, without a leading slash."""
     import_events: Annotated[list[FileEvent], Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
         "NEW",

@@ -9,7 +9,7 @@ from pydantic import Field
 from ultracluster.domain import addresses
 from ultracluster.domain.instance_types import zone_id_prefix
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import WORDS, ZONE_ID_PATTERN, LogRetentionDays, text
+from ultracluster.domain.types import WORDS, ZONE_ID_PATTERN, LogRetentionDays, SubnetBlock, text
 from ultracluster.domain.violations import Violation
 
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
@@ -24,11 +24,15 @@ EndpointService = Annotated[
 class NetworkSpec(Spec):
     """A VPC, one public and one private subnet in one availability zone."""
 
-    cidr: Annotated[str, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::VPC.CidrBlock")] = "10.0.0.0/16"
+    cidr: Annotated[SubnetBlock, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::VPC.CidrBlock")] = "10.0.0.0/16"
     """IPv4 block of the VPC, /16 to /28."""
-    public_subnet_cidr: Annotated[str, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock")] = "10.0.0.0/24"
+    public_subnet_cidr: Annotated[SubnetBlock, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock")] = (
+        "10.0.0.0/24"
+    )
     """Block of the public subnet: head node, NAT gateway."""
-    private_subnet_cidr: Annotated[str, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock")] = "10.0.64.0/18"
+    private_subnet_cidr: Annotated[SubnetBlock, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock")] = (
+        "10.0.64.0/18"
+    )
     """Block of the private subnet: compute nodes, file system. For the largest fleet that you will want: 15,000
     addresses for 1,875 trn1.32xlarge if `efa_interface_type` may have to be `efa`."""
     nat_addresses: Annotated[

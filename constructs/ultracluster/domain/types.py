@@ -17,6 +17,11 @@ def text(pattern: str, allowed: str, *, max_length: int | None = None) -> Any:
     return Field(pattern=pattern, max_length=max_length, json_schema_extra={"patternErrorMessage": allowed})
 
 
+def allowing(words: str) -> Any:
+    """Say what a rule beside the model allows, which no pattern can: ``x-allowed`` of the JSON schema."""
+    return Field(json_schema_extra={"x-allowed": words})
+
+
 Account = Annotated[str, text(r"^\d{12}$", "the 12 digits of an AWS account, in quotes")]
 ZONE_ID_PATTERN = r"^[a-z]+\d-az\d$"
 ZoneId = Annotated[
@@ -33,6 +38,9 @@ KmsKeyArn = Annotated[
     ),
 ]
 """The ARN of a key, not of an alias."""
+Directory = Annotated[str, allowing("an absolute path such as /fsx")]
+SubnetBlock = Annotated[str, allowing("an IPv4 block such as 10.0.0.0/16, /16 to /28")]
+SshSource = Annotated[str, allowing("an IPv4 block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...")]
 LogRetentionDays = Literal[
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
 ]

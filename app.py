@@ -4,10 +4,14 @@ With `-c cdk-nag=true` the rules of AwsSolutions are applied; what they find is 
 """
 
 import gc
+import os
 import sys
 from pathlib import Path
 
-gc.disable()  # the collector would look through the CDK's thousands of classes while they load, and free nothing
+# The collectors of Python, and of Node where the CDK runs, would take a second or two here, and free nothing.
+gc.disable()
+_KERNEL = Path(__file__).resolve().parent / "stacks" / "kernel.cjs"
+os.environ["NODE_OPTIONS"] = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_KERNEL}"'.lstrip()
 
 import aws_cdk as cdk  # noqa: E402
 

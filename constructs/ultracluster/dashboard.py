@@ -5,11 +5,12 @@ on a dashboard at most (https://docs.aws.amazon.com/AmazonCloudWatch/latest/moni
 worst nodes are found by Metrics Insights, which reads 10,000 metrics at most
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-limits.html).
 
-Graphs are written as CloudWatch reads them, and given to the CDK at once: 50 queues have 600 lines, and each as a
+Graphs are written as CloudWatch reads them, and given to the CDK as one text: 50 queues have 600 lines, and each as a
 ``cloudwatch.Metric`` would be a call into the jsii kernel
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html).
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ class Dashboard(Construct):
             "Resource",
             # One name is one dashboard in all Regions of an account.
             dashboard_name=f"{prefix}-{Stack.of(self).region}",
-            dashboard_body=Stack.of(self).to_json_string(body),
+            dashboard_body=json.dumps(body, separators=(",", ":"), ensure_ascii=False),
         )
         self.name = dashboard.ref
 

@@ -64,6 +64,14 @@ class NodeScript:
         return (self.directory, *self.bundles.values())
 
 
+class _File:
+    """A CDK asset. Its attributes are read once: each time is a call into the jsii kernel, and queues share files."""
+
+    def __init__(self, asset: assets.Asset) -> None:
+        self.bucket_name, self.key, self.url = asset.s3_bucket_name, asset.s3_object_key, asset.s3_object_url
+        self.arn = asset.bucket.arn_for_objects(self.key)
+
+
 class NodeScripts(Construct):
     """Define the scripts of one cluster, and what its nodes may do beside what ParallelCluster allows.
 
@@ -82,7 +90,7 @@ class NodeScripts(Construct):
         self._cluster_name = cluster_name
         self._region = region
         self._assets_key_arn = assets_key_arn
-        self._assets: dict[Path, assets.Asset] = {}
+        self._files: dict[Path, _File] = {}
         self.policies: dict[str, iam.ManagedPolicy] = {}
         self._own_policies: dict[str, iam.ManagedPolicy] = {}
         self._attached_to_queues: dict[str, list[dict[str, str]]] = {}
@@ -97,11 +105,11 @@ class NodeScripts(Construct):
             readable = [] if script is None else self._read_assets(script.directories)
             self.policies["ComputeNodes"] = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
         policy = self.policies["ComputeNodes"]
-        node = {"Iam": _attached(policy)}
-        if script is not None:
-            node = self._node({"OnNodeConfigured": self._run(script)}, policy, _RUNNER)
-        self._attached_to_queues[name] = node["Iam"]["AdditionalIamPolicies"]
-        return node
+        attached = _attached(policy)
+        self._attached_to_queues[name] = attached["AdditionalIamPolicies"]
+        if script is None:
+            return {"Iam": attached}
+        return self._node({"OnNodeConfigured": self._run(script)}, attached, _RUNNER)
 
     def own_policy(self, queue: str) -> iam.ManagedPolicy:
         """Return the policy that nodes of one queue have beside that of all; the first call adds it to its mapping."""
@@ -151,31 +159,31 @@ class NodeScripts(Construct):
         launch = self._action(_LAUNCHER, [parameter_name, self._region])
         if node_kind == "LoginNodes":  # they have no S3Access
             return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": _attached(policy)}
-        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, policy, _LAUNCHER)
+        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, _attached(policy), _LAUNCHER)
 
-    def _node(self, actions: Mapping[str, Any], policy: iam.IManagedPolicy, first: Path) -> dict[str, Any]:
+    def _node(self, actions: Mapping[str, Any], attached: dict[str, Any], first: Path) -> dict[str, Any]:
         """Return what a head or compute node runs, and its permissions beside what ParallelCluster allows.
 
         ``S3Access`` has one entry, for the file that is run first: of two with the same bucket, ParallelCluster's
         update check would see changes that are none.
         """
-        asset = self._asset(first)
-        s3_access = [{"BucketName": asset.s3_bucket_name, "KeyName": asset.s3_object_key}]
-        return {"CustomActions": actions, "Iam": _attached(policy) | {"S3Access": s3_access}}
+        file = self._file(first)
+        s3_access = [{"BucketName": file.bucket_name, "KeyName": file.key}]
+        return {"CustomActions": actions, "Iam": attached | {"S3Access": s3_access}}
 
     def _run(self, script: NodeScript) -> dict[str, Any]:
-        bundle = self._asset(script.directory)
-        further = [f"{name}={self._asset(path).s3_object_url}" for name, path in script.bundles.items()]
-        return self._action(_RUNNER, [bundle.s3_object_url, self._region, script.entry, *script.arguments, *further])
+        bundle = self._file(script.directory)
+        further = [f"{name}={self._file(path).url}" for name, path in script.bundles.items()]
+        return self._action(_RUNNER, [bundle.url, self._region, script.entry, *script.arguments, *further])
 
     def _action(self, path: Path, arguments: Sequence[str]) -> dict[str, Any]:
-        return {"Script": self._asset(path).s3_object_url, "Args": list(arguments)}
+        return {"Script": self._file(path).url, "Args": list(arguments)}
 
-    def _asset(self, path: Path) -> assets.Asset:
-        if path not in self._assets:
-            name = f"{path.stem}{len(self._assets)}"
-            self._assets[path] = assets.Asset(self, name, path=str(path), exclude=["__pycache__"])
-        return self._assets[path]
+    def _file(self, path: Path) -> _File:
+        if path not in self._files:
+            name = f"{path.stem}{len(self._files)}"
+            self._files[path] = _File(assets.Asset(self, name, path=str(path), exclude=["__pycache__"]))
+        return self._files[path]
 
     def _policy(self, name: str, statements: Sequence[iam.PolicyStatement]) -> iam.ManagedPolicy:
         """Return a policy of nodes: the provider attaches those of this path, and S3Access has room for one object.
@@ -188,8 +196,7 @@ class NodeScripts(Construct):
         return policy
 
     def _read_assets(self, paths: Sequence[Path]) -> list[iam.PolicyStatement]:
-        files = [self._asset(path) for path in paths]
-        statements = [_allow(["s3:GetObject"], [file.bucket.arn_for_objects(file.s3_object_key) for file in files])]
+        statements = [_allow(["s3:GetObject"], [self._file(path).arn for path in paths])]
         if self._assets_key_arn is not None:
             via_s3 = {"StringEquals": {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}}
             statements.append(_allow(["kms:Decrypt"], [self._assets_key_arn], via_s3))

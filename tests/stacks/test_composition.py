@@ -2,6 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
+from jsii._kernel.providers.process import _NodeProcess
 
 from stacks.network_stack import NetworkStack
 from tests.stacks.deployments import PARTS, Deployment, deploy, edited
@@ -69,3 +73,31 @@ def test_clusters_of_two_generations_share_network_and_file_system_and_no_name(s
     assert second.request["ClusterName"] == "two-queues-2"
     assert second.cluster.properties("AWS::SSM::Parameter")["Name"] == "/ultracluster/two-queues-2/HeadNode"
     assert second.cluster.body["Outputs"]["LogGroupPrefix"]["Value"] == "/aws/parallelcluster/two-queues-2-"
+
+
+def test_a_queue_takes_at_most_8_calls_into_the_jsii_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    send = _NodeProcess.send
+
+    def counted(process: _NodeProcess, request: Any, response_type: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return send(process, request, response_type)
+
+    def calls_of(number: int) -> int:
+        nonlocal calls
+
+        def copy_queue(raw: dict[str, Any]) -> None:
+            [queue] = raw["cluster"]["queues"]
+            raw["cluster"]["queues"] = [
+                {**queue, "name": f"queue{each}", "placement_group": f"group{each}"} for each in range(number)
+            ]
+
+        settings, calls = edited("trn1-16", copy_queue), 0
+        deploy(settings, tmp_path / str(number))
+        return calls
+
+    monkeypatch.setattr(_NodeProcess, "send", counted)
+    calls_of(1)  # reads what is read once in a process
+
+    assert calls_of(5) - calls_of(1) <= 4 * 8

@@ -43,8 +43,8 @@ class NodeGroup(iam.PrincipalBase):
     A grant is a statement in a managed policy of the nodes' roles, which ParallelCluster makes. It reaches nodes that
     run. IAM takes 6,144 characters in a policy. Where a grant changes the policy of a resource as well, such as that of
     a KMS key for a secret, it is there for all roles of the cluster, by the path that ParallelCluster gives them
-    (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py, _cluster_scoped_iam_path). To S3 such a statement is
-    public: let a bucket of another account allow this account instead.
+    (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py, _cluster_scoped_iam_path). S3 may count
+    such a statement as public: let a bucket of another account allow this account instead.
     """
 
     def __init__(self, cluster_name: str, policy: Callable[[], iam.ManagedPolicy]) -> None:

@@ -1,9 +1,8 @@
-"""The library's README and examples, synthesized from this checkout; `test_wheel.py` does so from the built wheel."""
+"""The library's README, synthesized from this checkout; `test_wheel.py` has the examples, from the built wheel."""
 
 from __future__ import annotations
 
 import re
-import runpy
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -15,7 +14,6 @@ from ultracluster.domain.cluster import ClusterOptions, HeadNodeSpec, Monitoring
 from ultracluster.domain.lustre import LustreSpec
 
 CONSTRUCTS = Path(__file__).parents[2] / "constructs"
-EXAMPLES = sorted((CONSTRUCTS / "examples").glob("*.py"))
 FIRST, START, *USAGES = re.findall(
     r"^```python\n(.*?)^```", (CONSTRUCTS / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
 )
@@ -32,12 +30,6 @@ def synthesis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def clusters(directory: Path) -> int:
     templates = (path.read_text(encoding="utf-8") for path in directory.glob("*.template.json"))
     return sum(template.count("Custom::PclusterCluster") for template in templates)
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_synthesizes(example: Path, synthesis: Path) -> None:
-    runpy.run_path(str(example), run_name="__main__")
-    assert clusters(synthesis)
 
 
 def test_the_first_example_of_the_readme_is_the_file() -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 from pydantic import Field
 
 from scripts.document import Document
+from scripts.errors import UnusableError
 from scripts.screen import Column, Table
 from training.pretraining.summary import WARM_UP_STEPS, Attempt, Run, RunError, Summary, blockers, read_run, summarize
 
 _NONE = "-"
 
 
-class ReportError(ValueError):
+class ReportError(UnusableError):
     """Runs are missing or damaged: one line for each."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, UnusableError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--print-policy", is_flag=True, help="Print the IAM policy that the checks need.")
 @click.option("--list", "only_list", is_flag=True, help="Print ids and titles of the checks.")
-@options.output("json")
+@options.output("json", "markdown")
 def command(
     *,
     deployment: Deployment,
@@ -57,16 +57,13 @@ def command(
     """Run the checks that the command line selects, print their results, and return the exit code."""
     options.exclusive(list=only_list, print_policy=print_policy)
 
-    from scripts.preflight.catalog import CATALOG, SelectionError, policy, select
+    from scripts.preflight.catalog import CATALOG, policy, select
     from scripts.preflight.model import CheckList, ListedCheck
     from scripts.preflight.screen import show, watch
 
-    try:
-        checks = select(CATALOG, only, skip)
-    except SelectionError as error:
-        raise UnusableError(str(error)) from None
-    if only_list and output == "json":
-        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).to_json())
+    checks = select(CATALOG, only, skip)
+    if only_list and output != "text":
+        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).rendered(output))
         return ExitCode.DONE
     if only_list:
         width = max(len(each.id) for each in checks)
@@ -77,8 +74,8 @@ def command(
         return ExitCode.DONE
     console = terminal.console(output)
     report = watch(deployment, checks, fail_on, console)
-    if output == "json":
-        print(report.to_json())
+    if output != "text":
+        print(report.rendered(output))
     else:
         show(report, console)
         if report.ok:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, UnusableError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -40,15 +40,15 @@ def command() -> None:
 )
 @options.deployment
 @click.option("--directory", metavar="DIR", help="Where they are; default: runs/ of the shared file system.")
-@options.output("json")
+@options.output("json", "markdown")
 def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     """Print the runs, and return the exit code."""
     from scripts import screen
     from scripts.runs import list_runs
 
     listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
-    if output == "json":
-        print(listed.to_json())
+    if output != "text":
+        print(listed.rendered(output))
         return ExitCode.DONE
     table = screen.table("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
     for run in listed.runs:
@@ -83,18 +83,18 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     ("runs show /fsx/runs/a -o json | jq .runs[0].summary.mfu", "a number, for programs"),
 )
 @click.argument("directories", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@options.output("json")
+@options.output("json", "markdown")
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
-    from scripts import screen
-    from scripts.report import ReportError, comparison, load, tables
+    from scripts import markdown, screen
+    from scripts.report import comparison, load, tables
 
-    try:
-        runs = load(directories)
-    except ReportError as error:
-        raise UnusableError(str(error)) from None
+    runs = load(directories)
     if output == "json":
         print(comparison(runs).to_json())
+        return ExitCode.DONE
+    if output == "markdown":
+        print(markdown.page("Runs", tables(runs)), end="")
         return ExitCode.DONE
     console = terminal.console(width=WIDTH)
     for table in tables(runs):

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from scripts.errors import UnusableError
 from scripts.preflight import access, capacity, cluster, data, images, names, network, quotas, routes, tools, zones
 from scripts.preflight.check import Check, Permission
 
@@ -25,7 +26,7 @@ CATALOG: tuple[Check, ...] = (
 """In the order in which people read them. The first tells whether AWS can be called at all."""
 
 
-class SelectionError(ValueError):
+class SelectionError(UnusableError):
     """There is no such check, or none is left."""
 
 

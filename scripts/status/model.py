@@ -215,8 +215,9 @@ class Status(Document):
 
     def with_diagnosis(self, diagnosis: Document | None) -> Status:
         """Return it with a diagnosis, or with why there is none."""
-        is_missing = diagnosis is None or isinstance(diagnosis, Unavailable)
-        return self.model_copy(update={"diagnosis": diagnosis if is_missing else diagnosis.model_dump(mode="json")})
+        if diagnosis is None or isinstance(diagnosis, Unavailable):
+            return self.model_copy(update={"diagnosis": diagnosis})
+        return self.model_copy(update={"diagnosis": diagnosis.model_dump(mode="json")})
 
     def unavailable_parts(self) -> dict[str, Unavailable]:
         """Return what could not be collected, by what it is."""

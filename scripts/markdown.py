@@ -57,8 +57,8 @@ def blocks(name: str, value: Any) -> Iterator[str]:
                 yield from blocks(f"{name}, {_words(key)}" if name else _words(key).capitalize(), _as_list(each))
     elif isinstance(value[0], dict):
         keys = [key for key in dict.fromkeys(chain(*value)) if any(_cell(each.get(key)) for each in value)]
-        rows = [[_cell(each.get(key)) for key in keys] for each in value]
-        yield f"**{name}**\n\n{table([_words(key) for key in keys], rows)}"
+        cells = [[_cell(each.get(key)) for key in keys] for each in value]
+        yield f"**{name}**\n\n{table([_words(key) for key in keys], cells)}"
     else:
         yield f"**{name}**\n\n" + "\n".join(f"- {_cell(each)}" for each in value)
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import cast
 from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -219,7 +220,8 @@ def main() -> None:
     """Serve until standard input ends; the first line of standard output is the port."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     emulator = Emulator(cast(Speed, sys.argv[1]))
-    print(emulator.serve(), flush=True)
+    with suppress(BrokenPipeError):  # who started it has ended, and with that its standard input
+        print(emulator.serve(), flush=True)
     emulator.run(sys.stdin.fileno())
     os._exit(0)  # all is ended; the interpreter would take a second to delete what moto holds
 

@@ -46,18 +46,18 @@ https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html
 @options.deployment
 @click.option("--accept-replacement", is_flag=True, help="Allow to replace resources with data or dependents.")
 @options.yes
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement: bool, yes: bool, output: str) -> int:
     """Deploy, and return the exit code."""
     from scripts.deploy import run, with_stacks
 
     _check(of_cdk)
     terminal.require_answers(given=yes, output=output)
-    console = terminal.console(to_stderr=output == "json")
+    console = terminal.console(to_stderr=output != "text")
     result = run(deployment, of_cdk, console, accepted=accept_replacement, asks=not yes)
     is_ended = result.exit_code in (ExitCode.TERMINATED, ExitCode.INTERRUPTED)
-    if output == "json" and not is_ended:
-        print(with_stacks(result, deployment).to_json())
+    if output != "text" and not is_ended:
+        print(with_stacks(result, deployment).rendered(output))
     elif result.outcome == "deployed":
         terminal.suggest(f"status {deployment.environment}")
     if result.outcome == "failed" and not is_ended:

@@ -20,11 +20,7 @@ from scripts import options, terminal
 from scripts.errors import ExitCode, OperationError, UnusableError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from scripts.clock import Clock
     from scripts.deployment import Deployment
-    from scripts.destroy.model import DestroyOptions, DestroyOutcome
 
 
 @options.command(
@@ -51,17 +47,19 @@ if TYPE_CHECKING:
 @options.force
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @options.confirm
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, output: str, **choices: Any) -> int:
     """Show, ask, delete and show the result; return the exit code."""
     from scripts.clock import Clock
     from scripts.destroy import screen
-    from scripts.destroy.model import DestroyOutcome, Destruction
+    from scripts.destroy.destroy import destroy, resumable
+    from scripts.destroy.model import DestroyOptions, DestroyOutcome, Destruction
     from scripts.destroy.plan import plan
     from scripts.inventory.resources import inventory
 
     name = deployment.settings.name
-    destroy_options = _options(**choices)
+    options.exclusive(drain=choices["drain"], force=choices["force"])
+    destroy_options = DestroyOptions.of(**choices)
     terminal.require_name(name, confirm, given=dry_run, output=output)
     clock, console = Clock(), terminal.console(output)
     present = inventory(deployment)
@@ -69,14 +67,15 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
     screen.show_plan(deployment, present, planned, console)
     result = Destruction(deployment=name, plan=planned, before=present, outcome=None)
     if planned.blockers or dry_run or planned.empty:
-        if output == "json":
-            print(result.to_json())
+        if output != "text":
+            print(result.rendered(output))
         return ExitCode.FAILED if planned.blockers else ExitCode.DONE
     if confirm is None:
         terminal.confirm_name(name)
     outcome = DestroyOutcome(started=clock.now())
     try:
-        _destroy(deployment, destroy_options, clock, console, outcome)
+        with resumable():
+            destroy(deployment, destroy_options, clock=clock, say=terminal.speaker(console), outcome=outcome)
         screen.show_outcome(deployment, outcome, console)
     except (KeyboardInterrupt, OperationError, UnusableError) as error:
         outcome.ended = clock.now()
@@ -84,45 +83,10 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
         outcome.failures.append(str(error) or "It was interrupted.")
         raise
     finally:
-        if output == "json":
-            print(result.model_copy(update={"outcome": outcome}).to_json())
+        if output != "text":
+            print(result.model_copy(update={"outcome": outcome}).rendered(output))
     if outcome.failures:
         return ExitCode.FAILED
     if output == "text":
         terminal.suggest(f"inventory {deployment.environment}", "what is left, and what it costs")
     return ExitCode.DONE
-
-
-def _options(*, everything: bool, no_final_backup: bool, **switches: bool) -> DestroyOptions:
-    """Return what the switches ask for; --storage, --network and --monitoring are parts beside the cluster."""
-    from scripts.destroy.model import ORDER, DestroyOptions
-
-    options.exclusive(drain=switches["drain"], force=switches["force"])
-    parts = tuple(part for part in ORDER if part == "cluster" or everything or switches[part])
-    if switches["bucket"] and "storage" not in parts:
-        raise click.UsageError("--bucket goes with --storage.")
-    return DestroyOptions(
-        parts=parts,
-        final_backup=not no_final_backup,
-        **{name: switches[name] for name in ("drain", "force", "unprotect", "bucket", "sweep")},
-    )
-
-
-def _destroy(
-    deployment: Deployment,
-    destroy_options: DestroyOptions,
-    clock: Clock,
-    console: Console,
-    outcome: DestroyOutcome,
-) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    from scripts.aws_errors import credentials_hint
-    from scripts.destroy.destroy import destroy
-
-    try:
-        destroy(deployment, destroy_options, clock=clock, say=terminal.speaker(console), outcome=outcome)
-    except (BotoCoreError, ClientError) as error:
-        hint = credentials_hint(error)
-        problem = f"{error}\nThe same command continues where it stopped."
-        raise (UnusableError if hint else OperationError)(problem, hint) from error

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     ("diagnose research -o json | jq .causes[0]", "the same for programs"),
 )
 @options.deployment
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """Print the diagnosis, and return the exit code."""
     from scripts.diagnose.diagnose import diagnose
@@ -33,8 +33,8 @@ def command(*, deployment: Deployment, output: str) -> int:
 
     diagnosis = diagnose(deployment)
     show(diagnosis, terminal.console(output))
-    if output == "json":
-        print(diagnosis.to_json())
+    if output != "text":
+        print(diagnosis.rendered(output))
     elif not diagnosis.failed:
         terminal.suggest(f"status {deployment.environment}")
     elif diagnosis.operation:

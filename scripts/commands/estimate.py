@@ -72,7 +72,7 @@ def token_count(text: str) -> int:
     show_default=True,
     help="api: ask AWS's Price List now; table: never.",
 )
-@options.output("json", "html")
+@options.output("json", "markdown", "html")
 def command(
     *,
     name: str,
@@ -99,6 +99,11 @@ def command(
     result = estimate(settings, price_list, run)
     if output == "json":
         print(result.to_json())
+    elif output == "markdown":
+        from scripts import markdown
+        from scripts.estimate.tables import tables
+
+        print(markdown.page(f"Estimate of `{result.name}`", tables(result), result.remarks), end="")
     elif output == "html":
         from scripts.estimate.tables import page
 

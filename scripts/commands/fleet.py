@@ -28,7 +28,7 @@ def command() -> None:
 
 @options.subcommand(command, _STATUS, ("fleet status research", "as it is now"))
 @options.deployment
-@options.output("json")
+@options.output("json", "markdown")
 def status(*, deployment: Deployment, output: str) -> int:
     """Show the state, and return the exit code."""
     state = _show(deployment, output)
@@ -52,7 +52,7 @@ def status(*, deployment: Deployment, output: str) -> int:
 @options.force
 @click.option("--limit", type=options.Positive(), metavar="MINUTES", help="With --drain: longest wait for jobs.")
 @options.yes
-@options.output("json")
+@options.output("json", "markdown")
 def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | None, yes: bool, output: str) -> int:
     """Stop the fleet, show it, and return the exit code."""
     options.exclusive(drain=drain, force=force)
@@ -85,7 +85,7 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     ("fleet start research", "the queues accept jobs, nodes start with them"),
 )
 @options.deployment
-@options.output("json")
+@options.output("json", "markdown")
 def start(*, deployment: Deployment, output: str) -> int:
     """Start the fleet, show it, and return the exit code."""
     from scripts.clock import Clock
@@ -126,7 +126,7 @@ def start(*, deployment: Deployment, output: str) -> int:
 @click.option("--dry-run", is_flag=True, help="Only show the steps.")
 @click.option("--no-preflight", is_flag=True, help="Do not check quotas and capacity first.")
 @options.yes
-@options.output("json")
+@options.output("json", "markdown")
 def scale(
     *,
     deployment: Deployment,
@@ -172,8 +172,8 @@ def _show(deployment: Deployment, output: str, scaled: Scaled | None = None, fol
     from scripts.fleet import document
 
     state = document.collect(deployment, scaled)
-    if output == "json":
-        print(state.to_json())
+    if output != "text":
+        print(state.rendered(output))
     else:
         document.show(state, terminal.console())
         if following:

@@ -43,14 +43,14 @@ def command() -> None:
     name="list",
 )
 @options.deployment
-@options.output("json")
+@options.output("json", "markdown")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
     from scripts.fleet.jobs import list_jobs
 
     jobs = list_jobs(deployment)
-    if output == "json":
-        print(jobs.to_json())
+    if output != "text":
+        print(jobs.rendered(output))
         return ExitCode.DONE
 
     from scripts import screen
@@ -80,7 +80,7 @@ def list_(*, deployment: Deployment, output: str) -> int:
 @options.deployment
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=JobNumber())
 @options.yes
-@options.output("json")
+@options.output("json", "markdown")
 def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: str) -> int:
     """Cancel, and return the exit code."""
     from scripts.fleet.jobs import CancelledJobs
@@ -90,8 +90,8 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
     cancel_jobs(deployment, jobs)
-    if output == "json":
-        print(CancelledJobs(jobs=jobs).to_json())
+    if output != "text":
+        print(CancelledJobs(jobs=jobs).rendered(output))
     else:
         print(f"Cancelled: {', '.join(jobs)}")
         terminal.suggest(f"jobs list {deployment.environment}")

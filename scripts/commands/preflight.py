@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--print-policy", is_flag=True, help="Print the IAM policy that the checks need.")
 @click.option("--list", "only_list", is_flag=True, help="Print ids and titles of the checks.")
-@options.output("json")
+@options.output("json", "markdown")
 def command(
     *,
     deployment: Deployment,
@@ -62,8 +62,8 @@ def command(
     from scripts.preflight.screen import show, watch
 
     checks = select(CATALOG, only, skip)
-    if only_list and output == "json":
-        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).to_json())
+    if only_list and output != "text":
+        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).rendered(output))
         return ExitCode.DONE
     if only_list:
         width = max(len(each.id) for each in checks)
@@ -74,8 +74,8 @@ def command(
         return ExitCode.DONE
     console = terminal.console(output)
     report = watch(deployment, checks, fail_on, console)
-    if output == "json":
-        print(report.to_json())
+    if output != "text":
+        print(report.rendered(output))
     else:
         show(report, console)
         if report.ok:

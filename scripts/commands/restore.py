@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @options.deployment
 @click.option("--snapshot", metavar="ID", help="Copy from this one; default: the newest of an earlier head node.")
 @click.option("--list", "only_list", is_flag=True, help="List the snapshots; change nothing.")
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, output: str) -> int:
     """List the snapshots or restore one, and return the exit code."""
     from scripts.clock import Clock
@@ -40,8 +40,8 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
     say = terminal.speaker(terminal.console(output))
     if only_list:
         listed = SnapshotList(snapshots=tuple(snapshots(deployment)))
-        if output == "json":
-            print(listed.to_json())
+        if output != "text":
+            print(listed.rendered(output))
             return ExitCode.DONE
         for each in listed.snapshots:
             say(f"{each.id}  {each.since:%Y-%m-%d %H:%M} UTC  {each.gib:>6,} GiB  {each.volume} of {each.cluster}")
@@ -52,8 +52,8 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
         return ExitCode.DONE
     chosen = restore(deployment, snapshot, Clock(), say)
     say(f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not.")
-    if output == "json":
-        print(chosen.to_json())
+    if output != "text":
+        print(chosen.rendered(output))
     else:
         terminal.suggest(f"ssh {deployment.environment}")
     return ExitCode.DONE

@@ -40,15 +40,15 @@ def command() -> None:
 )
 @options.deployment
 @click.option("--directory", metavar="DIR", help="Where they are; default: runs/ of the shared file system.")
-@options.output("json")
+@options.output("json", "markdown")
 def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     """Print the runs, and return the exit code."""
     from scripts import screen
     from scripts.runs import list_runs
 
     listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
-    if output == "json":
-        print(listed.to_json())
+    if output != "text":
+        print(listed.rendered(output))
         return ExitCode.DONE
     table = screen.table("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
     for run in listed.runs:
@@ -83,15 +83,18 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     ("runs show /fsx/runs/a -o json | jq .runs[0].summary.mfu", "a number, for programs"),
 )
 @click.argument("directories", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@options.output("json")
+@options.output("json", "markdown")
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
-    from scripts import screen
+    from scripts import markdown, screen
     from scripts.report import compare, tables
 
     compared = compare(directories)
     if output == "json":
         print(compared.to_json())
+        return ExitCode.DONE
+    if output == "markdown":
+        print(markdown.page("Runs", tables(compared.runs)), end="")
         return ExitCode.DONE
     console = terminal.console(width=WIDTH)
     for table in tables(compared.runs):

@@ -10,7 +10,7 @@ rolled back; 124: the time limit is over.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,12 +18,7 @@ from scripts import options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from scripts.clock import Clock
     from scripts.deployment import Deployment
-    from scripts.diagnose.diagnose import Diagnosis
-    from scripts.status.model import Unavailable
 
 
 @options.command(
@@ -37,19 +32,20 @@ if TYPE_CHECKING:
 @click.option("--watch", is_flag=True, help="Continue until the operation has ended, or until Ctrl-C.")
 @click.option("--every", type=options.Positive(), default=15, show_default=True, help="Seconds between two screens.")
 @click.option("--timeout", type=options.Positive(), metavar="MINUTES", help="With --watch: for the operation.")
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, deployment: Deployment, watch: bool, every: float, timeout: float | None, output: str) -> int:
     """Show what the command line asks for, and return the exit code."""
     if timeout and not watch:
         raise click.UsageError("--timeout goes with --watch.")
+    if watch and output == "markdown":
+        raise click.UsageError("--output: got markdown; allowed with --watch: text, json")
     terminal.heading(f"{deployment.settings.name} in {deployment.settings.region}", output)
     console = terminal.console(output)
 
     from scripts.clock import Clock
     from scripts.progress import watch as progress
     from scripts.status import screen
-    from scripts.status.collect import collect
-    from scripts.status.model import Unavailable
+    from scripts.status.collect import collect, explain
 
     clock = Clock()
     if watch:
@@ -57,44 +53,21 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
             screen.refresh(lambda: collect(deployment, clock), console, clock=clock, seconds=every)
         code = progress.watch(deployment, console, clock=clock, as_json=output == "json", timeout=timeout)
         if code == ExitCode.FAILED and output == "text":
-            _show(_diagnose(deployment, clock), console)
+            screen.show_diagnosis(explain(deployment, clock), console)
         if code == ExitCode.DONE and output == "text":
             terminal.suggest(f"status {deployment.environment}")
         return code
     status = collect(deployment, clock)
-    diagnosis = _diagnose(deployment, clock) if status.failed else None
-    if output == "json":
-        is_unavailable = diagnosis is None or isinstance(diagnosis, Unavailable)
-        document = diagnosis if is_unavailable else cast("Diagnosis", diagnosis).model_dump(mode="json")
-        print(status.model_copy(update={"diagnosis": document}).to_json())
+    diagnosis = explain(deployment, clock) if status.failed else None
+    if output != "text":
+        print(status.with_diagnosis(diagnosis).rendered(output))
     else:
         for each in screen.render(status):
             console.print(each)
         if diagnosis:
-            _show(diagnosis, console)
+            screen.show_diagnosis(diagnosis, console)
         elif not status.exists:
             terminal.suggest(f"plan {deployment.environment}", "nothing is deployed")
-        elif status.healthy:
-            terminal.suggest(f"jobs list {deployment.environment}")
         else:
-            terminal.suggest(f"diagnose {deployment.environment}")
+            terminal.suggest(f"{'jobs list' if status.healthy else 'diagnose'} {deployment.environment}")
     return ExitCode.DONE if status.healthy else ExitCode.FAILED
-
-
-def _diagnose(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:
-    from scripts.diagnose.diagnose import diagnose
-    from scripts.status.model import try_fetch
-
-    return try_fetch(lambda: diagnose(deployment, clock=clock), "what `ultracluster diagnose` needs")
-
-
-def _show(diagnosis: Diagnosis | Unavailable, console: Console) -> None:
-    """Print why something failed, or why that is not available."""
-    from scripts.diagnose.screen import show
-    from scripts.status.model import Unavailable
-
-    console.print()
-    if isinstance(diagnosis, Unavailable):
-        console.print(f"The diagnosis is not available: {diagnosis.reason}")
-    else:
-        show(diagnosis, console)

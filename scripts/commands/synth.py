@@ -25,7 +25,7 @@ from scripts.errors import ExitCode
 @click.option(
     "--directory", type=click.Path(path_type=Path), default=Path("cdk.out"), show_default=True, help="Where to."
 )
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, name: str, directory: Path, output: str) -> int:
     """Synthesize, print what there is, and return the exit code."""
     from scripts.synth import as_text, review, write
@@ -34,7 +34,7 @@ def command(*, name: str, directory: Path, output: str) -> int:
     directory = directory.absolute()
     write(name, directory)
     written = review(directory)
-    print(written.to_json() if output == "json" else as_text(written))
+    print(as_text(written) if output == "text" else written.rendered(output))
     if output == "text":
         terminal.suggest(f"validate {name}")
     return ExitCode.DONE

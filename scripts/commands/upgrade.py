@@ -11,7 +11,6 @@ or credentials cannot be used; 130: Ctrl-C.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--drain-limit", type=options.Positive(), metavar="HOURS", help="Longest wait for jobs; default: none.")
 @click.option("--skip", callback=options.names, default="", metavar="ID,ID", help="Checks of preflight to skip.")
 @options.confirm
-@options.output("json")
+@options.output("json", "markdown")
 def command(
     *,
     deployment: Deployment,
@@ -75,17 +74,10 @@ def command(
     changes = dict(map(edit, edits))
     with TemporaryDirectory() as directory:
         work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
-        try:
-            result = work.run(abandon=abandon)
-        except BaseException:
-            if work.has_started:
-                done = ", ".join(each.name for each in work.steps) or "no step"
-                rest = "What AWS has started continues. The same command continues where this one stopped."
-                print(f"Done so far: {done}. {rest}", file=sys.stderr)
-            raise
+        result = work.run(abandon=abandon)
     if result.outcome in ("complete", "abandoned"):
         say(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.")
         terminal.suggest(f"ssh {name}")
-    if output == "json":
-        print(result.to_json())
+    if output != "text":
+        print(result.rendered(output))
     return ExitCode.FAILED if result.outcome == "stopped" else ExitCode.DONE

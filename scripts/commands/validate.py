@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     ("validate", "all of config/"),
 )
 @click.argument("names", metavar="[DEPLOYMENT]...", type=options.DeploymentName(), nargs=-1, envvar=options.VARIABLE)
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, names: Sequence[str], output: str) -> int:
     """Examine deployments, and return the exit code. JSON has one object per line."""
     from scripts.validation import outcomes
 
     worst = 0
     for outcome in outcomes(names or options.deployments()):
-        print(outcome.model_dump_json() if output == "json" else as_text(outcome), flush=True)
+        shown = outcome.model_dump_json() if output == "json" else f"{outcome.to_markdown()}\n"
+        print(as_text(outcome) if output == "text" else shown, flush=True)
         worst = max(worst, outcome.code)
     if worst == 0 and len(names) == 1:
         terminal.suggest(f"preflight {names[0]}")

@@ -14,14 +14,14 @@ from scripts.errors import ExitCode
     ("version", "for a report of a problem"),
     ("version -o json", "the same for programs"),
 )
-@options.output("json")
+@options.output("json", "markdown")
 def command(*, output: str) -> int:
     """Print the versions, and return the exit code."""
     from scripts.versions import versions
 
     pinned = versions()
-    if output == "json":
-        print(pinned.to_json())
+    if output != "text":
+        print(pinned.rendered(output))
     else:
         shown = pinned.model_dump(by_alias=True)
         width = max(map(len, shown))

@@ -5,7 +5,9 @@ All state is in AWS: a call after an interruption, on any machine, continues whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +18,7 @@ from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.model import BENEATH, Backup, DestroyOptions, DestroyOutcome, Part
 from scripts.destroy.plan import plan
 from scripts.destroy.storage import BUCKET, back_up, backup_cost, collect
-from scripts.errors import OperationError
+from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
 from scripts.inventory.costs import costs
@@ -28,6 +30,7 @@ from scripts.terminal import Say
 _EVERY, _LIMIT = 15.0, 1800.0
 """Seconds between two tries to remove what is in use or being deleted, and until it must be gone."""
 _IDS_PER_CALL = 1000
+_CONTINUES = "The same command continues where it stopped."
 
 
 def destroy(
@@ -60,6 +63,26 @@ def destroy(
     steps.find_leftovers()
     outcome.ended = clock.now()
     return outcome
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say of what ends a destruction that the same command continues it.
+
+    Raises:
+        UnusableError: The credentials cannot be used any more.
+        OperationError: AWS refuses, or does not answer.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"What AWS has started continues. {_CONTINUES}", file=sys.stderr)
+        raise
+    except (BotoCoreError, ClientError) as error:
+        problem, hint = f"{error}\n{_CONTINUES}", credentials_hint(error)
+        raise (UnusableError if hint else OperationError)(problem, hint) from error
 
 
 def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, computed_field
 
 from scripts.document import Document
+from scripts.errors import UnusableError
 from scripts.inventory.model import Costs, Dollars, Inventory, Leftover, priced
 
 Part = Literal["cluster", "monitoring", "storage", "network"]
@@ -37,6 +38,19 @@ class DestroyOptions:
     """Delete the deployment's bucket, too, if ``storage.retain`` kept it."""
     sweep: bool = False
     """Remove leftovers that are not kept on purpose and hold no data."""
+
+    @classmethod
+    def of(cls, *, everything: bool, no_final_backup: bool, **switches: bool) -> DestroyOptions:
+        """Return what the switches of the command ask for; the parts beside the cluster are switches.
+
+        Raises:
+            UnusableError: --bucket is given without --storage.
+        """
+        chosen = {part: switches.pop(part, part == "cluster") or everything for part in ORDER}
+        if switches["bucket"] and not chosen["storage"]:
+            raise UnusableError("--bucket goes with --storage")
+        parts = tuple(part for part in ORDER if chosen[part])
+        return cls(parts, final_backup=not no_final_backup, **switches)
 
 
 class DestroyPlan(Document):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from config.settings import Settings
 from emulator.aws import EmulatedAws
 from scripts import options
 from scripts.deployment import Account, Deployment
-from scripts.errors import OperationError, UnusableError
+from scripts.errors import ExitCode, OperationError, UnusableError
 from scripts.image import configuration as configurations
 from scripts.image.configuration import BuildContext
 from scripts.interrupts import run
@@ -160,6 +161,10 @@ def render(
 
 def start(deployment: Deployment, image: ImageBuild) -> int:
     """Upload the component, start `pcluster build-image`, and return its exit code."""
+    words = image.commands()
     script = options.BUILD / f"image-{deployment.environment}.sh"
     deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
-    return run(image.commands()["build"], options.ROOT)
+    code = run(words["build"], options.ROOT)
+    if code == ExitCode.INTERRUPTED:
+        print(f"If the build has started, it continues: {shlex.join(words['follow'])}", file=sys.stderr)
+    return code

@@ -6,12 +6,11 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from scripts.markdown import escaped, folded, table
+from scripts.markdown import folded, of_table
 from scripts.pages import ROOT, render
 
 if TYPE_CHECKING:
     from scripts.review.deployment import Review
-    from scripts.screen import Table
 
 MERMAID: Final = ROOT / "node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js"
 """Mermaid in one file, without what it would load. It lays out by measuring text, so it has to run in the browser."""
@@ -41,19 +40,10 @@ def page(review: Review) -> str:
 def markdown(review: Review) -> str:
     """Return a review as Markdown."""
     lead = "\n".join(f"- {line}" for line in review.lead)
-    return (
-        "\n\n".join([f"### Review of `{review.name}`", lead, as_block(review.drawing), *map(_folded, review.tables)])
-        + "\n"
-    )
+    tables = (folded(each.title, of_table(each)) for each in review.tables)
+    return "\n\n".join([f"### Review of `{review.name}`", lead, as_block(review.drawing), *tables]) + "\n"
 
 
 def as_block(drawing: str) -> str:
     """Return a drawing as the block of Markdown that GitHub draws."""
     return f"```mermaid\n{drawing}```"
-
-
-def _folded(shown: Table) -> str:
-    rows = [[escaped(cell) for cell in row] for row in shown.rows]
-    titles = [" ".join(column.title.split()) for column in shown.columns]
-    notes = "\n\n".join(escaped(note) for note in shown.notes)
-    return folded(shown.title, f"{table(titles, rows)}\n\n{notes}".rstrip())

@@ -35,6 +35,7 @@ from scripts.status.model import (
 if TYPE_CHECKING:
     from scripts.clock import Clock
     from scripts.deployment import Deployment
+    from scripts.diagnose.diagnose import Diagnosis
 
 _WORKERS = 10
 _RESERVATIONS_PER_CALL = 1000
@@ -289,3 +290,10 @@ def _ask_head_node(
     except SlurmError:
         output = [*(answer.errors or of_slurm).splitlines(), f"exit code {answer.code}"]
         return Unavailable(reason=f"Slurm on the head node does not answer: {output[0]}"), of_jobs, True
+
+
+def explain(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:
+    """Return why something failed, or why that is not available."""
+    from scripts.diagnose.diagnose import diagnose
+
+    return try_fetch(lambda: diagnose(deployment, clock=clock), "what `ultracluster diagnose` needs")

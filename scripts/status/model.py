@@ -213,6 +213,12 @@ class Status(Document):
         """The reasons for what could not be collected, by what it is."""
         return {name: each.reason for name, each in self.unavailable_parts().items()}
 
+    def with_diagnosis(self, diagnosis: Document | None) -> Status:
+        """Return it with a diagnosis, or with why there is none."""
+        if diagnosis is None or isinstance(diagnosis, Unavailable):
+            return self.model_copy(update={"diagnosis": diagnosis})
+        return self.model_copy(update={"diagnosis": diagnosis.model_dump(mode="json")})
+
     def unavailable_parts(self) -> dict[str, Unavailable]:
         """Return what could not be collected, by what it is."""
         parts = {

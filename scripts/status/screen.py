@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from scripts.clock import Clock
+    from scripts.diagnose.diagnose import Diagnosis
 
 T = TypeVar("T")
 _STATES = {
@@ -221,3 +222,14 @@ def _age(text: str, now: datetime) -> str:
         return duration(now - datetime.fromisoformat(text).replace(tzinfo=UTC))
     except ValueError:
         return text
+
+
+def show_diagnosis(diagnosis: Diagnosis | Unavailable, console: Console) -> None:
+    """Print why something failed, or why that is not available."""
+    from scripts.diagnose.screen import show
+
+    console.print()
+    if isinstance(diagnosis, Unavailable):
+        console.print(f"The diagnosis is not available: {diagnosis.reason}")
+    else:
+        show(diagnosis, console)

@@ -13,6 +13,7 @@ exist. So the same command continues after an interruption, also on another mach
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,6 +135,12 @@ class Upgrade:
                 "Stopped. The same command continues here. Until the first cluster is destroyed, --abandon goes back."
             )
             outcome = "stopped"
+        except BaseException:
+            if self.has_started:
+                done = ", ".join(each.name for each in self.steps) or "no step"
+                rest = "What AWS has started continues. The same command continues where this one stopped."
+                print(f"Done so far: {done}. {rest}", file=sys.stderr)
+            raise
         else:
             outcome = "dry run" if self.dry_run and outcome != "nothing to do" else outcome
         return UpgradeResult(environment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))

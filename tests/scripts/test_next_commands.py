@@ -70,7 +70,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
             "inventory.resources.inventory": SimpleNamespace(resources=()),
             "destroy.plan.plan": Mock(**{"priced.return_value": SimpleNamespace(blockers=(), empty=False)}),
             **dict.fromkeys(["destroy.model.Destruction", "destroy.screen.show_plan", "destroy.screen.show_outcome"]),
-            "commands.destroy._destroy": None,
+            "destroy.destroy.destroy": None,
         },
         "inventory trn1-16  # what is left, and what it costs",
     ),

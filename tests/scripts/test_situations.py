@@ -453,6 +453,16 @@ def silent_endpoint() -> Iterator[tuple[str, socket.socket]]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}", server
 
 
+@pytest.mark.slow
+def test_ctrl_c_while_the_emulated_aws_starts() -> None:
+    with start("emulate", "dev", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Bootstrapping")
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == ("", "\n")
+    assert process.returncode == ExitCode.INTERRUPTED
+
+
 def test_ctrl_c_while_aws_does_not_answer(silent_endpoint: tuple[str, socket.socket]) -> None:
     endpoint, server = silent_endpoint
     environment = os.environ | WITHOUT_ACCOUNT | KEYS | {"AWS_ENDPOINT_URL": endpoint}

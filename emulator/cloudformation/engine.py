@@ -242,7 +242,6 @@ class Engine:
             change_set = ChangeSet(
                 id=f"arn:{stack.partition}:cloudformation:{region}:{self._account}:changeSet/{name}/{uuid4()}",
                 name=name,
-                stack_id=stack.id,
                 type=change_set_type,
                 description=description,
                 revision=revision,

@@ -170,12 +170,10 @@ class Operation:
             account=stack.account,
             region=stack.region,
             partition=stack.partition,
-            stack_name=stack.name,
             stack_id=stack.id,
             logical_id=resource.logical_id,
             name=resource.name,
             resource_type=resource.type,
-            metadata=resource.metadata,
             previous=previous or {},
         )
 

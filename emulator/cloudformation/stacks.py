@@ -109,7 +109,6 @@ class ChangeSet:
 
     id: str
     name: str
-    stack_id: str
     type: str
     description: str
     revision: Revision

@@ -46,7 +46,6 @@ class Context:
         stack_id: ARN of the stack.
         name: The name that CloudFormation would make up: stack, logical id and a random suffix, 64 characters at most.
         resource_type: Type of the resource in the template, which custom resources are told.
-        metadata: The resource's Metadata, resolved; ParallelCluster's launch templates hold cfn-init's there.
         previous: The properties that the resource has had until now, when it is updated.
     """
 
@@ -54,12 +53,10 @@ class Context:
     account: str
     region: str
     partition: str
-    stack_name: str
     stack_id: str
     logical_id: str
     name: str
     resource_type: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
     previous: Mapping[str, Any] = field(default_factory=dict)
 
     def arn(self, service: str, resource: str) -> str:

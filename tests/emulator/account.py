@@ -40,17 +40,16 @@ class Account:
     def client(self, service: str) -> Any:
         return self.aws.client(service, REGION)
 
-    def create(self, resource_type: str, *, stack_name: str = "Stack", **properties: Any) -> Resource:
+    def create(self, resource_type: str, **properties: Any) -> Resource:
         logical_id = resource_type.rpartition("::")[2]
         context = Context(
             client=self.client,
             account=ACCOUNT,
             region=REGION,
             partition="aws",
-            stack_name=stack_name,
-            stack_id=f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{stack_name}/0",
+            stack_id=f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/Stack/0",
             logical_id=logical_id,
-            name=f"{stack_name}-{logical_id}-{uuid.uuid4().hex[:12].upper()}",
+            name=f"Stack-{logical_id}-{uuid.uuid4().hex[:12].upper()}",
         )
         return Resource(resource_type, context, properties, resources.create(resource_type, context, properties))
 

@@ -57,7 +57,7 @@ def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
 
     zones = ec2.describe_availability_zones()["AvailabilityZones"]
     names = {zone["ZoneId"]: zone["ZoneName"] for zone in zones}
-    launch = {"InstanceType": "c6i.xlarge", "SubnetId": account.subnet(account.vpc()).ref}
+    launch: dict[str, Any] = {"InstanceType": "c6i.xlarge", "SubnetId": account.subnet(account.vpc()).ref}
     ids, by_name = offering("availability-zone-id"), offering("availability-zone")
     aws.inject("offering", "usw2-az4/c6i.xlarge")
     assert ids - offering("availability-zone-id") == {"usw2-az4"}

@@ -11,18 +11,22 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping
+import subprocess
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Self
 
-from tests.end_to_end.slurm.base import MOUNTS, USER, USER_ID, ClusterError, call
-from tests.end_to_end.slurm.namespaces import NAMESPACES, Namespaces
+from tests.end_to_end.slurm.base import ENVIRONMENT, MOUNTS, USER, USER_ID, ClusterError, call
 from tests.nodes.hardware_files import NODE_FACTS, hardware_files, node_facts
 
 HERE = Path(__file__).parent
 NODES = HERE.parents[2] / "nodes"
 
-_FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+_NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid")
+"""Those of a machine, as unshare and nsenter name them."""
 
+_FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 _FAKES = {"/usr/local/bin/journalctl": "#!/bin/bash\ncat /run/kernel.log\n", "/run/kernel.log": ""}
 """What the health checks call."""
@@ -46,7 +50,7 @@ class Node:
             ClusterError: The command failed.
         """
         root = f"{self._directory}/root"
-        inside = ["nsenter", "--target", self._processes[1], *NAMESPACES, "chroot", root, "bash", "-c", command]
+        inside = ["nsenter", "--target", self._processes[1], *_NAMESPACES, "chroot", root, "bash", "-c", command]
         return self._cluster.outside(*inside, timeout=timeout)
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -85,13 +89,16 @@ class Node:
         return self._cluster.outside("cat", f"{self._directory}/processes").split()
 
 
-class SlurmCluster(Namespaces):
+class SlurmCluster:
     """A Slurm cluster, which runs within a ``with`` block.
 
     Attributes:
         directory: Where its files are, among them ``shared/fsx`` and ``shared/home``, which are on all nodes.
+        init: Number of the first process in its namespaces.
         nodes: Its nodes, ``trn1-st-trn1-32xl-1`` and following.
     """
+
+    init: str
 
     def __init__(
         self,
@@ -111,7 +118,7 @@ class SlurmCluster(Namespaces):
             borrowed: Directories of this machine to mount on all machines, read-only, by absolute path there.
         """
         self.nodes = [Node(self, f"trn1-st-trn1-32xl-{index}") for index in range(1, nodes + 1)]
-        super().__init__(directory, HERE / "cluster.sh", *(node.name for node in self.nodes))
+        self.directory = directory
         (directory / "base").symlink_to(base)
         (directory / "machines").mkdir()
         for mount in MOUNTS[:-1]:
@@ -128,6 +135,29 @@ class SlurmCluster(Namespaces):
         mounts = "".join(f"{path} {source}\n" for path, source in (borrowed or {}).items())
         (directory / "borrowed").write_text(mounts, encoding="utf-8")
         self._write_configuration(settings or {})
+
+    def __enter__(self) -> Self:
+        script = ("bash", str(HERE / "cluster.sh"), str(self.directory), *(node.name for node in self.nodes))
+        with (self.directory / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["unshare", *_NAMESPACES, "--fork", "--kill-child", *script],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=ENVIRONMENT,
+            )  # fmt: skip
+        try:
+            self.wait_until(lambda: (self.directory / "ready").exists() or self._process.poll() is not None)
+            if self._process.poll() is not None:
+                raise ClusterError(f"It did not start:\n{(self.directory / 'log').read_text(encoding='utf-8')}")
+            children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+            self.init = children.read_text(encoding="utf-8").split()[0]
+            self.wait_until(self.is_up)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def _write_configuration(self, settings: Mapping[str, str]) -> None:
         lines = [
@@ -161,7 +191,7 @@ class SlurmCluster(Namespaces):
 
     def outside(self, *command: str, timeout: float = 600) -> str:
         """Run a command in the cluster's namespaces, but in the root directory of the machine that runs the tests."""
-        return call(*self.inside(*command), timeout=timeout)
+        return call("nsenter", "--target", self.init, *_NAMESPACES, "env", "-C", "/", *command, timeout=timeout)
 
     def run(self, command: str, *, user: str = "root", timeout: float = 600) -> str:
         """Run a shell command on the head node and return what it prints.
@@ -212,6 +242,19 @@ class SlurmCluster(Namespaces):
     def output(self, number: int) -> str:
         """Return what a batch job printed."""
         return (self.directory / f"shared/home/{USER}/slurm-{number}.out").read_text(encoding="utf-8")
+
+    @staticmethod
+    def wait_until(condition: Callable[[], bool], timeout: float = 600) -> None:
+        """Wait until something holds.
+
+        Raises:
+            ClusterError: It does not in time.
+        """
+        end = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > end:
+                raise ClusterError(f"This does not hold after {timeout} s")
+            time.sleep(0.1)
 
 
 def parse(line: str) -> dict[str, str]:

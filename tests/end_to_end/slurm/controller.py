@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.end_to_end.slurm.base import ENVIRONMENT, USER, ClusterError, create_base
-from tests.end_to_end.slurm.namespaces import Namespaces
+from tests.end_to_end.slurm.base import USER, create_base
+from tests.end_to_end.slurm.cluster import SlurmCluster
 from ultracluster.domain import slurm
 
 HERE = Path(__file__).parent
@@ -71,7 +70,7 @@ class Measurement:
     cpu: float
 
 
-class Controller(Namespaces):
+class Controller(SlurmCluster):
     """A controller, which runs within a ``with`` block that starts when it has looked for nodes to power up."""
 
     def __init__(self, base: Path, directory: Path, settings: Mapping[str, str]) -> None:
@@ -82,9 +81,10 @@ class Controller(Namespaces):
             directory: Where its files go; an empty directory.
             settings: What ParallelCluster would get as CustomSlurmSettings.
         """
-        super().__init__(directory, HERE / "controller.sh")
         directory.chmod(0o755)
-        (directory / "base").symlink_to(base)
+        super().__init__(base, directory, nodes=0, settings=settings)
+
+    def _write_configuration(self, settings: Mapping[str, str]) -> None:
         custom = "".join(f"{name}={value}\n" for name, value in settings.items())
         programs = {
             "suspend": "#!/bin/bash\n",
@@ -96,31 +96,14 @@ class Controller(Namespaces):
             "custom.conf": f"# CustomSlurmSettings\n{custom}",
             **programs,
         }
-        (directory / "slurm").mkdir()
         for name, text in files.items():
-            path = directory / "slurm" / name
+            path = self.directory / "shared/etc/slurm" / name
             path.write_text(text, encoding="utf-8")
             path.chmod(0o755 if name in programs else 0o644)
 
     def is_up(self) -> bool:
         """Return whether it has looked for nodes to power up."""
         return any(line.startswith("POWER: Power save mode") for line in self.log())
-
-    def run(self, command: str, *, user: str = "root", timeout: float = 120) -> str:
-        """Run a shell command on the head node and return what it prints, without what it prints of errors.
-
-        Raises:
-            ClusterError: The command failed.
-        """
-        root = f"{self.directory}/machine/root"
-        command_line = ["chroot", f"--userspec={user}:{user}", root, "bash", "-c", f"cd /tmp; {command}"]
-        done = subprocess.run(
-            self.inside(*command_line),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False, env=ENVIRONMENT,
-        )  # fmt: skip
-        if done.returncode:
-            raise ClusterError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout
 
     def log(self) -> list[str]:
         """Return the lines of the controller's log, without their times."""

@@ -74,7 +74,7 @@ def run(
 
 
 def _forward(source: IO[str], sink: IO[str]) -> None:
-    with suppress(BrokenPipeError):
+    with suppress(OSError):  # its reader has gone, or its disk is full
         for line in source:
             sink.write(line)
             sink.flush()

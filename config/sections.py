@@ -21,11 +21,14 @@ class BootstrapSettings(Spec):
     qualifier: Annotated[
         str,
         text(r"^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$", "up to 10 of a-z, 0-9 and -, which is neither first nor last"),
-        Setting(Change.NEW_CLUSTER),
+        Setting(Change.NEW_CLUSTER, page="https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"),
     ] = "hnb659fds"
     """Part of the names of its bucket, roles and parameter, at most 10 characters. Another one than the CDK's own has a
     stack of its own, CDKToolkit-QUALIFIER. Head and login nodes start from the bucket."""
-    kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.AT_ONCE)] = None
+    kms_key_arn: Annotated[
+        KmsKeyArn | None,
+        Setting(Change.AT_ONCE, page="https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"),
+    ] = None
     """KMS key of yours that encrypts the bucket, in the account and Region of the deployment; null: S3's own key. Give
     it before the first deployment: what was uploaded before keeps the key that it has."""
 
@@ -33,18 +36,42 @@ class BootstrapSettings(Spec):
 class ExistingVpc(Spec):
     """A VPC that exists already. Its blocks are given in the fields of the network."""
 
-    vpc_id: Annotated[VpcId, Setting(Change.NEW_DEPLOYMENT)]
+    vpc_id: Annotated[
+        VpcId,
+        Setting(
+            Change.NEW_DEPLOYMENT,
+            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
+        ),
+    ]
     """Id of the VPC. It must have DNS support and DNS hostnames on."""
-    public_subnet_id: Annotated[SubnetId, Setting(Change.NEW_CLUSTER)]
+    public_subnet_id: Annotated[
+        SubnetId,
+        Setting(
+            Change.NEW_CLUSTER,
+            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
+        ),
+    ]
     """Subnet of the head node, in zone_id, that assigns public addresses."""
-    private_subnet_id: Annotated[SubnetId, Setting(Change.NEW_DEPLOYMENT)]
+    private_subnet_id: Annotated[
+        SubnetId,
+        Setting(
+            Change.NEW_DEPLOYMENT,
+            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
+        ),
+    ]
     """Subnet of compute nodes and file system, in zone_id, with a route to the internet and no public addresses."""
 
 
 class NetworkSettings(NetworkSpec):
     """The VPC, one public and one private subnet in one availability zone."""
 
-    existing: Annotated[ExistingVpc | None, Setting(Change.NEW_DEPLOYMENT)] = None
+    existing: Annotated[
+        ExistingVpc | None,
+        Setting(
+            Change.NEW_DEPLOYMENT,
+            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
+        ),
+    ] = None
     """A VPC to use instead of making one."""
 
 
@@ -52,16 +79,30 @@ class StorageSettings(Spec):
     """The shared file system and its links to S3."""
 
     file_system: LustreSpec = LustreSpec()
-    data_repositories: Annotated[list[DataRepository], Setting(Change.AT_ONCE)] = []
+    data_repositories: Annotated[
+        list[DataRepository],
+        Setting(
+            Change.AT_ONCE, page="https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html"
+        ),
+    ] = []
     """Links between directories and S3, at most 8, which exclude backups."""
-    retain: Annotated[bool, Setting(Change.AT_ONCE)] = True
+    retain: Annotated[
+        bool,
+        Setting(
+            Change.AT_ONCE,
+            page="https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html",
+        ),
+    ] = True
     """Whether file system and bucket stay, and cost, when their stack is destroyed."""
 
 
 class HeadNodeSettings(HeadNodeSpec):
     """The head node: scheduler, shared home, where people log in."""
 
-    snapshots: Annotated[SnapshotSpec | None, Setting(Change.AT_ONCE)] = SnapshotSpec()
+    snapshots: Annotated[
+        SnapshotSpec | None,
+        Setting(Change.AT_ONCE, page="https://docs.aws.amazon.com/ebs/latest/userguide/snapshot-lifecycle.html"),
+    ] = SnapshotSpec()
     """Snapshots of the root volume, for `./ultracluster restore`; null: none."""
 
 

@@ -42,15 +42,35 @@ class Settings(Spec):
     ]
     """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring. That of
     the cluster ends in -N in generation N, from 2 on."""
-    account: Annotated[Account | None, Setting(Change.NEW_DEPLOYMENT)] = None
+    account: Annotated[
+        Account | None,
+        Setting(
+            Change.NEW_DEPLOYMENT,
+            page="https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-identifiers.html",
+        ),
+    ] = None
     """AWS account, in quotes; null: the one of the credentials in use."""
-    region: Annotated[Region, Setting(Change.NEW_DEPLOYMENT)]
+    region: Annotated[
+        Region,
+        Setting(
+            Change.NEW_DEPLOYMENT, page="https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html"
+        ),
+    ]
     """AWS Region."""
     zone_id: Annotated[ZoneId, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.AvailabilityZoneId")]
     """Availability zone id, the same place in every account (a zone name such as us-west-2a is not)."""
-    tags: Annotated[dict[str, TagValue], Setting(Change.AT_ONCE)] = {}
+    tags: Annotated[
+        dict[str, TagValue],
+        Setting(Change.AT_ONCE, page="https://docs.aws.amazon.com/tag-editor/latest/userguide/reference.html"),
+    ] = {}
     """Tags of everything that is made, at most 39."""
-    termination_protection: Annotated[list[Part], Setting(Change.AT_ONCE)] = ["network", "storage"]
+    termination_protection: Annotated[
+        list[Part],
+        Setting(
+            Change.AT_ONCE,
+            page="https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html",
+        ),
+    ] = ["network", "storage"]
     """Stacks that cannot be deleted until they are taken off this list and deployed once more."""
     bootstrap: BootstrapSettings = BootstrapSettings()
     network: NetworkSettings = NetworkSettings()

@@ -87,6 +87,8 @@ def _facts(schema: dict[str, Any], name: str, node: dict[str, Any], *, is_requir
     facts = [f"{_kind(schema, node)}{unit}", default, f"change: **{node['x-change']}**"]
     if "x-aws" in node:
         facts.append(f"[{node['x-aws']}]({documentation(node['x-aws'])})")
+    if "x-page" in node:
+        facts.append(f"[more]({node['x-page']})")
     return "; ".join(facts)
 
 

@@ -242,7 +242,13 @@ class MonitoringSpec(Spec):
 class AcceptedWarning(Spec):
     """A warning of ParallelCluster's validators that does not stop the deployment."""
 
-    validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)}), Setting(Change.AT_ONCE)]
+    validator: Annotated[
+        str,
+        Field(json_schema_extra={"enum": list(ACCEPTABLE)}),
+        Setting(
+            Change.AT_ONCE, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html"
+        ),
+    ]
     """Type of the validator, as ParallelCluster names it, such as UrlValidator."""
     reason: Annotated[str, Setting(Change.AT_ONCE)]
     """Why; `./ultracluster validate` and `./ultracluster preflight` show it with the warning."""
@@ -251,7 +257,10 @@ class AcceptedWarning(Spec):
 class ClusterOptions(Spec):
     """Everything about a cluster but its names and its place."""
 
-    parallelcluster_version: Annotated[Literal["3.16.1"], Setting(Change.NEW_CLUSTER)] = "3.16.1"
+    parallelcluster_version: Annotated[
+        Literal["3.16.1"],
+        Setting(Change.NEW_CLUSTER, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/support-policy.html"),
+    ] = "3.16.1"
     """Version of ParallelCluster."""
     os: Annotated[
         OperatingSystem,
@@ -261,15 +270,25 @@ class ClusterOptions(Spec):
     """Operating system of all nodes, one that AWS makes the Neuron SDK for."""
     custom_ami: Annotated[ImageId | None, Setting(Change.NEW_CLUSTER, "Image.CustomAmi")] = None
     """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""
-    neuron_sdk: Annotated[str, Field(json_schema_extra={"enum": list(neuron.RELEASES)}), Setting(Change.DRAINS)] = (
-        neuron.DEFAULT_SDK
-    )
+    neuron_sdk: Annotated[
+        str,
+        Field(json_schema_extra={"enum": list(neuron.RELEASES)}),
+        Setting(Change.DRAINS, page="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/index.html"),
+    ] = neuron.DEFAULT_SDK
     """Release of the AWS Neuron SDK."""
-    pytorch: Annotated[str, Field(json_schema_extra={"enum": list(neuron.PYTORCHS)}), Setting(Change.AT_ONCE)] = (
-        neuron.DEFAULT_PYTORCH
-    )
+    pytorch: Annotated[
+        str,
+        Field(json_schema_extra={"enum": list(neuron.PYTORCHS)}),
+        Setting(
+            Change.AT_ONCE,
+            page="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/components/pytorch.html",
+        ),
+    ] = neuron.DEFAULT_PYTORCH
     """PyTorch version of that release, in quotes."""
-    efa_interface_type: Annotated[EfaInterfaceType, Setting(Change.STOPPED_FLEET)] = "efa-only"
+    efa_interface_type: Annotated[
+        EfaInterfaceType,
+        Setting(Change.STOPPED_FLEET, page="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html"),
+    ] = "efa-only"
     """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""
     head_node: HeadNodeSpec = HeadNodeSpec()
     login_nodes: Annotated[list[LoginPoolSpec], Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
@@ -278,9 +297,20 @@ class ClusterOptions(Spec):
     """Slurm queues, 1 to 50. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
     slurm: SlurmSpec = SlurmSpec()
     monitoring: MonitoringSpec = MonitoringSpec()
-    overrides: Annotated[dict[str, Any], Setting(Change.BY_KEY)] = {}
+    overrides: Annotated[
+        dict[str, Any],
+        Setting(
+            Change.BY_KEY,
+            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/cluster-configuration-file-v3.html",
+        ),
+    ] = {}
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
-    accepted_warnings: Annotated[list[AcceptedWarning], Setting(Change.AT_ONCE)] = []
+    accepted_warnings: Annotated[
+        list[AcceptedWarning],
+        Setting(
+            Change.AT_ONCE, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html"
+        ),
+    ] = []
     """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
     in the deployment, either; `./ultracluster validate` and `./ultracluster preflight` still have them."""
 

@@ -21,7 +21,12 @@ class ClusterMonitoringSpec(Spec):
 
     emails: Annotated[list[EmailAddress], Setting(Change.AT_ONCE, "AWS::SNS::Subscription.Endpoint")] = []
     """Addresses that alarms are sent to, such as me@example.com. Each gets a mail first, with a link to confirm."""
-    node_metrics: Annotated[bool, Setting(Change.DRAINS)] = True
+    node_metrics: Annotated[
+        bool,
+        Setting(
+            Change.DRAINS, page="https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/publishingMetrics.html"
+        ),
+    ] = True
     """Whether nodes send the counters of Neuron devices and EFA to CloudWatch once a minute, for about $3 per node and
     month."""
     dashboard: Annotated[bool, Setting(Change.AT_ONCE, "AWS::CloudWatch::Dashboard.DashboardBody")] = True

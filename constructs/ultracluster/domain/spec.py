@@ -42,17 +42,19 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """What the annotation of a field says beside its type: ``x-change`` and ``x-aws`` of the JSON schema.
+    """What the annotation of a field says beside its type: ``x-change``, ``x-aws`` and ``x-page`` of the JSON schema.
 
     Attributes:
         change: When it can change.
         aws: What it is at AWS: a key of ParallelCluster's configuration such as ``HeadNode.InstanceType``, or a
             property in CloudFormation such as ``AWS::EC2::VPC.CidrBlock``. With a dot in front it is below ``aws`` of
             the model. None: it is nothing at AWS by itself.
+        page: Address of documentation of its subject, where there is no page of that key or property.
     """
 
     change: Change
     aws: str | None = None
+    page: str | None = None
 
     def key(self, model: type["Spec"]) -> str | None:
         """Return what a field of a model is at AWS, in full."""
@@ -66,6 +68,9 @@ class Setting:
         if key is not None:
             field["x-aws"] = key
             sentence += f" {documentation(key)}"
+        if self.page is not None:
+            field["x-page"] = self.page
+            sentence += f" {self.page}"
         field["description"] += f"\n\n{sentence}"
 
 

@@ -1,7 +1,7 @@
 """The tokenized Wikipedia that AWS publishes for BERT, from S3 to a directory of shards.
 
-The archive comes by the ``aws`` command line, which every ParallelCluster node has, and is unpacked as it comes. The
-directory gets its name when all of it has been checked. Source:
+The archive comes by the ``aws`` command line, which every ParallelCluster node has; it names the file when all of it is
+there. What is unpacked gets its name when all of it has been checked. Source:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/tutorials/training/bert.html
 """
 
@@ -24,16 +24,15 @@ VOCABULARY = 30_522  # of bert-large-uncased, whose tokenizer made the data
 
 
 class FetchError(RuntimeError):
-    """The data did not come, or not whole."""
+    """The data did not come, or not whole; the message says what to do."""
 
 
 def fetch(output: Path, *, sequence_length: int, max_predictions: int) -> tuple[Path, list[Shard]]:
     """Bring the published shards below a directory, unless they are there, and return where, and what they are.
 
     Raises:
-        BadInputError: It cannot work: no ``aws``, other files in the place.
-        FetchError: It did not work, or something came damaged.
-        OSError: There is no room.
+        BadInputError: It cannot work: no ``aws``, no room, other files in the place.
+        FetchError: It did not work, or something came damaged; a whole archive is kept for the next call.
     """
     name = f"bert_pretrain_wikicorpus_tokenized_hdf5_seqlen{sequence_length}"
     target, work = output / name, output / f".{name}.fetching"
@@ -51,7 +50,8 @@ def fetch(output: Path, *, sequence_length: int, max_predictions: int) -> tuple[
         raise BadInputError(["PATH: got no program aws; allowed: the AWS command line, on it"])
     work.mkdir(parents=True, exist_ok=True)
     with _locked(work):
-        _unpack(f"s3://{BUCKET}/{PREFIX}/{name}.tar", work / "shards")
+        archive = _download(f"{PREFIX}/{name}.tar", work)
+        _unpack(archive, work / "shards")
         shards, problems = inspect(work / "shards", **layout)
         if problems:
             raise FetchError("\n".join(["the archive is whole, but is not what this program reads:", *problems]))
@@ -69,34 +69,61 @@ def _locked(work: Path) -> IO[bytes]:
         raise BadInputError([f"--output: got {work.parent}, where another fetch is at work ({error})"]) from None
 
 
-def _unpack(address: str, directory: Path) -> None:
-    """Fetch an archive without credentials, and unpack it into a directory, but those shards to test with."""
+def _aws(*arguments: str, stdout: int | None = None) -> str:
+    """Run the AWS command line without credentials, and return what it prints if that is to be piped.
+
+    Raises:
+        FetchError: It failed.
+    """
+    command = ["aws", *arguments, "--no-sign-request"]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
+        raise FetchError(f"{' '.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+def _download(key: str, work: Path) -> Path:
+    """Return the archive, fetched unless it is there whole."""
+    archive = work / "archive.tar"
+    question = ("s3api", "head-object", "--bucket", BUCKET, "--key", key, "--query", "ContentLength")
+    size = int(_aws(*question, "--output", "text", stdout=subprocess.PIPE))
+    for path in work.glob(f"{archive.name}.*"):  # of a download that was killed
+        path.unlink()
+    is_whole = archive.exists() and archive.stat().st_size == size
+    needed, free = size if is_whole else 2 * size, shutil.disk_usage(work).free
+    if free < needed:
+        raise BadInputError(
+            [f"--output: got {work.parent}, with {free / 1e9:.1f} GB free; allowed: {needed / 1e9:.1f} GB or more, for "
+             "the archive and what is in it"]
+        )  # fmt: skip
+    if not is_whole:
+        print(f"s3://{BUCKET}/{key}: {size / 1e9:.1f} GB", flush=True)
+        _aws("s3", "cp", f"s3://{BUCKET}/{key}", str(archive))
+        if archive.stat().st_size != size:
+            raise FetchError(f"{archive.name}: got {archive.stat().st_size} bytes; expected {size}")
+    return archive
+
+
+def _unpack(archive: Path, directory: Path) -> None:
+    """Unpack an archive into a directory, but those shards to test with."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    left_out, damage = 0, ""
-    command = ["aws", "s3", "cp", "--no-sign-request", address, "-"]
-    print(" ".join(command), flush=True)
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as aws:
-        try:
-            with tarfile.open(fileobj=aws.stdout, mode="r|") as tar:
-                for member in tar:
-                    name = Path(member.name).name
-                    content = tar.extractfile(member) if member.isfile() and is_for_training(name) else None
-                    left_out += member.isfile() and name.endswith(SUFFIX) and not content
-                    if content:
-                        _write(directory / name, content)
-            assert aws.stdout is not None  # noqa: S101 - stdout=PIPE
-            aws.stdout.read()  # what fills up the archive behind its end
-        except tarfile.TarError as error:
-            damage = str(error)
-    if aws.returncode or damage:
-        raise FetchError(f"{address} did not come whole: aws: exit code {aws.returncode}, tar: {damage or 'no error'}")
+    left_out = 0
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                name = Path(member.name).name
+                content = tar.extractfile(member) if member.isfile() and is_for_training(name) else None
+                left_out += member.isfile() and name.endswith(SUFFIX) and not content
+                if content:
+                    with (directory / name).open("xb") as file:
+                        shutil.copyfileobj(content, file, 1024**2)
+                        file.flush()
+                        os.fsync(file.fileno())
+    except tarfile.TarError as error:
+        archive.unlink()
+        raise FetchError(f"the archive came damaged ({error}), and was removed; fetch it again") from None
     if left_out:
         print(f"{left_out} shards of the archive are not to train on, and were left out", flush=True)
-
-
-def _write(path: Path, content: IO[bytes]) -> None:
-    with path.open("xb") as file:
-        shutil.copyfileobj(content, file, 1024**2)
-        file.flush()
-        os.fsync(file.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -47,9 +48,7 @@ def archive(shards: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(archive: Path) -> Iterator[str]:
-    """An emulated S3 with the public bucket, in which the archive of phase 2 is cut off."""
-    cut = archive.with_suffix(".cut")
-    cut.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
+    """An emulated S3 with the public bucket."""
     server = subprocess.Popen(
         [MOTO_SERVER, "-H", "127.0.0.1", "-p", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -60,8 +59,7 @@ def endpoint(archive: Path) -> Iterator[str]:
         location = "LocationConstraint=us-west-2"
         for command in (
             ["s3api", "create-bucket", "--bucket", BUCKET, "--create-bucket-configuration", location],
-            ["s3", "cp", "--acl=public-read", str(archive), f"s3://{BUCKET}/{PREFIX}/{NAME}.tar"],
-            ["s3", "cp", "--acl=public-read", str(cut), f"s3://{BUCKET}/{PREFIX}/{NAME.replace('128', '512')}.tar"],
+            ["s3", "cp", str(archive), f"s3://{BUCKET}/{PREFIX}/{NAME}.tar"],
         ):
             subprocess.run([AWS, *command], check=True, env=environment, stdout=subprocess.DEVNULL)
         yield url
@@ -100,23 +98,36 @@ def test_the_published_shards_come_whole_and_once(
     assert fetch(output) == 0
     assert "nothing to do" in capsys.readouterr().out
     assert [path.name for path in output.iterdir()] == [NAME]
+    assert fetch(output, "--phase", "2") == 1
+    assert "Not Found" in capsys.readouterr().err
 
 
 def test_a_fetch_that_failed_is_repeated(
-    output: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    output: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as nowhere:
         nowhere.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
         assert fetch(output) == 1
-    assert re.search(r"127\.0\.0\.1:9(.*\n)+.*aws: exit code 1.*\nNot finished\.", capfd.readouterr().err)
+    assert re.search(r"127\.0\.0\.1:9.*\nNot finished\.", capsys.readouterr().err)
+    (output / f".{NAME}.fetching/archive.tar.1234abcd").touch()  # of a download that was killed
     assert fetch(output) == 0
     assert [path.name for path in output.iterdir()] == [NAME]
 
 
-def test_what_came_in_part_gets_no_name(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fetch(output, "--phase", "2") == 1
-    assert "tar: unexpected end of data" in capsys.readouterr().err
-    assert [path.name[0] for path in output.iterdir()] == ["."]
+def test_an_archive_that_is_whole_is_not_fetched_again(
+    output: Path, archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = shutil.disk_usage(output)._replace(free=archive.stat().st_size)  # not enough for the archive, too
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert fetch(output) == 2
+    assert re.search(r"^--output: got \S+, with 0\.0 GB free; allowed: 0\.0 GB or more", capsys.readouterr().err)
+    there = output / f".{NAME}.fetching/archive.tar"
+    there.write_bytes(b"x" * archive.stat().st_size)
+    assert fetch(output) == 1
+    assert "came damaged" in capsys.readouterr().err
+    assert (there.exists(), (output / NAME).exists()) == (False, False)
+    shutil.copy(archive, there)
+    assert fetch(output) == 0
 
 
 def test_one_fetch_at_a_time(output: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

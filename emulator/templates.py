@@ -78,7 +78,7 @@ class Resolver:
         )
         waiter = cloudformation.get_waiter(f"stack_{verb}_complete")
         try:
-            waiter.wait(StackName=stack.name, WaiterConfig={"Delay": 0.2, "MaxAttempts": 300})
+            waiter.wait(StackName=stack.name, WaiterConfig={"Delay": 0.2, "MaxAttempts": 3000})
         except WaiterError:
             events = cloudformation.describe_stack_events(StackName=stack.name)["StackEvents"]
             failed = [each for each in events[::-1] if each["ResourceStatus"].endswith("_FAILED")]

@@ -34,6 +34,12 @@ class CliError(Exception):
         self.hint = hint
 
 
+def told(error: Exception) -> str:
+    """Return what an error says, with its hint, to be part of another sentence."""
+    hint = getattr(error, "hint", "")
+    return f"{str(error).rstrip('.')}. {hint}" if hint else str(error)
+
+
 class OperationError(CliError):
     """An operation is impossible or failed."""
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from scripts.clock import Clock
 from scripts.deployment import Deployment, filters, tags_of
 from scripts.document import Document
-from scripts.errors import OperationError
+from scripts.errors import OperationError, told
 from scripts.remote.head_node import HeadNode
 from scripts.terminal import Say, report_interrupted
 from ultracluster.domain.names import SNAPSHOT_TAG
@@ -106,7 +106,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
                 raise OperationError(f"The copy failed: {(answer.errors or answer.output).strip()}")
             _discard(deployment, volume, head_node.instance_id)
         except (OperationError, WaiterError) as error:
-            raise OperationError(str(error), left) from error
+            raise OperationError(told(error), left) from error
     say(answer.output.strip())
     return chosen
 

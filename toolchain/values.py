@@ -137,6 +137,8 @@ class Evaluator:
         return self._scope.attribute(logical_id, self._text(attribute))
 
     def _get_stack_output(self, argument: dict[str, Any]) -> Any:
+        if "RoleArn" in argument:
+            raise UnsupportedError("Fn::GetStackOutput with RoleArn")
         members = self._evaluate(argument)
         return self._scope.stack_output(members.get("Region"), members["StackName"], members["OutputName"])
 
@@ -146,11 +148,13 @@ class Evaluator:
 
     def _join(self, argument: list[Any]) -> str:
         separator, parts = self._evaluate(argument)
+        if not isinstance(parts, list):
+            raise TemplateError(f"Template error: Fn::Join got {parts!r}; allowed: a list")
         return _scalar_text(separator).join(map(_scalar_text, parts))
 
     def _select(self, argument: list[Any]) -> Any:
         index, values = (self._evaluate(each) for each in argument)
-        if int(index) >= len(values):
+        if not str(index).isdecimal() or int(index) >= len(values):
             raise TemplateError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
         return values[int(index)]
 

@@ -18,7 +18,7 @@ from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.model import BENEATH, Backup, DestroyOptions, DestroyOutcome, Part
 from scripts.destroy.plan import plan
 from scripts.destroy.storage import BUCKET, back_up, backup_cost, collect
-from scripts.errors import OperationError, UnusableError
+from scripts.errors import OperationError, UnusableError, told
 from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
 from scripts.inventory.costs import costs
@@ -96,7 +96,7 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
     except OperationError as error:
         if not options.force:
             raise
-        say(f"{error} Continuing, as requested.")
+        say(f"{told(error).rstrip('.')}. Continuing, as requested.")
     deployment.account.forget()
     nodes = [each["InstanceId"] for each in fleet.instances(deployment)]
     if not nodes:
@@ -254,7 +254,7 @@ class _Steps:
         try:
             step()
         except OperationError as error:
-            self._fail(str(error))
+            self._fail(told(error))
         except ClientError as error:
             if credentials_hint(error):
                 raise

@@ -12,6 +12,7 @@ from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
 from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
+from scripts.errors import told
 from scripts.fleet import control as fleet
 from scripts.fleet.jobs import slurm_state
 from scripts.inventory import leftovers
@@ -88,7 +89,7 @@ def jobs_blockers(deployment: Deployment, *, drain: bool) -> Iterator[str]:
         try:
             state = slurm_state(HeadNode(deployment))
         except HeadNodeError as error:
-            yield f"Slurm cannot be asked whether jobs run: {error}\n--force deletes it anyway."
+            yield f"Slurm cannot be asked whether jobs run: {told(error)}\n--force deletes it anyway."
             return
         if not drain and (blocker := fleet.jobs_with_nodes(state)):
             yield f"{blocker}\n{fleet.ENDING_JOBS}"

@@ -18,7 +18,7 @@ from typing import Any, Final
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
-from scripts.errors import OperationError
+from scripts.errors import OperationError, told
 from scripts.fleet.jobs import (
     UP,
     close_queues,
@@ -183,9 +183,9 @@ def check_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
             raise
         if not force:
             raise OperationError(
-                f"Slurm cannot be asked whether jobs run: {error}", "--force stops the fleet anyway"
+                f"Slurm cannot be asked whether jobs run: {told(error)}", "--force stops the fleet anyway"
             ) from None
-        say(f"Slurm cannot be asked whether jobs run: {error}")
+        say(f"Slurm cannot be asked whether jobs run: {told(error)}")
         return
     if not force and (blocker := jobs_with_nodes(state)):
         raise OperationError(blocker, ENDING_JOBS)

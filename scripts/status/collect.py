@@ -276,7 +276,7 @@ def _ask_head_node(
         command_id = head_node.start(software.SCRIPT + SCRIPT, seconds=_LONGEST_SECONDS)
         clock.until(has_answered, every=1, limit=WAIT_SECONDS)
     except NotRunError as error:
-        return Unavailable(reason=str(error).partition(" State: ")[0]), None, False  # this is the state
+        return Unavailable(reason=str(error)), None, False
     except ClientError as error:
         if not is_unreachable(error):
             raise

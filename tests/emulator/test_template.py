@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from emulator.aws import EmulatedAws
 from emulator.cloudformation.parameters import resolve_parameters
 from emulator.cloudformation.template import Template
 from toolchain.values import TemplateError, UnsupportedError
@@ -84,6 +85,13 @@ def test_wrong_names_of_parameters(given: dict[str, Any], message: str) -> None:
     with pytest.raises(TemplateError) as raised:
         resolve_parameters({"P": {"Type": "String"}}, given, ssm=None)
     assert str(raised.value) == message
+
+
+def test_a_stored_parameter_that_is_missing_is_named(aws: EmulatedAws) -> None:
+    """The words are those of https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-troubleshoot.html."""
+    definition = {"P": {"Type": "AWS::SSM::Parameter::Value<String>"}}
+    with pytest.raises(TemplateError, match=r"Unable to fetch parameters \[/missing\] from parameter store"):
+        resolve_parameters(definition, {"P": "/missing"}, ssm=aws.client("ssm", "us-east-1"))
 
 
 def test_a_rule_is_asserted_under_its_condition() -> None:

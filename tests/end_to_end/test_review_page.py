@@ -105,6 +105,7 @@ def look(
         timeout=300,
         check=True,
     )
+    start.unlink()
     assert not re.findall(r".*CONSOLE.*", done.stderr)
     body = re.search(r"<body>(.*)</body>", done.stdout, re.DOTALL)
     assert body, done.stdout

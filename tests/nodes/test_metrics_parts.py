@@ -93,6 +93,7 @@ def test_programs_of_nodes_are_python_3_9(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 9))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
     if "def " in text:
         assert "from __future__ import annotations" in text

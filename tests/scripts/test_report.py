@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,6 @@ STEP = Step(
     sequences_per_second_per_node=4096.0,
     mfu=0.319,
 )
-Run = Callable[..., tuple[int, str, str]]
 
 
 def step(number: int, **changes: Any) -> Step:

@@ -45,7 +45,8 @@ def _value(read: Callable[[str], Any], accepts: Callable[[Any], bool], allowed: 
 
 def _option(symbol: str, value: Callable[[str], Any], meaning: str, default: Any = None) -> Any:
     """Return the field of an option. Without a default it follows from the others, or is None."""
-    return field(default=default, metadata={"metavar": symbol, "type": value, "help": meaning})
+    said = meaning if default is None else f"{meaning} (default: {default})"
+    return field(default=default, metadata={"metavar": symbol, "type": value, "help": said})
 
 
 def whole_number(least: int) -> Callable[[str], int]:
@@ -75,15 +76,13 @@ class Options:
     """
 
     command: str
-    backend: str = _one_of(
-        ("neuron", "cpu"), "hardware to train on (default: neuron, which needs Neuron devices)", "neuron"
-    )
+    backend: str = _one_of(("neuron", "cpu"), "hardware to train on; neuron needs Neuron devices", "neuron")
     precision: str = _one_of(("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)")
-    phase: int = _one_of((1, 2), "1 with sequences of 128 tokens, 2 with 512 (default: 1)", 1)
-    optimizer: str = _one_of(("adamw", "lamb"), "default: adamw", "adamw")
+    phase: int = _one_of((1, 2), "1 with sequences of 128 tokens, 2 with 512", 1)
+    optimizer: str = _one_of(("adamw", "lamb"), "of the weights", "adamw")
     scaling: str = _one_of(
         ("strong", "weak"),
-        "strong keeps the global batch on any number of nodes, weak multiplies it by them (default: strong)",
+        "strong keeps the global batch on any number of nodes, weak multiplies it by them",
         "strong",
     )
     nodes: int | None = _number(1, "for check: how many nodes the job will have (default: 1)")
@@ -102,28 +101,28 @@ class Options:
         "its peak (default: published)",
     )
     warmup_steps: int = _number(0, "optimizer steps until the peak of the learning rate (default: published)")
-    seed: int = _number(0, "of weights, dropout, order of the data and generated data (default: 1234)", 1234)
+    seed: int = _number(0, "of weights, dropout, order of the data and generated data", 1234)
     data: Path | None = _directory("directory of HDF5 shards (default: a generated corpus)")
     tokenizer: Path | None = _directory("directory of a tokenizer, whose vocabulary the model takes")
     output: Path = _directory("directory of the run, on storage that all nodes share")
     checkpoint_interval: int = _number(1, "optimizer steps between checkpoints (default: about half an hour's)")
-    keep: int = _number(1, "checkpoints to keep (default: 3)", 3)
+    keep: int = _number(1, "checkpoints to keep", 3)
     start_from: Path | None = _directory("directory of a run whose newest weights this run starts with")
     reference: Path | None = _directory("directory of a run on one node, for the scaling efficiency")
-    layers: int = _number(1, "default: 24", 24)
-    hidden: int = _number(1, "default: 1024", 1024)
-    heads: int = _number(1, "default: 16", 16)
-    intermediate: int = _number(1, "default: 4096", 4096)
-    vocabulary: int = _number(32, "default: 30522", 30_522)
+    layers: int = _number(1, "Transformer layers", 24)
+    hidden: int = _number(1, "width of a layer", 1024)
+    heads: int = _number(1, "attention heads of a layer", 16)
+    intermediate: int = _number(1, "width of a feed-forward layer", 4096)
+    vocabulary: int = _number(32, "tokens of the vocabulary", 30_522)
     dropout: float = _option(
-        "X", _value(float, lambda value: 0 <= value < 1, "a number from 0 to below 1"), "default: 0.1", 0.1
+        "X", _value(float, lambda value: 0 <= value < 1, "a number from 0 to below 1"), "probability of dropout", 0.1
     )
     sequence_length: int = _number(16, "tokens of a sequence (default: published)")
     max_predictions: int = _number(1, "masked tokens of a sequence, at most (default: published)")
     stall_seconds: int = _number(
         0,
         "seconds without progress, or ten steps if these take longer, after which the run ends and tells who stood "
-        "still; 0: never (default: 900)",
+        "still; 0: never",
         900,
     )
 

@@ -65,9 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         "--max-predictions", type=whole_number(1), help="masked tokens of it, at most (default: of the phase)"
     )
     build.add_argument(
-        "--dupe-factor", type=whole_number(1), default=5, help="sequences made of each text (default: 5)"
+        "--dupe-factor", type=whole_number(1), default=5, help="sequences made of each text (default: %(default)s)"
     )
-    build.add_argument("--seed", type=int, default=12345, help="default: 12345")
+    build.add_argument("--seed", type=int, default=12345, help="of what is hidden (default: %(default)s)")
     build.add_argument("--shards", type=whole_number(1), help="how many files (default: one for each 16 MiB of text)")
     build.add_argument("--processes", type=whole_number(1), default=os.cpu_count(), help="default: one for each core")
     return parser

@@ -43,8 +43,9 @@ def this_worker() -> Worker:
 
 
 def node_names(nodes: int) -> list[str]:
-    """Return the names of all nodes, in the order of their numbers; without Slurm, that of this one for each."""
-    return os.environ.get(NODES, "").split() or [socket.gethostname()] * nodes
+    """Return the names of all nodes, in the order of their numbers; without Slurm, their numbers."""
+    alone = [socket.gethostname()] if nodes == 1 else [f"node {node}" for node in range(nodes)]
+    return os.environ.get(NODES, "").split() or alone
 
 
 class Exchange:

@@ -59,7 +59,7 @@ def endpoint(archive: Path) -> Iterator[str]:
         location = "LocationConstraint=us-west-2"
         for command in (
             ["s3api", "create-bucket", "--bucket", BUCKET, "--create-bucket-configuration", location],
-            ["s3", "cp", str(archive), f"s3://{BUCKET}/{PREFIX}/{NAME}.tar"],
+            ["s3", "cp", str(archive), f"s3://{BUCKET}/{PREFIX}/{NAME}.tar", "--acl", "public-read"],
         ):
             subprocess.run([AWS, *command], check=True, env=environment, stdout=subprocess.DEVNULL)
         yield url

@@ -67,10 +67,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     (
         "destroy --confirm trn1-16",
         {
-            "inventory.resources.inventory": SimpleNamespace(resources=()),
-            "destroy.plan.plan": Mock(**{"priced.return_value": SimpleNamespace(blockers=(), empty=False)}),
-            **dict.fromkeys(["destroy.model.Destruction", "destroy.screen.show_plan", "destroy.screen.show_outcome"]),
-            "destroy.destroy.destroy": None,
+            "destroy.run.run": (SimpleNamespace(outcome="all", ok=True), None),
         },
         "inventory trn1-16  # what is left, and what it costs",
     ),

@@ -6,7 +6,10 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command ends with; `exec`, `submit` and `ssh` return that of the other program once it has started."""
+    """What a command ends with, unless it passes on the code of another program once that has started.
+
+    docs/reference/exit-codes.md names those that do.
+    """
 
     DONE = 0
     """Done, healthy, nothing differs."""
@@ -24,10 +27,14 @@ class ExitCode(IntEnum):
     """SIGTERM."""
 
 
+ENDED = (ExitCode.INTERRUPTED, ExitCode.HUNG_UP, ExitCode.TERMINATED)
+"""Codes of a program that a person or the machine ended before it was done."""
+
+
 class CliError(Exception):
     """A command cannot do what was asked; the message says what is wrong and what to do."""
 
-    exit_code = ExitCode.FAILED
+    exit_code: int = ExitCode.FAILED
 
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)

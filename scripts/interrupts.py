@@ -15,6 +15,8 @@ from threading import Thread
 from types import FrameType
 from typing import IO
 
+SECONDS_FOR_OUTPUT = 5.0
+"""How long output is read after a program has ended: one that it started may keep its pipes open for ever."""
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
@@ -55,28 +57,29 @@ def run(
     """
     sinks = (output or sys.stdout, sys.stderr)
     out, err = (sink.fileno() if sink.isatty() else subprocess.PIPE for sink in sinks)
-    with subprocess.Popen(
+    process = subprocess.Popen(
         words, cwd=directory, env=environment, stdout=out, stderr=err, text=True, errors="replace"
-    ) as process:
-        sources = zip((process.stdout, process.stderr), sinks, strict=True)
-        readers = [Thread(target=_forward, args=each, daemon=True) for each in sources if each[0]]
+    )
+    sources = zip((process.stdout, process.stderr), sinks, strict=True)
+    readers = [Thread(target=_forward, args=each, daemon=True) for each in sources if each[0]]
+    for reader in readers:
+        reader.start()
+
+    def terminate(*_: object) -> None:
+        process.terminate()
+
+    with handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
+        code = process.wait()
         for reader in readers:
-            reader.start()
-
-        def terminate(*_: object) -> None:
-            process.terminate()
-
-        with handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
-            code = process.wait()
-            for reader in readers:
-                reader.join()
+            reader.join(SECONDS_FOR_OUTPUT)
     return 128 - code if code < 0 else code
 
 
 def _forward(source: IO[str], sink: IO[str]) -> None:
-    with suppress(OSError):  # its reader has gone, or its disk is full
-        for line in source:
-            sink.write(line)
-            sink.flush()
-    for _ in source:  # it goes on as long as somebody reads
-        pass
+    with source:
+        with suppress(OSError, ValueError):  # its reader has gone, its disk is full, its encoding lacks a character
+            for line in source:
+                sink.write(line)
+                sink.flush()
+        for _ in source:  # it goes on as long as somebody reads
+            pass

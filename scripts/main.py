@@ -18,7 +18,7 @@ from types import FrameType
 import click
 from click.shell_completion import CompletionItem
 
-from scripts.errors import CliError, ExitCode
+from scripts.errors import ENDED, CliError, ExitCode
 
 GROUPS = {
     "Start": {
@@ -242,7 +242,7 @@ def _discard_output() -> ExitCode:
     return ExitCode.DONE
 
 
-def _advice(error: BaseException) -> tuple[ExitCode, str] | None:
+def _advice(error: BaseException) -> tuple[int, str] | None:
     """Return the exit code of an expected error, and what to do; None: it is not expected."""
     if isinstance(error, CliError):
         return error.exit_code, error.hint
@@ -283,7 +283,7 @@ def run() -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
-    if code in (ExitCode.INTERRUPTED, ExitCode.HUNG_UP, ExitCode.TERMINATED):
+    if code in ENDED:
         sys.stderr.flush()
         os._exit(code)  # Python would wait for threads, and those for minutes if AWS does not answer
     return code

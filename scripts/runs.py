@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from scripts import screen
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import OperationError
 from scripts.remote.head_node import HeadNode
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 LISTED = 50
 """Runs of one answer, the newest: more would not fit into what Systems Manager returns of a command's output."""
@@ -83,3 +88,17 @@ def list_runs(deployment: Deployment, directory: str) -> RunList:
         if "updated" in run:
             run["updated"] = datetime.fromtimestamp(run["updated"], UTC)
     return RunList.model_validate(document)
+
+
+def table(listed: RunList) -> Table:
+    """Return the runs for people."""
+    rows = screen.table("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
+    for run in listed.runs:
+        if run.problem:
+            rows.add_row(run.directory, "", "", "", "", "", run.problem)
+            continue
+        loss = "" if run.loss is None else f"{run.loss:.4f}"
+        updated = "" if run.updated is None else f"{run.updated:%Y-%m-%d %H:%M}"
+        step = f"{run.step} of {run.steps}" if run.steps else str(run.step)
+        rows.add_row(run.directory, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated)
+    return rows

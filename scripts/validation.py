@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from textwrap import indent
 
 from pydantic import computed_field
 
@@ -54,6 +55,23 @@ class ValidationOutcome(Document):
         if self.report is None:
             return 2
         return 1 if self.report.problems else 0
+
+    def to_text(self) -> str:
+        """Return it for people."""
+        if self.report is None:
+            return f"{self.environment}: NOT EXAMINED\n{indent(self.error, '  ')}\n"
+        report = self.report
+        queues = f"{report.queues} queue{'s' if report.queues != 1 else ''}"
+        lines = [
+            f"{self.environment}: {'REJECTED' if report.problems else 'accepted'}",
+            f"  cluster {report.cluster_name}, {queues}; schema and all validators, with real types and as strings",
+        ]
+        for message in report.messages:
+            lines.append(f"  {message.level:7} {message.validator}: {message.text}")
+            if message.level == "WARNING":
+                lines.append(f"          {report.verdicts[message.validator].explanation}")
+        lines += [f"  FAIL    {problem}" for problem in report.problems]
+        return "\n".join(lines) + "\n"
 
 
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:

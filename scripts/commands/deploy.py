@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode
+from scripts.errors import ENDED
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -55,7 +55,7 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
     terminal.require_answers(given=yes, output=output)
     console = terminal.console(to_stderr=output != "text")
     result = run(deployment, of_cdk, console, accepted=accept_replacement, asks=not yes)
-    is_ended = result.exit_code in (ExitCode.TERMINATED, ExitCode.INTERRUPTED)
+    is_ended = result.exit_code in ENDED
     if output != "text" and not is_ended:
         print(with_stacks(result, deployment).rendered(output))
     elif result.outcome == "deployed":

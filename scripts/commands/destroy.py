@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError, UnusableError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -50,43 +50,18 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, output: str, **choices: Any) -> int:
     """Show, ask, delete and show the result; return the exit code."""
-    from scripts.clock import Clock
-    from scripts.destroy import screen
-    from scripts.destroy.destroy import destroy, resumable
-    from scripts.destroy.model import DestroyOptions, DestroyOutcome, Destruction
-    from scripts.destroy.plan import plan
-    from scripts.inventory.resources import inventory
+    from scripts.destroy.model import DestroyOptions
+    from scripts.destroy.run import run
 
-    name = deployment.settings.name
     options.exclusive(drain=choices["drain"], force=choices["force"])
     destroy_options = DestroyOptions.of(**choices)
-    terminal.require_name(name, confirm, given=dry_run, output=output)
-    clock, console = Clock(), terminal.console(output)
-    present = inventory(deployment)
-    planned = plan(deployment, destroy_options).priced({each.key: each.dollars_per_month for each in present.resources})
-    screen.show_plan(deployment, present, planned, console)
-    result = Destruction(deployment=name, plan=planned, before=present, outcome=None)
-    if planned.blockers or dry_run or planned.empty:
-        if output != "text":
-            print(result.rendered(output))
-        return ExitCode.FAILED if planned.blockers else ExitCode.DONE
-    if confirm is None:
-        terminal.confirm_name(name)
-    outcome = DestroyOutcome(started=clock.now())
-    try:
-        with resumable():
-            destroy(deployment, destroy_options, clock=clock, say=terminal.speaker(console), outcome=outcome)
-        screen.show_outcome(deployment, outcome, console)
-    except (KeyboardInterrupt, OperationError, UnusableError) as error:
-        outcome.ended = clock.now()
-        screen.show_outcome(deployment, outcome, console)  # the error itself goes to standard error
-        outcome.failures.append(str(error) or "It was interrupted.")
-        raise
-    finally:
-        if output != "text":
-            print(result.model_copy(update={"outcome": outcome}).rendered(output))
-    if outcome.failures:
-        return ExitCode.FAILED
-    if output == "text":
+    terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
+    console = terminal.console(output)
+    result, error = run(deployment, destroy_options, console, asks=confirm is None, dry_run=dry_run)
+    if output != "text":
+        print(result.rendered(output))
+    if error is not None:
+        raise error
+    if output == "text" and result.outcome and result.ok:
         terminal.suggest(f"inventory {deployment.environment}", "what is left, and what it costs")
-    return ExitCode.DONE
+    return ExitCode.DONE if result.ok else ExitCode.FAILED

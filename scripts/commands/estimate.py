@@ -88,15 +88,10 @@ def command(
     if workload is None and (nodes or tokens):
         raise click.UsageError("--nodes and --tokens go with --workload.")
 
-    from scripts.estimate.estimate import estimate, wanted_products
-    from scripts.estimate.prices import find_prices
-    from scripts.estimate.training import estimate_run
-    from scripts.estimate.workloads import WORKLOADS as measured
+    from scripts.estimate.estimate import estimate_deployment
 
     settings = options.settings_of(name)
-    price_list = find_prices(settings.region, wanted_products(settings), prices)
-    run = estimate_run(settings, price_list, measured[workload], counts=nodes, tokens=tokens) if workload else None
-    result = estimate(settings, price_list, run)
+    result = estimate_deployment(settings, prices, workload, counts=nodes, tokens=tokens)
     if output == "json":
         print(result.to_json())
     elif output == "markdown":

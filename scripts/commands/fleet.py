@@ -31,8 +31,10 @@ def command() -> None:
 @options.output("json", "markdown")
 def status(*, deployment: Deployment, output: str) -> int:
     """Show the state, and return the exit code."""
-    state = _show(deployment, output)
-    return ExitCode.FAILED if state.queues is None else ExitCode.DONE
+    is_known = _show(deployment, output).queues is not None
+    if output == "text":
+        terminal.suggest(f"{'jobs list' if is_known else 'diagnose'} {deployment.environment}")
+    return ExitCode.DONE if is_known else ExitCode.FAILED
 
 
 @options.subcommand(

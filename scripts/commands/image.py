@@ -82,6 +82,7 @@ def render(
     from scripts.image import build as images
 
     print(images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end="")
+    terminal.suggest(f"image build {deployment.environment}")
     return ExitCode.DONE
 
 
@@ -122,4 +123,5 @@ def build(
     code = images.start(deployment, image)
     if code == ExitCode.DONE:
         print(image.following(), end="")
+        terminal.suggest(f"plan {deployment.environment}", "once cluster.custom_ami names the image")
     return code

@@ -46,24 +46,19 @@ def command() -> None:
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
-    from scripts.fleet.jobs import list_jobs
+    from scripts.fleet.jobs import list_jobs, table
 
     jobs = list_jobs(deployment)
     if output != "text":
         print(jobs.rendered(output))
         return ExitCode.DONE
-
-    from scripts import screen
-
-    table = screen.table(">job", "user", "queue", "state", ">nodes", "elapsed", "reason", "name")
-    for job in jobs.jobs:
-        reason = "" if job.reason == "None" else job.reason
-        table.add_row(str(job.number), job.user, job.queue, job.state, str(job.nodes), job.elapsed, reason, job.name)
     console = terminal.console()
     console.print(f"{jobs.running} running, {jobs.waiting} waiting")
     if jobs.jobs:
-        console.print(table)
+        console.print(table(jobs))
         terminal.suggest(f"jobs logs {deployment.environment} {jobs.jobs[0].number} --follow")
+    else:
+        terminal.suggest("submit --help", "how to submit a training run")
     return ExitCode.DONE
 
 

@@ -29,7 +29,10 @@ def synth() -> int:
     """Synthesize, and return the exit code."""
     from scripts.pipeline import synthesize
 
-    return synthesize()
+    code = synthesize()
+    if code == ExitCode.DONE:
+        terminal.suggest("pipeline deploy", "with credentials of the account, once build/pipeline is reviewed")
+    return code
 
 
 @options.subcommand(
@@ -100,5 +103,6 @@ def review(*, base: str) -> int:
     """Write comments and summary, and return the exit code."""
     from scripts.review.review import write
 
-    write(base)
+    if changed := write(base):
+        terminal.suggest(f"plan {changed[0]}", "what it would do to what is running; comments are in build/review")
     return ExitCode.DONE

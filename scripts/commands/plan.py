@@ -10,7 +10,6 @@ not answer; 130: Ctrl-C.
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -50,27 +49,21 @@ def command(
     if diff and (against or output != "text"):
         raise click.UsageError("--diff compares with the account, as text.")
 
-    from scripts.plan import cdk
     from scripts.plan import output as outputs
     from scripts.plan.plan import make_plan
 
     name = deployment.environment
     if against is None and assembly is None:
         deployment.account.ask("sts", "get_caller_identity")  # bad credentials end it before a synthesis of seconds
-    with TemporaryDirectory() as directory:
-        if diff:
-            if assembly is None:
-                assembly = Path(directory) / "cdk.out"
-                cdk.synthesize(name, assembly)
-            if (code := cdk.run("diff", "--app", str(assembly))) > ExitCode.TIMED_OUT:
-                return code  # Ctrl-C
-        plan = make_plan(name, assembly, against, accepted=accept_replacement)
+    plan = make_plan(name, assembly, against, accepted=accept_replacement, diff=diff)
     if output == "json":
         print(plan.to_json())
     elif output == "markdown":
         print(outputs.as_markdown(plan), end="")
     else:
         outputs.show(plan, terminal.console())
-        if plan.ok and not plan.empty and against is None:
-            terminal.suggest(f"deploy {name}")
+        if against is None and plan.ok:
+            terminal.suggest(f"{'status' if plan.empty else 'deploy'} {name}")
+        elif against is None:
+            terminal.suggest(f"plan {name}", "again, once what blocks it is fixed")
     return ExitCode.DONE if plan.ok else ExitCode.FAILED

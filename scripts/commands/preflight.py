@@ -72,12 +72,14 @@ def command(
     if print_policy:
         print(json.dumps(policy(checks), indent=2))
         return ExitCode.DONE
-    console = terminal.console(output)
+    console, name = terminal.console(output), deployment.environment
     report = watch(deployment, checks, fail_on, console)
     if output != "text":
         print(report.rendered(output))
     else:
         show(report, console)
         if report.ok:
-            terminal.suggest(f"plan {deployment.environment}")
+            terminal.suggest(f"plan {name}")
+        else:
+            terminal.suggest(f"preflight {name}", "again, after the fixes above")
     return ExitCode.DONE if report.ok else ExitCode.FAILED

@@ -15,7 +15,7 @@ from typing import Literal
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError, UnusableError
+from scripts.errors import ExitCode, OperationError
 
 FAULTS = (
     *("resource", "throttling", "capacity", "offering", "quota", "head-node", "provider", "warning", "stopping"),
@@ -51,11 +51,14 @@ def command(
 ) -> int:
     """Rehearse, and return the exit code."""
     terminal.require_answers(given=not step, instead="no --step")
+
+    from scripts.rehearse import faults
+
     if list_faults:
-        _list_faults()
+        print(faults.as_text())
         return ExitCode.DONE
     options.settings_of(name)
-    injected = None if fault is None else _fault(fault)
+    injected = None if fault is None else faults.parse(fault)
 
     from scripts.rehearse.rehearsal import RehearsalError, rehearse
 
@@ -71,27 +74,3 @@ def command(
     console.print(f"\nAll in {time.monotonic() - started:.0f} s.")
     terminal.suggest(f"estimate {name}", "what it would cost in AWS")
     return ExitCode.DONE
-
-
-def _list_faults() -> None:
-    from emulator.faults import FAULTS as described
-
-    for name, fault in described.items():
-        print(f"{name + (':TARGET' if fault.target else ''):17} {fault.what}")
-        if fault.target:
-            print(f"{'':17} TARGET: {fault.target}")
-
-
-def _fault(text: str) -> tuple[str, str]:
-    """Return name and target of a fault."""
-    from emulator.faults import FAULTS as described
-    from ultracluster.domain.validators import VALIDATORS
-
-    name, _, target = text.partition(":")
-    if name not in described:
-        raise UnusableError(f"--fault: got {name}; allowed: {', '.join(described)}")
-    if (described[name].target is None) != (target == ""):
-        raise UnusableError(f"--fault: {name} takes {described[name].target or 'nothing'} after a colon")
-    if name == "warning" and target not in VALIDATORS:
-        raise UnusableError(f"--fault warning: got {target}; allowed: {', '.join(sorted(VALIDATORS))}")
-    return name, target

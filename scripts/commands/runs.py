@@ -43,28 +43,18 @@ def command() -> None:
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     """Print the runs, and return the exit code."""
-    from scripts import screen
-    from scripts.runs import list_runs
+    from scripts.runs import list_runs, table
 
     listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
     if output != "text":
         print(listed.rendered(output))
         return ExitCode.DONE
-    table = screen.table("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
-    for run in listed.runs:
-        if run.problem:
-            table.add_row(run.directory, "", "", "", "", "", run.problem)
-            continue
-        loss = "" if run.loss is None else f"{run.loss:.4f}"
-        updated = "" if run.updated is None else f"{run.updated:%Y-%m-%d %H:%M}"
-        step = f"{run.step} of {run.steps}" if run.steps else str(run.step)
-        table.add_row(run.directory, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated)
     console = terminal.console()
     console.print(
         f"{listed.total} runs" + (f", the {len(listed.runs)} newest:" if len(listed.runs) < listed.total else "")
     )
     if listed.runs:
-        console.print(table)
+        console.print(table(listed))
     if job := next((run.job for run in listed.runs if run.job), None):
         terminal.suggest(f"jobs logs {deployment.environment} {job}", "the newest job")
     return ExitCode.DONE

@@ -43,17 +43,12 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
     console = terminal.console(output)
 
     from scripts.clock import Clock
-    from scripts.progress import watch as progress
     from scripts.status import screen
     from scripts.status.collect import collect, explain
 
     clock = Clock()
     if watch:
-        if console.is_terminal and output == "text" and timeout is None:
-            screen.refresh(lambda: collect(deployment, clock), console, clock=clock, seconds=every)
-        code = progress.watch(deployment, console, clock=clock, as_json=output == "json", timeout=timeout)
-        if code == ExitCode.FAILED and output == "text":
-            screen.show_diagnosis(explain(deployment, clock), console)
+        code = screen.watch(deployment, console, clock=clock, every=every, timeout=timeout, as_json=output == "json")
         if code == ExitCode.DONE and output == "text":
             terminal.suggest(f"status {deployment.environment}")
         return code

@@ -9,14 +9,10 @@ Exit code 0: all are valid; 1: some are not; 2: some could not be examined.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from scripts import options, terminal
-
-if TYPE_CHECKING:
-    from scripts.validation import ValidationOutcome
 
 
 @options.command(
@@ -31,32 +27,11 @@ def command(*, names: Sequence[str], output: str) -> int:
     from scripts.validation import outcomes
 
     worst = 0
-    for outcome in outcomes(names or options.deployments()):
+    chosen = names or options.deployments()
+    for outcome in outcomes(chosen):
         shown = outcome.model_dump_json() if output == "json" else f"{outcome.to_markdown()}\n"
-        print(as_text(outcome) if output == "text" else shown, flush=True)
+        print(outcome.to_text() if output == "text" else shown, flush=True)
         worst = max(worst, outcome.code)
-    if worst == 0 and len(names) == 1:
-        terminal.suggest(f"preflight {names[0]}")
+    if worst == 0 and output == "text":
+        terminal.suggest(f"preflight {chosen[0]}", "" if len(chosen) == 1 else "then the others")
     return worst
-
-
-def as_text(outcome: ValidationOutcome) -> str:
-    """Return an outcome for people."""
-    if outcome.report is None:
-        return f"{outcome.environment}: NOT EXAMINED\n{_indented(outcome.error)}\n"
-    report = outcome.report
-    queues = f"{report.queues} queue{'s' if report.queues != 1 else ''}"
-    lines = [
-        f"{outcome.environment}: {'REJECTED' if report.problems else 'accepted'}",
-        f"  cluster {report.cluster_name}, {queues}; schema and all validators, with real types and as strings",
-    ]
-    for message in report.messages:
-        lines.append(f"  {message.level:7} {message.validator}: {message.text}")
-        if message.level == "WARNING":
-            lines.append(f"          {report.verdicts[message.validator].explanation}")
-    lines += [f"  FAIL    {fault}" for fault in report.problems]
-    return "\n".join(lines) + "\n"
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -124,3 +124,8 @@ class Destruction(Document):
     plan: DestroyPlan = Field(description="What would be done.")
     before: Inventory = Field(description="What there was.")
     outcome: DestroyOutcome | None = Field(description="What was done, also if it was interrupted; null: nothing.")
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing blocks it, and nothing failed."""
+        return not (self.plan.blockers or (self.outcome and self.outcome.failures))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
@@ -10,15 +10,16 @@ from scripts.document import Document
 from scripts.estimate import products
 from scripts.estimate.costs import Costs, costs, wanted
 from scripts.estimate.hardware import hardware
+from scripts.estimate.prices import Prices, find_prices
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES, Source, SourceName
 from scripts.estimate.quotas import Quota, quotas
 from scripts.estimate.sizes import FileSystemSizes, FleetSizes, NodeSizes, Sizes, Subnet, file_system, fleet, subnets
-from scripts.estimate.training import TrainingRun
-from scripts.estimate.workloads import INSTANCE_TYPE
+from scripts.estimate.training import TrainingRun, estimate_run
+from scripts.estimate.workloads import INSTANCE_TYPE, WORKLOADS
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from scripts.estimate.prices import Prices
+    from scripts.estimate.prices import Mode
 
 
 class PriceSources(Document):
@@ -77,6 +78,19 @@ def estimate(settings: Settings, prices: Prices, run: TrainingRun | None = None)
         remarks=(*settings.warnings, *_remarks(settings, nodes)),
         run=run,
     )
+
+
+def estimate_deployment(
+    settings: Settings, mode: Mode, workload: str | None, *, counts: Sequence[int], tokens: int | None
+) -> Estimate:
+    """Return the estimate of a deployment with current prices, and of training one of `WORKLOADS` if named.
+
+    Raises:
+        UnusableError: The workload cannot be trained so, or the Price List was asked for and did not answer.
+    """
+    prices = find_prices(settings.region, wanted_products(settings), mode)
+    run = estimate_run(settings, prices, WORKLOADS[workload], counts=counts, tokens=tokens) if workload else None
+    return estimate(settings, prices, run)
 
 
 def _remarks(settings: Settings, nodes: FleetSizes) -> Iterator[str]:

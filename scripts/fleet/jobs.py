@@ -7,11 +7,11 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
-from scripts import terminal
+from scripts import screen, terminal
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
 from scripts.document import Document
@@ -20,6 +20,9 @@ from scripts.remote.head_node import HeadNode, HeadNodeError, ask_slurm
 from scripts.remote.streamed_command import print_output, start
 from scripts.slurm import ACTIVE, SCRIPT, Job, SlurmState, parse
 from scripts.terminal import Say
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 UP: Final = "up"
 DRAIN: Final = "drain"
@@ -178,6 +181,15 @@ def list_jobs(deployment: Deployment) -> JobList:
     """
     state = slurm_state(HeadNode(deployment))
     return JobList(running=state.active_jobs, waiting=state.waiting_jobs, jobs=state.jobs)
+
+
+def table(jobs: JobList) -> Table:
+    """Return the jobs for people."""
+    rows = screen.table(">job", "user", "queue", "state", ">nodes", "elapsed", "reason", "name")
+    for job in jobs.jobs:
+        reason = "" if job.reason == "None" else job.reason
+        rows.add_row(str(job.number), job.user, job.queue, job.state, str(job.nodes), job.elapsed, reason, job.name)
+    return rows
 
 
 def cancel(deployment: Deployment, jobs: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ from config.settings import Settings
 from emulator.aws import EmulatedAws
 from scripts import options
 from scripts.deployment import Account, Deployment
-from scripts.errors import ExitCode, OperationError, UnusableError
+from scripts.errors import ENDED, OperationError, UnusableError
 from scripts.image import configuration as configurations
 from scripts.image.configuration import BuildContext
 from scripts.interrupts import run
@@ -165,6 +165,6 @@ def start(deployment: Deployment, image: ImageBuild) -> int:
     script = options.BUILD / f"image-{deployment.environment}.sh"
     deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
     code = run(words["build"], options.ROOT)
-    if code == ExitCode.INTERRUPTED:
+    if code in ENDED:
         print(f"If the build has started, it continues: {shlex.join(words['follow'])}", file=sys.stderr)
     return code

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from scripts import interrupts
-from scripts.errors import ExitCode
+from scripts.errors import ENDED, ExitCode
 from scripts.plan.model import PlanError
 
 ROOT = Path(__file__).parents[2]
@@ -37,12 +37,25 @@ def run(*arguments: str, output: IO[str] | None = None) -> int:
         output: Where its standard output goes; None: to this program's.
     """
     code = interrupts.run(command(*arguments), ROOT, environment(), output)
-    if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+    if code in ENDED:
         print(
             "The CDK was terminated. CloudFormation continues what it has started; the same command follows it.",
             file=sys.stderr,
         )
     return code
+
+
+def diff(assembly: Path) -> None:
+    """Print the CDK's own diff of an assembly with the account.
+
+    Raises:
+        PlanError: It failed, or was interrupted.
+    """
+    code = run("diff", "--app", str(assembly))
+    if code != ExitCode.DONE:
+        error = PlanError(f"cdk diff ended with exit code {code}")
+        error.exit_code = code if code in ENDED else error.exit_code
+        raise error
 
 
 def synthesize(name: str, directory: Path) -> None:

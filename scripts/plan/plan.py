@@ -26,7 +26,12 @@ from toolchain.values import UnsupportedError
 
 
 def make_plan(
-    environment: str, assembly: Path | None = None, against: Path | None = None, *, accepted: bool = False
+    environment: str,
+    assembly: Path | None = None,
+    against: Path | None = None,
+    *,
+    accepted: bool = False,
+    diff: bool = False,
 ) -> Plan:
     """Return the plan of a configuration.
 
@@ -35,6 +40,7 @@ def make_plan(
         assembly: What would be deployed; None: it is synthesized first.
         against: What it is compared with; None: what runs in the account of the credentials in use.
         accepted: Whether replacing and removing what holds data was accepted.
+        diff: Whether the CDK's own diff with the account is printed first.
 
     Raises:
         PlanError: There is no plan; the message says why.
@@ -52,6 +58,8 @@ def make_plan(
             if assembly is None:
                 assembly = Path(temporary) / "cdk.out"
                 cdk.synthesize(environment, assembly)
+            if diff:
+                cdk.diff(assembly)
             if against is None:
                 return plan_of_account(environment, settings, assembly, accepted=accepted)
             return plan_of_directories(environment, settings, against, assembly, accepted=accepted)

@@ -15,8 +15,11 @@ from scripts.review.checkouts import find, names
 from scripts.review.comment import UNCHANGED, comment, read_preflight
 
 
-def write(base: str) -> None:
+def write(base: str) -> list[str]:
     """Write the comments on what this checkout changes since a commit to build/review, and the summary beside it.
+
+    Returns:
+        The deployments with a comment.
 
     Raises:
         UnusableError: There is no such commit, or a file of preflight is damaged.
@@ -32,6 +35,7 @@ def write(base: str) -> None:
         (comments / f"{name}.md").write_text(text, encoding="utf-8")
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(comments.glob("*.md"))}
     (options.BUILD / "review-summary.md").write_text(f"{summary(texts)}\n", encoding="utf-8")
+    return [*texts]
 
 
 def extract(commit: str, directory: Path) -> None:

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from scripts.errors import ExitCode
 from scripts.preflight.reservations import BEFORE_ITS_START
 from scripts.screen import dollars, duration, table
 from scripts.stacks import in_progress
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from scripts.clock import Clock
+    from scripts.deployment import Deployment
     from scripts.diagnose.diagnose import Diagnosis
 
 T = TypeVar("T")
@@ -43,6 +45,24 @@ _STATES = {
 }
 """Columns of the table of queues, and the states of nodes that count in each; others count in ``other``."""
 _SOFTWARE = {"building": "yellow", "failed": "bold red", "interrupted": "bold red"}
+
+
+def watch(
+    deployment: Deployment, console: Console, *, clock: Clock, every: float, timeout: float | None, as_json: bool
+) -> int:
+    """Follow the operation in progress to its end, with a diagnosis for people if it fails; return the exit code.
+
+    While none is, a terminal shows the state every so many seconds, unless there is a `timeout`, in minutes.
+    """
+    from scripts.progress import watch as progress
+    from scripts.status.collect import collect, explain
+
+    if console.is_terminal and not as_json and timeout is None:
+        refresh(lambda: collect(deployment, clock), console, clock=clock, seconds=every)
+    code = progress.watch(deployment, console, clock=clock, as_json=as_json, timeout=timeout)
+    if code == ExitCode.FAILED and not as_json:
+        show_diagnosis(explain(deployment, clock), console)
+    return code
 
 
 def refresh(collect: Callable[[], Status], console: Console, *, clock: Clock, seconds: float) -> None:

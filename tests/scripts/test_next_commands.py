@@ -16,6 +16,8 @@ HEALTHY = {"failed": False, "exists": True, "healthy": True}
 DRIFT = {"ok": False, "busy": (), "drifts": ("one",), "deployed": True}
 FLEET = ("fleet.control.known_status", "fleet.document.collect", "fleet.document.show")
 
+ACCOUNT = {"deployment.Deployment": SimpleNamespace(environment="trn1-16", account=Mock())}
+
 
 def results(module: str, screen: str, **result: Any) -> dict[str, Any]:
     """Return what replaces the function that collects a result, and the one that shows it."""
@@ -62,15 +64,14 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         results("inventory.resources.inventory", "inventory.screen.show", resources=(LEFT_OVER,), not_listed=()),
         "destroy trn1-16 --all --sweep  # what is left over",
     ),
+    ("fleet status", {name: SimpleNamespace(queues=()) for name in FLEET}, "jobs list trn1-16"),
+    ("fleet status", {name: SimpleNamespace(queues=None) for name in FLEET}, "diagnose trn1-16"),
     ("fleet stop", dict.fromkeys([*FLEET, "fleet.control.stop"]), "fleet start trn1-16"),
     ("fleet start", dict.fromkeys([*FLEET, "fleet.control.start"]), "jobs list trn1-16"),
     (
         "destroy --confirm trn1-16",
         {
-            "inventory.resources.inventory": SimpleNamespace(resources=()),
-            "destroy.plan.plan": Mock(**{"priced.return_value": SimpleNamespace(blockers=(), empty=False)}),
-            **dict.fromkeys(["destroy.model.Destruction", "destroy.screen.show_plan", "destroy.screen.show_outcome"]),
-            "destroy.destroy.destroy": None,
+            "destroy.run.run": (SimpleNamespace(outcome="all", ok=True), None),
         },
         "inventory trn1-16  # what is left, and what it costs",
     ),
@@ -80,8 +81,49 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"runs.list_runs": SimpleNamespace(total=1, runs=(SimpleNamespace(directory="a", problem="p", job="12"),))},
         "jobs logs trn1-16 12  # the newest job",
     ),
+    (
+        "jobs list",
+        {"fleet.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=())},
+        "submit --help  # how to submit a training run",
+    ),
     ("jobs cancel 12 --yes", {"fleet.jobs.cancel": None}, "jobs list trn1-16"),
     ("logs --list", {"logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
+    (
+        "plan --assembly build",
+        results("plan.plan.make_plan", "plan.output.show", ok=False) | ACCOUNT,
+        "plan trn1-16  # again, once what blocks it is fixed",
+    ),
+    (
+        "plan --assembly build",
+        results("plan.plan.make_plan", "plan.output.show", ok=True, empty=True) | ACCOUNT,
+        "status trn1-16",
+    ),
+    (
+        "preflight",
+        results("preflight.screen.watch", "preflight.screen.show", ok=False),
+        "preflight trn1-16  # again, after the fixes above",
+    ),
+    (
+        "validate trn1-16 dev",
+        {"validation.outcomes": [SimpleNamespace(code=0, to_text=str, to_markdown=str)]},
+        "preflight trn1-16  # then the others",
+    ),
+    ("image render", {"image.build.render": Mock(next_steps=str)}, "image build trn1-16"),
+    (
+        "image build --yes",
+        {"image.build.render": Mock(following=str), "image.build.start": 0},
+        "plan trn1-16  # once cluster.custom_ami names the image",
+    ),
+    (
+        "pipeline synth",
+        {"pipeline.synthesize": 0},
+        "pipeline deploy  # with credentials of the account, once build/pipeline is reviewed",
+    ),
+    (
+        "pipeline review main",
+        {"review.review.write": ["dev"]},
+        "plan dev  # what it would do to what is running; comments are in build/review",
+    ),
     ("pipeline deploy", {"pipeline.cdk": 0}, "pipeline outputs read  # what a workflow gets"),
 ]
 

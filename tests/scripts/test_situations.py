@@ -29,7 +29,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from emulator.aws import EmulatedAws
-from scripts import deploy, options
+from scripts import deploy, interrupts, options
 from scripts.clock import Clock
 from scripts.errors import ExitCode
 from scripts.fleet import control
@@ -521,3 +521,16 @@ def test_a_reader_that_has_gone_does_not_end_the_cdk(tmp_path: Path, monkeypatch
     monkeypatch.setattr(deploy, "BUILD", tmp_path)
     monkeypatch.setattr(sys, "stdout", closed_pipe())
     assert deploy.deploy("trn1-16", tmp_path, ()) == ExitCode.DONE
+
+
+def test_neither_an_encoding_nor_a_grandchild_with_the_pipe_holds_up_the_cdk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interrupts, "SECONDS_FOR_OUTPUT", 0.5)
+    script = "echo before; echo \u2705; head -c 200000 /dev/zero; (sleep 20 & echo $! >pid); exit 3"
+    with (tmp_path / "out").open("w", encoding="ascii") as out:
+        started = time.monotonic()
+        assert interrupts.run(["sh", "-c", script], tmp_path, output=out) == 3
+        assert time.monotonic() - started < 10, "it waited for the grandchild"
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    assert (tmp_path / "out").read_text() == "before\n"

@@ -11,7 +11,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from scripts.errors import ExitCode
 from scripts.plan import cdk
+from scripts.plan.live import MANIFEST
 from scripts.plan.model import PlanError
 from tests.scripts.plan.account import PARTS
 from tests.scripts.plan.conftest import SNAPSHOTS, Run, find, golden
@@ -130,9 +132,15 @@ def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monk
 
 
 @pytest.mark.usefixtures("offline")
-def test_the_diff_is_of_what_is_planned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str) -> None:
+def test_the_diff_is_of_what_is_planned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
-    monkeypatch.setattr("scripts.plan.plan.make_plan", Mock(side_effect=PlanError("no")))
-    _, out, _ = run("plan", "trn1-16", "--diff", "--assembly", edited)
-    assert out.startswith(f"diff --app {edited}\n")
-    assert run("plan", "trn1-16", "--diff", "--against", edited)[0] == 2
+    monkeypatch.setattr("scripts.plan.plan.plan_of_account", Mock(side_effect=PlanError("no")))
+    (tmp_path / MANIFEST).touch()
+    assembly = str(tmp_path)
+    _, out, _ = run("plan", "trn1-16", "--diff", "--assembly", assembly)
+    assert out.startswith(f"diff --app {assembly}\n")
+    assert run("plan", "trn1-16", "--diff", "--against", assembly)[0] == 2
+    for of_cdk, code in ((1, 2), (ExitCode.HUNG_UP, ExitCode.HUNG_UP)):
+        monkeypatch.setattr(cdk, "command", lambda *_, ends=of_cdk: ["sh", "-c", f"exit {int(ends)}"])
+        ended, _, err = run("plan", "trn1-16", "--diff", "--assembly", assembly)
+        assert (ended, f"cdk diff ended with exit code {int(of_cdk)}" in err) == (code, True)

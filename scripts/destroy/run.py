@@ -1,0 +1,52 @@
+"""A destruction for a person or a program: shown, confirmed, done, and recorded also where it is interrupted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scripts import terminal
+from scripts.clock import Clock
+from scripts.destroy import destroy as destruction
+from scripts.destroy import plan as planning
+from scripts.destroy import screen
+from scripts.destroy.model import DestroyOptions, DestroyOutcome, Destruction
+from scripts.errors import OperationError, UnusableError
+from scripts.inventory import resources
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scripts.deployment import Deployment
+
+
+def run(
+    deployment: Deployment, options: DestroyOptions, console: Console, *, asks: bool, dry_run: bool
+) -> tuple[Destruction, BaseException | None]:
+    """Show what would be deleted, ask for the deployment's name if wanted, delete, and show the result.
+
+    Returns:
+        The result, and what ended it before its end, which the caller must raise; the result has its message, too.
+
+    Raises:
+        OperationError: Another name was typed; nothing is deleted.
+        botocore.exceptions.BotoCoreError: AWS does not answer; nothing is deleted.
+        botocore.exceptions.ClientError: AWS refuses to list the resources; nothing is deleted.
+    """
+    clock, before = Clock(), resources.inventory(deployment)
+    plan = planning.plan(deployment, options).priced({each.key: each.dollars_per_month for each in before.resources})
+    screen.show_plan(deployment, before, plan, console)
+    result = Destruction(deployment=deployment.settings.name, plan=plan, before=before, outcome=None)
+    if plan.blockers or dry_run or plan.empty:
+        return result, None
+    if asks:
+        terminal.confirm_name(deployment.settings.name)
+    outcome, error = DestroyOutcome(started=clock.now()), None
+    try:
+        with destruction.resumable():
+            destruction.destroy(deployment, options, clock=clock, say=terminal.speaker(console), outcome=outcome)
+    except (KeyboardInterrupt, OperationError, UnusableError) as raised:
+        error, outcome.ended = raised, clock.now()
+    screen.show_outcome(deployment, outcome, console)
+    if error is not None:
+        outcome.failures.append(str(error) or "It was interrupted.")  # not shown: the command ends with it
+    return result.model_copy(update={"outcome": outcome}), error

@@ -1,0 +1,33 @@
+"""The faults that a rehearsal can inject, as a person names them."""
+
+from __future__ import annotations
+
+from emulator.faults import FAULTS
+from scripts.errors import UnusableError
+from ultracluster.domain.validators import VALIDATORS
+
+
+def as_text() -> str:
+    """Return the faults, a line each, and what their targets are."""
+    lines = []
+    for name, fault in FAULTS.items():
+        lines.append(f"{name + (':TARGET' if fault.target else ''):17} {fault.what}")
+        if fault.target:
+            lines.append(f"{'':17} TARGET: {fault.target}")
+    return "\n".join(lines)
+
+
+def parse(text: str) -> tuple[str, str]:
+    """Return name and target of a fault, of ``NAME`` or ``NAME:TARGET``.
+
+    Raises:
+        UnusableError: There is no such fault, or it takes another target, or none.
+    """
+    name, _, target = text.partition(":")
+    if name not in FAULTS:
+        raise UnusableError(f"--fault: got {name}; allowed: {', '.join(FAULTS)}")
+    if (FAULTS[name].target is None) != (target == ""):
+        raise UnusableError(f"--fault: {name} takes {FAULTS[name].target or 'nothing'} after a colon")
+    if name == "warning" and target not in VALIDATORS:
+        raise UnusableError(f"--fault warning: got {target}; allowed: {', '.join(sorted(VALIDATORS))}")
+    return name, target

@@ -131,17 +131,13 @@ def _sections(raw: dict[str, Any]) -> dict[str, Any]:
     return valid
 
 
-_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
-"""Values of required keys, which have no default, so that rules can check the rest of a file with wrong shapes."""
-
-
 def _violations_beside(raw: dict[str, Any], misshapen: set[KeyPath]) -> list[Violation]:
     """Return the rules that are broken in a file that also has unknown keys or values of a wrong shape.
 
     The rules see the file without those keys, so with defaults or placeholders instead. What they say about the
     mappings that lack a key is left out, because the default may be to blame.
     """
-    return beside(rules.violations(_sections(without(raw, misshapen, _PLACEHOLDERS))), misshapen)
+    return beside(rules.violations(_sections(without(raw, misshapen))), misshapen)
 
 
 @cache

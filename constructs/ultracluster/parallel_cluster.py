@@ -42,7 +42,6 @@ _ARGUMENTS: Mapping[str, Path] = {
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
 _SHARED_STORAGE = "SharedStorage.lustre(...) or SharedStorage.efs(...)"
-_PLACEHOLDERS = {"name": "xx", "max_count": 1}
 
 
 @jsii.implements(ec2.IConnectable)
@@ -124,7 +123,7 @@ class ParallelCluster(ClusterBase):
     ) -> None:
         path = f"{scope.node.path}/{construct_id}".removeprefix("/")
         self._construct = f"{type(self).__name__} {path}"
-        self._refuse_other_types(
+        broken = _of_other_types(
             (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
             (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
             (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
@@ -141,8 +140,8 @@ class ParallelCluster(ClusterBase):
             "tags": None if tags is None else dict(tags),
             "os": os,
             "custom_ami": custom_ami,
-            "neuron_sdk": None if software is None else software.neuron_sdk,
-            "pytorch": None if software is None else software.pytorch,
+            "neuron_sdk": getattr(software, "neuron_sdk", None),
+            "pytorch": getattr(software, "pytorch", None),
             "efa_interface_type": efa_interface_type,
             "head_node": head_node,
             "login_nodes": listed(login_nodes),
@@ -153,14 +152,17 @@ class ParallelCluster(ClusterBase):
             "accepted_warnings": listed(accepted_warnings),
             "parallelcluster_version": parallelcluster_version,
         }
-        self._software, self._storage = software, list(shared_storage)
-        private = private_subnet or _first([*vpc.private_subnets, *vpc.isolated_subnets])
-        public = public_subnet or _first(vpc.public_subnets) or private
-        reason = "compute nodes take no public addresses"
-        lacking = Violation(
-            ("vpc",), vpc.node.path, "a VPC with private or isolated subnets, or private_subnet", reason
-        )
-        self._spec = spec = self._checked([] if private else [lacking])
+        wrong = {each.path[0] for each in broken}
+        self._software = None if "software" in wrong else software
+        self._storage = [] if "shared_storage" in wrong else list(shared_storage)
+        private, public = private_subnet, public_subnet
+        if "vpc" not in wrong:
+            private = private or _first([*vpc.private_subnets, *vpc.isolated_subnets])
+            public = public or _first(vpc.public_subnets) or private
+            if private is None:
+                allowed = "a VPC with private or isolated subnets, or private_subnet"
+                broken.append(Violation(("vpc",), vpc.node.path, allowed, "compute nodes take no public addresses"))
+        self._spec = spec = self._checked(broken)
         assert private is not None  # noqa: S101 - a violation
         assert public is not None  # noqa: S101 - the private one at least
         of_storage = [group for storage in shared_storage for group in storage.security_groups]
@@ -282,10 +284,9 @@ class ParallelCluster(ClusterBase):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        self._refuse_other_types(*_subnets_of(("queue",), queue))
         self._values["queues"].append(queue)
         try:
-            self._spec = self._checked()
+            self._spec = self._checked(_of_other_types(*_subnets_of(("queue",), queue)))
         except InvalidArguments:
             self._values["queues"].pop()
             raise
@@ -299,7 +300,8 @@ class ParallelCluster(ClusterBase):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        self._refuse_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE))
+        if broken := _of_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE)):
+            raise InvalidArguments(self._construct, broken)
         self._storage.append(storage)
         try:
             self._checked()
@@ -324,28 +326,22 @@ class ParallelCluster(ClusterBase):
             places = {each.path for each in shapes}
             broken += shapes
             with suppress(ValidationError):  # where something required lacks a placeholder, shapes are all there is
-                spec = ClusterSpec.model_validate(without(given, places, _PLACEHOLDERS))
+                spec = ClusterSpec.model_validate(without(given, places))
         if spec is not None:
             rules = cluster_rules.violations(spec, neuron_software=self._software is not None)
             rules += cluster_rules.mount_violations([(each.name, each.mount_dir) for each in mounts], spec.queues)
             broken += beside(rules, places)
-        if self._software is not None and not self._mount_dir:
+        if (
+            self._software is not None
+            and not self._mount_dir
+            and "shared_storage" not in [each.path[0] for each in broken]
+        ):
             reason = "NeuronSoftware keeps the Python environment of jobs there"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
             moved = [replace(each, path=_ARGUMENTS.get(str(each.path[0]), each.path)) for each in broken]
             raise InvalidArguments(self._construct, moved)
         return spec
-
-    def _refuse_other_types(self, *values: tuple[Path, object, str, str]) -> None:
-        """Raise InvalidArguments for values, with their places, that lack an attribute of the type that is allowed."""
-        broken = [
-            Violation(place, value, allowed, "")
-            for place, value, attribute, allowed in values
-            if value is not None and not hasattr(value, attribute)
-        ]
-        if broken:
-            raise InvalidArguments(self._construct, broken)
 
     def _bind_nodes(self, head_node: HeadNodeSpec | None, login_nodes: Sequence[LoginPoolSpec]) -> None:
         """Add what the head node and login nodes need."""
@@ -446,6 +442,15 @@ def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
     return next(iter(subnets), None)
 
 
+def _of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
+    """Return which values, with their places, lack an attribute of the type that is allowed."""
+    return [
+        Violation(place, value, allowed, "")
+        for place, value, attribute, allowed in values
+        if value is not None and not hasattr(value, attribute)
+    ]
+
+
 def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, str, str]]:
     """Yield the subnets of options, and what they have to be."""
     for index, each in enumerate(options) if isinstance(options, list | tuple) else ():
@@ -455,7 +460,8 @@ def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, st
 
 def _each(name: str, values: object, attribute: str, allowed: str) -> Iterator[tuple[Path, object, str, str]]:
     """Yield the members of a list, or what is given in place of one, and what they have to be."""
-    if isinstance(values, list | tuple):
-        yield from (((name, index), each, attribute, allowed) for index, each in enumerate(values))
+    items = listed(values)
+    if isinstance(items, list):
+        yield from (((name, index), each, attribute, allowed) for index, each in enumerate(items))
     else:
-        yield (name,), values, "__iter__", f"a list, each item {allowed}"
+        yield (name,), values, "append", f"a list, each item {allowed}"

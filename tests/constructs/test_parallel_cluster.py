@@ -31,6 +31,7 @@ from ultracluster import (
     Slurm,
 )
 from ultracluster.domain.cluster import ClusterOptions
+from ultracluster.domain.violations import dotted
 
 CLUSTER = "Custom::PclusterCluster"
 POLICY = "AWS::IAM::ManagedPolicy"
@@ -161,6 +162,17 @@ def test_wrong_types_are_refused_in_one_look(
         ParallelCluster(stack, "Cluster", **arguments)
     assert f"\n  {place}: got " in str(refused.value)
     assert f"; allowed: {allowed}" in str(refused.value)
+
+
+def test_wrong_types_hide_no_other_violations(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    wrong: dict[str, Any] = {"vpc": "vpc-1", "software": 3, "shared_storage": "x", "security_groups": "sg-1"}
+    with pytest.raises(InvalidArguments) as refused:
+        ParallelCluster(stack, "Cluster", queues=[queue(name="Gpu", subnet="subnet-1")], os="centos", **wrong)  # type: ignore[arg-type]
+    places = ["vpc", "software", "shared_storage", "security_groups", "queues[0].subnet", "os", "queues[0].name"]
+    assert [dotted(each.path) for each in refused.value.violations] == places
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()])
+    with pytest.raises(InvalidArguments, match=r"queue\.subnet: got 'subnet-1'[^$]*queues\[1\]\.name: got 'Gpu'"):
+        cluster.add_queue(queue(name="Gpu", subnet="subnet-1"))
 
 
 def test_mappings_and_tuples_are_options_too(stack: cdk.Stack, vpc: ec2.IVpc) -> None:

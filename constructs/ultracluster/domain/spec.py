@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, cast
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema
 
-from ultracluster.domain.violations import Violation, shape_violations
+from ultracluster.domain.violations import Violation, shape_violations, without
 
 _PARALLELCLUSTER = "https://docs.aws.amazon.com/parallelcluster/latest/ug/{}-v3.html#yaml-{}"
 _CLOUDFORMATION = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-{}-{}.html#cfn-{}"
@@ -98,11 +98,17 @@ class Spec(BaseModel):
     def checked(
         cls, values: Mapping[str, Any], rules: Callable[[Self], Iterable[Violation]] = lambda _: ()
     ) -> tuple[Self | None, list[Violation]]:
-        """Return what has some values, if their shapes are right, and all that is wrong about them."""
+        """Return what has some values, if their shapes are right, and all that is wrong about them.
+
+        Rules see defaults or placeholders in place of values of a wrong shape, of which they say nothing.
+        """
         try:
             spec = cls.model_validate(values)
         except ValidationError as error:
-            return None, shape_violations(error)
+            shapes = shape_violations(error)
+            fields = {each.path[:1] for each in shapes}
+            others = rules(cls.model_validate(without(dict(values), fields)))
+            return None, [*shapes, *(each for each in others if each.path[:1] not in fields)]
         return spec, [*rules(spec)]
 
     @classmethod

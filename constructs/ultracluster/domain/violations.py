@@ -77,13 +77,20 @@ _ALLOWED = {
 }
 
 
-def without(value: Any, places: Collection[Path], placeholders: Mapping[str, Any]) -> Any:
-    """Return a copy of nested mappings and lists without what is at some places, or with a placeholder of that key."""
+_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
+"""Values of required keys, which have no default."""
+
+
+def without(value: Any, places: Collection[Path]) -> Any:
+    """Return a copy of nested mappings and lists without what is at some places, so that rules can check the rest.
+
+    A key that is required has a placeholder there.
+    """
 
     def copied(each: Any, place: Path) -> Any:
         if isinstance(each, dict):
             kept = {key: copied(child, (*place, key)) for key, child in each.items() if (*place, key) not in places}
-            return kept | {key: child for key, child in placeholders.items() if (*place, key) in places}
+            return kept | {key: child for key, child in _PLACEHOLDERS.items() if (*place, key) in places}
         return [copied(child, (*place, i)) for i, child in enumerate(each)] if isinstance(each, list) else each
 
     return copied(value, ())

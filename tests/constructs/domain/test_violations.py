@@ -1,9 +1,13 @@
 """What a construct says of arguments that break rules."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
-from ultracluster.domain.lustre import LustreSpec
+from ultracluster.domain import lustre, network
+from ultracluster.domain.lustre import DataRepository, LustreSpec
+from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.violations import InvalidArguments, Violation, below, shape_violations
 
 
@@ -19,3 +23,36 @@ def test_a_construct_names_every_invalid_argument_with_its_place() -> None:
         "  storage.backup_retention_days: got 91; allowed: at most 90",
         "  queues[0].name: got 'A'; allowed: lower case (part of node names)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("checked", "fields"),
+    [
+        (NetworkSpec.checked({"cidr": "x", "nat_addresses": 9}, network.violations), ["nat_addresses", "cidr"]),
+        (
+            LustreSpec.checked(
+                {"capacity_gib": 1300, "throughput_mbps_per_tib": 3, "backup_retention_days": 91}, lustre.violations
+            ),
+            ["backup_retention_days", "capacity_gib", "throughput_mbps_per_tib"],
+        ),
+        # The default of 7 days, in place of the value, would break a rule.
+        (
+            LustreSpec.checked(
+                {"deployment_type": "SCRATCH_2", "throughput_mbps_per_tib": None, "backup_retention_days": "7"},
+                lustre.violations,
+            ),
+            ["backup_retention_days"],
+        ),
+        (
+            DataRepository.checked(
+                {"path": 3, "prefix": "/a"}, lambda link: lustre.repository_violations(LustreSpec(), [link])
+            ),
+            ["path", "file_system", "data_repositories"],
+        ),
+    ],
+    ids=["network", "file system", "default", "required"],
+)
+def test_wrong_shapes_hide_no_broken_rules(checked: tuple[Any, list[Violation]], fields: list[str]) -> None:
+    spec, violations = checked
+    assert spec is None
+    assert [each.path[0] for each in violations] == fields

@@ -61,32 +61,35 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
     options.exclusive(drain=choices["drain"], force=choices["force"])
     destroy_options = DestroyOptions.of(**choices)
     terminal.require_name(name, confirm, given=dry_run, output=output)
-    clock, console = Clock(), terminal.console(output)
+    clock, view = Clock(), terminal.view(output)
     present = inventory(deployment)
     planned = plan(deployment, destroy_options).priced({each.key: each.dollars_per_month for each in present.resources})
-    screen.show_plan(deployment, present, planned, console)
     result = Destruction(deployment=name, plan=planned, before=present, outcome=None)
-    if planned.blockers or dry_run or planned.empty:
-        if output != "text":
-            print(result.rendered(output))
+    only_planned = planned.blockers or dry_run or planned.empty
+    if only_planned or output == "text":
+        screen.show_plan(deployment, present, planned, view)
+    if only_planned:
+        if output == "json":
+            print(result.to_json())
         return ExitCode.FAILED if planned.blockers else ExitCode.DONE
     if confirm is None:
         terminal.confirm_name(name)
     outcome = DestroyOutcome(started=clock.now())
     try:
         with resumable():
-            destroy(deployment, destroy_options, clock=clock, say=terminal.speaker(console), outcome=outcome)
-        screen.show_outcome(deployment, outcome, console)
+            destroy(deployment, destroy_options, clock=clock, say=terminal.speaker(view), outcome=outcome)
+        screen.show_outcome(deployment, outcome, view)
     except (KeyboardInterrupt, OperationError, UnusableError) as error:
         outcome.ended = clock.now()
-        screen.show_outcome(deployment, outcome, console)  # the error itself goes to standard error
+        screen.show_outcome(deployment, outcome, view)  # the error itself goes to standard error
         outcome.failures.append(str(error) or "It was interrupted.")
+        if output == "markdown":
+            view.print(f"Not done: {outcome.failures[-1]}", markup=False)
         raise
     finally:
-        if output != "text":
-            print(result.model_copy(update={"outcome": outcome}).rendered(output))
+        if output == "json":
+            print(result.model_copy(update={"outcome": outcome}).to_json())
     if outcome.failures:
         return ExitCode.FAILED
-    if output == "text":
-        terminal.suggest(f"inventory {deployment.environment}", "what is left, and what it costs")
+    terminal.suggest(f"inventory {deployment.environment}", "what is left, and what it costs")
     return ExitCode.DONE

@@ -49,8 +49,8 @@ def list_(*, deployment: Deployment, output: str) -> int:
     from scripts.fleet.jobs import list_jobs
 
     jobs = list_jobs(deployment)
-    if output != "text":
-        print(jobs.rendered(output))
+    if output == "json":
+        print(jobs.to_json())
         return ExitCode.DONE
 
     from scripts import screen
@@ -59,7 +59,7 @@ def list_(*, deployment: Deployment, output: str) -> int:
     for job in jobs.jobs:
         reason = "" if job.reason == "None" else job.reason
         table.add_row(str(job.number), job.user, job.queue, job.state, str(job.nodes), job.elapsed, reason, job.name)
-    console = terminal.console()
+    console = terminal.view(output)
     console.print(f"{jobs.running} running, {jobs.waiting} waiting")
     if jobs.jobs:
         console.print(table)
@@ -90,11 +90,10 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
     cancel_jobs(deployment, jobs)
-    if output != "text":
-        print(CancelledJobs(jobs=jobs).rendered(output))
-    else:
-        print(f"Cancelled: {', '.join(jobs)}")
-        terminal.suggest(f"jobs list {deployment.environment}")
+    terminal.view(output).print(f"Cancelled: {', '.join(jobs)}")
+    if output == "json":
+        print(CancelledJobs(jobs=jobs).to_json())
+    terminal.suggest(f"jobs list {deployment.environment}")
     return ExitCode.DONE
 
 

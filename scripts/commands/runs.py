@@ -47,8 +47,8 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     from scripts.runs import list_runs
 
     listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
-    if output != "text":
-        print(listed.rendered(output))
+    if output == "json":
+        print(listed.to_json())
         return ExitCode.DONE
     table = screen.table("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
     for run in listed.runs:
@@ -59,7 +59,7 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
         updated = "" if run.updated is None else f"{run.updated:%Y-%m-%d %H:%M}"
         step = f"{run.step} of {run.steps}" if run.steps else str(run.step)
         table.add_row(run.directory, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated)
-    console = terminal.console()
+    console = terminal.view(output)
     console.print(
         f"{listed.total} runs" + (f", the {len(listed.runs)} newest:" if len(listed.runs) < listed.total else "")
     )
@@ -86,17 +86,14 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
 @options.output("json", "markdown")
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
-    from scripts import markdown, screen
+    from scripts import screen
     from scripts.report import compare, tables
 
     compared = compare(directories)
     if output == "json":
         print(compared.to_json())
         return ExitCode.DONE
-    if output == "markdown":
-        print(markdown.page("Runs", tables(compared.runs)), end="")
-        return ExitCode.DONE
-    console = terminal.console(width=WIDTH)
+    console = terminal.view(output, WIDTH)
     for table in tables(compared.runs):
         screen.show(table, console)
         console.print()

@@ -30,10 +30,11 @@ def command(*, names: Sequence[str], output: str) -> int:
     """Examine deployments, and return the exit code. JSON has one object per line."""
     from scripts.validation import outcomes
 
-    worst = 0
+    worst, console = 0, terminal.view(output)
     for outcome in outcomes(names or options.deployments()):
-        shown = outcome.model_dump_json() if output == "json" else f"{outcome.to_markdown()}\n"
-        print(as_text(outcome) if output == "text" else shown, flush=True)
+        if output == "json":
+            print(outcome.model_dump_json(), flush=True)
+        console.print(as_text(outcome), markup=False, soft_wrap=True)
         worst = max(worst, outcome.code)
     if worst == 0 and len(names) == 1:
         terminal.suggest(f"preflight {names[0]}")

@@ -104,6 +104,22 @@ def with_stacks(result: DeployResult, deployment: Deployment) -> DeployResult:
     return result.model_copy(update={"stacks": tuple(states)})
 
 
+def show(result: DeployResult, console: Console) -> None:
+    """Print a result with its stacks and their outputs, but for those that other stacks and programs read."""
+    from scripts.screen import duration, table
+
+    console.print(f"{result.outcome.capitalize()} after {duration(result.seconds)}.", markup=False)
+    for blocker in result.blockers:
+        console.print(f"- {blocker}", markup=False)
+    stacks, outputs = table("Stack", "Status"), table("Stack", "Output", "Value")
+    for each in result.stacks:
+        stacks.add_row(each.name, each.status)
+        for name, value in each.outputs.items():
+            if not name.startswith(("ExportsOutput", "PublishOutput", "Summary")):
+                outputs.add_row(each.name, name, value)
+    console.print(stacks, outputs)
+
+
 def settle(deployment: Deployment, console: Console) -> None:
     """Follow operations in progress on a deployment's stacks to their end.
 

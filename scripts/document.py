@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 from pydantic import BaseModel, ConfigDict
-
-from scripts.markdown import blocks
 
 
 class Document(BaseModel):
@@ -17,12 +13,3 @@ class Document(BaseModel):
     def to_json(self) -> str:
         """Return it as JSON."""
         return self.model_dump_json(indent=2, by_alias=True)
-
-    def to_markdown(self) -> str:
-        """Return it as GitHub's Markdown: the same values as tables and lists, to paste into a ticket."""
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
-        return "\n\n".join([f"### {name}", *blocks("", self.model_dump(mode="json", by_alias=True))])
-
-    def rendered(self, output: str) -> str:
-        """Return it as --output wants it: json or markdown."""
-        return self.to_json() if output == "json" else self.to_markdown()

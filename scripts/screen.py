@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rich.table
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
+
+from scripts import markdown
 
 
 class Column(NamedTuple):
@@ -39,6 +41,56 @@ class Table:
     rows: Sequence[Sequence[str]]
     sums: int = 0
     notes: Sequence[str] = ()
+
+
+class MarkdownConsole(Console):
+    """A console that prints GitHub's Markdown: tables stay tables, lines are paragraphs, indented ones lists.
+
+    So a result in Markdown is the result for people. Above what is printed first stands a title.
+
+    Args:
+        title: What it is the result of.
+    """
+
+    def __init__(self, title: str) -> None:
+        super().__init__(quiet=True, force_terminal=False, highlight=False, emoji=False)
+        self._last = ""
+        self._title = f"### {title}"
+
+    def print(self, *objects: Any, style: Any = None, markup: bool | None = None, **_: Any) -> None:
+        """Print blocks of Markdown; what is for terminals only, such as cursors, is left out."""
+        for each in objects:
+            content = Text.from_markup(each, emoji=False) if isinstance(each, str) and markup is not False else each
+            for block in _blocks(content, style or ""):
+                is_list = block.startswith("- ") and self._last.startswith("- ")
+                start = "" if is_list else "\n" if self._last else f"{self._title}\n\n"
+                print(f"{start}{block}", flush=True)
+                self._last = block
+
+
+def _blocks(content: RenderableType, style: object) -> Iterator[str]:
+    """Yield something for people as blocks of Markdown, without empty ones."""
+    if isinstance(content, Group):
+        for part in content.renderables:
+            yield from _blocks(part, style)
+    elif isinstance(content, rich.table.Table):
+        if content.title:
+            yield f"**{_cell(content.title)}**"
+        if content.row_count:
+            rows = zip(*(column.cells for column in content.columns), strict=True)
+            yield markdown.table(
+                [_cell(column.header) for column in content.columns], [[*map(_cell, row)] for row in rows]
+            )
+    elif isinstance(content, str | Text):
+        is_bold = "bold" in f"{style} {content.style if isinstance(content, Text) else ''}"
+        for line in filter(str.strip, str(content).splitlines()):
+            text = markdown.escaped(line.strip().removeprefix("- "))
+            shown = f"**{text}**" if is_bold else text
+            yield f"- {shown}" if line.startswith(("  ", "- ")) else shown
+
+
+def _cell(content: RenderableType) -> str:
+    return markdown.escaped(str(content))
 
 
 def show(shown: Table, console: Console) -> None:

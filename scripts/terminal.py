@@ -65,6 +65,18 @@ def console(output: str = "text", width: int | None = None, *, to_stderr: bool =
     return screen
 
 
+def view(output: str = "text", width: int | None = None) -> Console:
+    """Return the console that shows a command's result to people, as text or Markdown; it is silent for others."""
+    if output != "markdown":
+        return console(output, width)
+
+    from scripts.screen import MarkdownConsole
+
+    context = click.get_current_context()
+    words = [context.command_path.partition(" ")[2], context.params.get("name")]
+    return MarkdownConsole(f"`{' '.join(filter(None, words))}`")
+
+
 def _as_list(table: Table, screen: Console) -> Text:
     """Return a table as a line per cell, which splits no word."""
     from rich.text import Text
@@ -159,6 +171,9 @@ def report_interrupted(sentence: str) -> Iterator[None]:
 
 
 def suggest(command: str, purpose: str = "", *, always: bool = False) -> None:
-    """Name the next sensible command to a person at a terminal, or always."""
+    """Name the next sensible command to a person at a terminal who reads text, or always."""
+    context = click.get_current_context(silent=True)
+    if context and context.params.get("output", "text") != "text":
+        return
     if always or sys.stderr.isatty():
         print(f"\nNext: ./ultracluster {command}" + (f"  # {purpose}" if purpose else ""), file=sys.stderr)

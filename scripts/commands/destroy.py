@@ -56,12 +56,11 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
     options.exclusive(drain=choices["drain"], force=choices["force"])
     destroy_options = DestroyOptions.of(**choices)
     terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
-    console = terminal.console(output)
-    result, error = run(deployment, destroy_options, console, asks=confirm is None, dry_run=dry_run)
-    if output != "text":
-        print(result.rendered(output))
+    result, error = run(deployment, destroy_options, output, asks=confirm is None, dry_run=dry_run)
+    if output == "json":
+        print(result.to_json())
     if error is not None:
         raise error
-    if output == "text" and result.outcome and result.ok:
+    if result.outcome and result.ok:
         terminal.suggest(f"inventory {deployment.environment}", "what is left, and what it costs")
     return ExitCode.DONE if result.ok else ExitCode.FAILED

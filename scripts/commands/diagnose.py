@@ -32,10 +32,10 @@ def command(*, deployment: Deployment, output: str) -> int:
     from scripts.diagnose.screen import show
 
     diagnosis = diagnose(deployment)
-    show(diagnosis, terminal.console(output))
-    if output != "text":
-        print(diagnosis.rendered(output))
-    elif not diagnosis.failed:
+    show(diagnosis, terminal.view(output))
+    if output == "json":
+        print(diagnosis.to_json())
+    if not diagnosis.failed:
         terminal.suggest(f"status {deployment.environment}")
     elif diagnosis.operation:
         terminal.suggest(f"plan {deployment.environment}", "once the cause is removed")

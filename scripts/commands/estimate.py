@@ -94,11 +94,6 @@ def command(
     result = estimate_deployment(settings, prices, workload, counts=nodes, tokens=tokens)
     if output == "json":
         print(result.to_json())
-    elif output == "markdown":
-        from scripts import markdown
-        from scripts.estimate.tables import tables
-
-        print(markdown.page(f"Estimate of `{result.name}`", tables(result), result.remarks), end="")
     elif output == "html":
         from scripts.estimate.tables import page
 
@@ -112,7 +107,7 @@ def command(
         from scripts import screen
         from scripts.estimate.tables import tables
 
-        console = terminal.console()
+        console = terminal.view(output)
         console.print(Text.assemble((f"Estimate of {result.name}", "bold"), f", {result.region}, {result.zone_id}"))
         for table in tables(result):
             console.print()

@@ -174,10 +174,9 @@ def _show(deployment: Deployment, output: str, scaled: Scaled | None = None, fol
     from scripts.fleet import document
 
     state = document.collect(deployment, scaled)
-    if output != "text":
-        print(state.rendered(output))
-    else:
-        document.show(state, terminal.console())
-        if following:
-            terminal.suggest(f"{following} {deployment.environment}")
+    if output == "json":
+        print(state.to_json())
+    document.show(state, terminal.view(output))
+    if following:
+        terminal.suggest(f"{following} {deployment.environment}")
     return state

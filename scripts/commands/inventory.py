@@ -36,7 +36,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     if output == "json":
         print(resources.to_json())
     elif output == "markdown":
-        print(screen.markdown(resources, Clock().now()))
+        screen.show_each(resources, terminal.view(output), Clock().now())
     else:
         screen.show(resources, terminal.console(), Clock().now())
         if any(not each.stack.startswith("(") for each in resources.resources):

@@ -49,10 +49,10 @@ def list_(*, deployment: Deployment, output: str) -> int:
     from scripts.fleet.jobs import list_jobs, table
 
     jobs = list_jobs(deployment)
-    if output != "text":
-        print(jobs.rendered(output))
+    if output == "json":
+        print(jobs.to_json())
         return ExitCode.DONE
-    console = terminal.console()
+    console = terminal.view(output)
     console.print(f"{jobs.running} running, {jobs.waiting} waiting")
     if jobs.jobs:
         console.print(table(jobs))
@@ -85,11 +85,10 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
     cancel_jobs(deployment, jobs)
-    if output != "text":
-        print(CancelledJobs(jobs=jobs).rendered(output))
-    else:
-        print(f"Cancelled: {', '.join(jobs)}")
-        terminal.suggest(f"jobs list {deployment.environment}")
+    terminal.view(output).print(f"Cancelled: {', '.join(jobs)}")
+    if output == "json":
+        print(CancelledJobs(jobs=jobs).to_json())
+    terminal.suggest(f"jobs list {deployment.environment}")
     return ExitCode.DONE
 
 

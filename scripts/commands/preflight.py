@@ -59,23 +59,26 @@ def command(
 
     from scripts.preflight.catalog import CATALOG, policy, select
     from scripts.preflight.model import CheckList, ListedCheck
-    from scripts.preflight.screen import show, watch
+    from scripts.preflight.screen import show, show_in_short, watch
 
     checks = select(CATALOG, only, skip)
-    if only_list and output != "text":
-        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).rendered(output))
+    if only_list and output == "json":
+        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).to_json())
         return ExitCode.DONE
     if only_list:
         width = max(len(each.id) for each in checks)
-        print(*(f"{each.id:{width}}  {each.title}" for each in checks), sep="\n")
+        lines = "\n".join(f"{each.id:{width}}  {each.title}" for each in checks)
+        terminal.view(output).print(lines, markup=False, soft_wrap=True)
         return ExitCode.DONE
     if print_policy:
         print(json.dumps(policy(checks), indent=2))
         return ExitCode.DONE
     console, name = terminal.console(output), deployment.environment
     report = watch(deployment, checks, fail_on, console)
-    if output != "text":
-        print(report.rendered(output))
+    if output == "json":
+        print(report.to_json())
+    elif output == "markdown":
+        show_in_short(report, terminal.view(output))
     else:
         show(report, console)
         if report.ok:

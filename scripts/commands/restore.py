@@ -37,23 +37,23 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
     from scripts.clock import Clock
     from scripts.restoration import SnapshotList, restore, snapshots
 
-    say = terminal.speaker(terminal.console(output))
+    view = terminal.view(output)
     if only_list:
         listed = SnapshotList(snapshots=tuple(snapshots(deployment)))
-        if output != "text":
-            print(listed.rendered(output))
-            return ExitCode.DONE
+        if output == "json":
+            print(listed.to_json())
         for each in listed.snapshots:
-            say(f"{each.id}  {each.since:%Y-%m-%d %H:%M} UTC  {each.gib:>6,} GiB  {each.volume} of {each.cluster}")
+            size, taken = f"{each.gib:>6,} GiB", f"{each.since:%Y-%m-%d %H:%M} UTC"
+            view.print(f"{each.id}  {taken}  {size}  {each.volume} of {each.cluster}", markup=False)
         if not listed.snapshots:
-            say(f"There is no snapshot of a head node of {deployment.settings.name}.")
+            view.print(f"There is no snapshot of a head node of {deployment.settings.name}.", markup=False)
         else:
             terminal.suggest(f"restore {deployment.environment}", "the newest of an earlier head node")
         return ExitCode.DONE
-    chosen = restore(deployment, snapshot, Clock(), say)
-    say(f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not.")
-    if output != "text":
-        print(chosen.rendered(output))
-    else:
-        terminal.suggest(f"ssh {deployment.environment}")
+    chosen = restore(deployment, snapshot, Clock(), terminal.speaker(view))
+    done = f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not."
+    view.print(done, markup=False)
+    if output == "json":
+        print(chosen.to_json())
+    terminal.suggest(f"ssh {deployment.environment}")
     return ExitCode.DONE

@@ -46,10 +46,10 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     from scripts.runs import list_runs, table
 
     listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
-    if output != "text":
-        print(listed.rendered(output))
+    if output == "json":
+        print(listed.to_json())
         return ExitCode.DONE
-    console = terminal.console()
+    console = terminal.view(output)
     console.print(
         f"{listed.total} runs" + (f", the {len(listed.runs)} newest:" if len(listed.runs) < listed.total else "")
     )
@@ -76,17 +76,14 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
 @options.output("json", "markdown")
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
-    from scripts import markdown, screen
+    from scripts import screen
     from scripts.report import compare, tables
 
     compared = compare(directories)
     if output == "json":
         print(compared.to_json())
         return ExitCode.DONE
-    if output == "markdown":
-        print(markdown.page("Runs", tables(compared.runs)), end="")
-        return ExitCode.DONE
-    console = terminal.console(width=WIDTH)
+    console = terminal.view(output, WIDTH)
     for table in tables(compared.runs):
         screen.show(table, console)
         console.print()

@@ -54,11 +54,11 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
         return code
     status = collect(deployment, clock)
     diagnosis = explain(deployment, clock) if status.failed else None
-    if output != "text":
-        print(status.with_diagnosis(diagnosis).rendered(output))
+    if output == "json":
+        print(status.with_diagnosis(diagnosis).to_json())
     else:
-        for each in screen.render(status):
-            console.print(each)
+        console = terminal.view(output)
+        screen.show(status, console, verdict_first=output == "markdown")
         if diagnosis:
             screen.show_diagnosis(diagnosis, console)
         elif not status.exists:

@@ -34,7 +34,8 @@ def command(*, name: str, directory: Path, output: str) -> int:
     directory = directory.absolute()
     write(name, directory)
     written = review(directory)
-    print(as_text(written) if output == "text" else written.rendered(output))
-    if output == "text":
-        terminal.suggest(f"validate {name}")
+    if output == "json":
+        print(written.to_json())
+    terminal.view(output).print(as_text(written), markup=False, soft_wrap=True)
+    terminal.suggest(f"validate {name}")
     return ExitCode.DONE

@@ -61,7 +61,7 @@ def command(
     from scripts.upgrade.upgrade import Upgrade, edit
 
     terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
-    console = terminal.console(output)
+    console, view = terminal.console(output), terminal.view(output)
     say = terminal.speaker(console)
 
     def agreed(_: str) -> bool:
@@ -76,8 +76,13 @@ def command(
         work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
         result = work.run(abandon=abandon)
     if result.outcome in ("complete", "abandoned"):
-        say(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.")
+        view.print(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.", markup=False)
         terminal.suggest(f"ssh {name}")
-    if output != "text":
-        print(result.rendered(output))
+    elif output == "markdown":
+        view.print(f"{result.outcome.capitalize()}.", markup=False)
+    if output == "json":
+        print(result.to_json())
+    elif output == "markdown":
+        for number, step in enumerate(result.steps, start=1):
+            view.print(f"{number}. {step.text}: {step.outcome}.", markup=False)
     return ExitCode.FAILED if result.outcome == "stopped" else ExitCode.DONE

@@ -26,11 +26,12 @@ def command(*, names: Sequence[str], output: str) -> int:
     """Examine deployments, and return the exit code. JSON has one object per line."""
     from scripts.validation import outcomes
 
-    worst = 0
+    worst, console = 0, terminal.view(output)
     chosen = names or options.deployments()
     for outcome in outcomes(chosen):
-        shown = outcome.model_dump_json() if output == "json" else f"{outcome.to_markdown()}\n"
-        print(outcome.to_text() if output == "text" else shown, flush=True)
+        if output == "json":
+            print(outcome.model_dump_json(), flush=True)
+        console.print(outcome.to_text(), markup=False, soft_wrap=True)
         worst = max(worst, outcome.code)
     if worst == 0 and output == "text":
         terminal.suggest(f"preflight {chosen[0]}", "" if len(chosen) == 1 else "then the others")

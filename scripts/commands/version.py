@@ -5,7 +5,7 @@ Exit code 0.
 
 from __future__ import annotations
 
-from scripts import options
+from scripts import options, terminal
 from scripts.errors import ExitCode
 
 
@@ -20,10 +20,11 @@ def command(*, output: str) -> int:
     from scripts.versions import versions
 
     pinned = versions()
-    if output != "text":
-        print(pinned.rendered(output))
+    if output == "json":
+        print(pinned.to_json())
     else:
         shown = pinned.model_dump(by_alias=True)
         width = max(map(len, shown))
-        print(*(f"{name:{width}}  {version}" for name, version in shown.items()), sep="\n")
+        lines = "\n".join(f"{name:{width}}  {version}" for name, version in shown.items())
+        terminal.view(output).print(lines, markup=False, soft_wrap=True)
     return ExitCode.DONE

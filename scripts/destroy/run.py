@@ -14,13 +14,11 @@ from scripts.errors import OperationError, UnusableError
 from scripts.inventory import resources
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scripts.deployment import Deployment
 
 
 def run(
-    deployment: Deployment, options: DestroyOptions, console: Console, *, asks: bool, dry_run: bool
+    deployment: Deployment, options: DestroyOptions, output: str, *, asks: bool, dry_run: bool
 ) -> tuple[Destruction, BaseException | None]:
     """Show what would be deleted, ask for the deployment's name if wanted, delete, and show the result.
 
@@ -34,9 +32,15 @@ def run(
     """
     clock, before = Clock(), resources.inventory(deployment)
     plan = planning.plan(deployment, options).priced({each.key: each.dollars_per_month for each in before.resources})
-    screen.show_plan(deployment, before, plan, console)
     result = Destruction(deployment=deployment.settings.name, plan=plan, before=before, outcome=None)
-    if plan.blockers or dry_run or plan.empty:
+    console, only_planned = terminal.view(output), bool(plan.blockers) or dry_run or plan.empty
+    if output == "markdown":
+        screen.show_blockers(plan, console)
+    if only_planned or output == "text":
+        screen.show_plan(deployment, before, plan, console)
+    if output == "text":
+        screen.show_blockers(plan, console)
+    if only_planned:
         return result, None
     if asks:
         terminal.confirm_name(deployment.settings.name)
@@ -48,5 +52,7 @@ def run(
         error, outcome.ended = raised, clock.now()
     screen.show_outcome(deployment, outcome, console)
     if error is not None:
-        outcome.failures.append(str(error) or "It was interrupted.")  # not shown: the command ends with it
+        outcome.failures.append(str(error) or "It was interrupted.")  # as text, the command ends with it
+        if output == "markdown":
+            console.print(f"Not done: {outcome.failures[-1]}", markup=False)
     return result.model_copy(update={"outcome": outcome}), error

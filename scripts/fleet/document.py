@@ -83,9 +83,13 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
 
 
 def show(fleet_state: FleetState, console: Console) -> None:
-    """Print the state of a fleet."""
+    """Print the state of a fleet, and what scaling it did or would do."""
     from scripts.screen import table
 
+    if scaled := fleet_state.scaled:
+        counts = ", ".join(f"{name} {count} (was {dict(scaled.before)[name]})" for name, count in scaled.after)
+        verb = "Scaled" if scaled.done else "It would be scaled"
+        console.print(f"{verb}: {scaled.queue}/{scaled.compute_resource}, {counts}", markup=False)
     total = sum(fleet_state.instances.values())
     parts = ", ".join(f"{count:,} {state}" for state, count in fleet_state.instances.items())
     console.print(f"Fleet of {fleet_state.cluster}: {fleet_state.status}, {nodes(total)}{': ' if parts else ''}{parts}")

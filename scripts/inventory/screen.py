@@ -1,4 +1,4 @@
-"""An inventory as a table and as Markdown."""
+"""An inventory for people."""
 
 from __future__ import annotations
 
@@ -34,25 +34,29 @@ def show(inventory: Inventory, console: Console, now: datetime) -> None:
             table.add_row(*map(Text, cells), style="yellow" if each.holds_data else "")
         console.print(table)
         console.print()
-    total = f"{len(inventory.resources):,} resources, {cost(inventory.dollars_per_month)} a month as they are now."
-    console.print(f"{total} {_LEGEND}", markup=False)
+    console.print(_total(inventory), markup=False)
     for refusal in inventory.not_listed:
         console.print(f"Not listed: {refusal}", markup=False)
 
 
-def markdown(inventory: Inventory, now: datetime) -> str:
-    """Return an inventory as a page of Markdown: every resource by itself, with its tags but those of AWS."""
-    total = cost(inventory.dollars_per_month)
-    page = [f"# Resources of {inventory.deployment}", "", f"{now:%Y-%m-%d %H:%M} UTC, {total} a month."]
+def show_each(inventory: Inventory, console: Console, now: datetime) -> None:
+    """Print an inventory for a page: every resource by itself, with its tags but those of AWS, the total first."""
+    console.print(f"{now:%Y-%m-%d %H:%M} UTC. {_total(inventory)}", markup=False)
+    for refusal in inventory.not_listed:
+        console.print(f"Not listed: {refusal}", markup=False)
     for service, group in groupby(inventory.resources, lambda each: each.service):
-        page += ["", f"## {service}", "", "| what | id | stack | age | a month | tags |", "|---|---|---|--:|--:|---|"]
+        table = screen.table("what", "id", "stack", ">age", ">a month", "tags")
+        table.title = service
         for each in group:
             tags = ", ".join(f"{key}={value}" for key, value in sorted(each.tags.items()) if not key.startswith("aws:"))
-            name, price = f"`{_name(each)}`", cost(each.dollars_per_month)
-            cells = (_kind(each), name, each.stack, _age(each, now), price, tags)
-            page.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    page += ["", f"\\{_LEGEND}", *(f"\nNot listed: {each}" for each in inventory.not_listed)]
-    return "\n".join(page)
+            price = cost(each.dollars_per_month)
+            table.add_row(*map(Text, (_kind(each), _name(each), each.stack, _age(each, now), price, tags)))
+        console.print(table)
+
+
+def _total(inventory: Inventory) -> str:
+    monthly = cost(inventory.dollars_per_month)
+    return f"{len(inventory.resources):,} resources, {monthly} a month as they are now. {_LEGEND}"
 
 
 def cost(monthly: Decimal | None) -> str:

@@ -72,7 +72,7 @@ def show(plan: Plan, console: Console) -> None:
 
 def as_markdown(plan: Plan) -> str:
     """Return a plan as GitHub's Markdown: the verdict first, then what blocks it, then what changes."""
-    return "\n\n".join([f"### Plan of `{plan.environment}`", f"**{verdict(plan)}**", *blocks(plan)]) + "\n"
+    return "\n\n".join([f"### `plan {plan.environment}`", f"**{verdict(plan)}**", *blocks(plan)]) + "\n"
 
 
 def blocks(plan: Plan) -> Iterator[str]:

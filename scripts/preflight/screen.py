@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -26,6 +26,7 @@ _STYLES: Mapping[CheckStatus, str] = {
     CheckStatus.SKIP: "dim",
     CheckStatus.UNKNOWN: "bold magenta",
 }
+_WORST = (CheckStatus.FAIL, CheckStatus.UNKNOWN, CheckStatus.WARN)
 _WIDTH = max(map(len, CheckStatus))
 
 
@@ -55,8 +56,22 @@ def watch(deployment: Deployment, checks: Sequence[Check], fail_on: FailOn, cons
 
 def show(report: PreflightReport, console: Console) -> None:
     """Print a line for each result, how to fix those that are not PASS, and a summary."""
+    _show_results(report.results, console)
+    console.print(_summary(report), soft_wrap=True)
+
+
+def show_in_short(report: PreflightReport, console: Console) -> None:
+    """Print the summary first, then what is wrong, the worst first, then the ids of those that are right."""
+    console.print(_summary(report))
+    wrong = [each for status in _WORST for each in report.results if each.status is status]
+    _show_results([*wrong, *(each for each in report.results if each.status is CheckStatus.SKIP)], console)
+    if right := [each.id for each in report.results if each.status is CheckStatus.PASS]:
+        _print(console, CheckStatus.PASS, ", ".join(right))
+
+
+def _show_results(results: Iterable[CheckResult], console: Console) -> None:
     skipped: dict[str, list[str]] = defaultdict(list)
-    for result in report.results:
+    for result in results:
         if result.status is CheckStatus.SKIP and not result.hint:
             skipped[result.sentence].append(result.id)
             continue
@@ -66,15 +81,17 @@ def show(report: PreflightReport, console: Console) -> None:
                 console.print(Text(f"{'':{_WIDTH}}  {line}", "dim" if line != result.hint else ""), soft_wrap=True)
     for reason, ids in skipped.items():
         _print(console, CheckStatus.SKIP, f"{reason}: {', '.join(ids)}")
+
+
+def _summary(report: PreflightReport) -> Text:
     counted = [Text(f"{count} {status}", _STYLES[status]) for status, count in report.counts.items() if count]
     endpoint = f" (endpoint {report.endpoint})" if report.endpoint else ""
-    summary = Text.assemble(
+    return Text.assemble(
         f"\n{report.environment}{endpoint}: {len(report.results)} answers in {report.elapsed:.1f} s: ",
         Text(", ").join(counted),
         ". ",
         (report.verdict, "bold"),
     )
-    console.print(summary, soft_wrap=True)
 
 
 def _print(console: Console, status: CheckStatus, text: str) -> None:

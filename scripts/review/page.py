@@ -41,7 +41,7 @@ def markdown(review: Review) -> str:
     """Return a review as Markdown."""
     lead = "\n".join(f"- {line}" for line in review.lead)
     tables = (folded(each.title, of_table(each)) for each in review.tables)
-    return "\n\n".join([f"### Review of `{review.name}`", lead, as_block(review.drawing), *tables]) + "\n"
+    return "\n\n".join([f"### `review {review.name}`", lead, as_block(review.drawing), *tables]) + "\n"
 
 
 def as_block(drawing: str) -> str:

@@ -73,12 +73,19 @@ def refresh(collect: Callable[[], Status], console: Console, *, clock: Clock, se
             if in_progress(str(each.status) for each in status.existing_stacks.values()):
                 return
             why = [Text(f"Why: ./ultracluster diagnose {status.environment}", "bold")] if status.failed else []
-            live.update(Group(*render(status), *why), refresh=True)
+            live.update(Group(*render(status), Text(), *verdict(status), *why), refresh=True)
             clock.sleep(seconds)
 
 
+def show(status: Status, console: Console, *, verdict_first: bool) -> None:
+    """Print the state; a page has the verdict first, a terminal last."""
+    parts, judged = Group(*render(status)), Group(*verdict(status))
+    for each in (judged, "", parts) if verdict_first else (parts, "", judged):
+        console.print(each)
+
+
 def render(status: Status) -> Iterator[RenderableType]:
-    """Yield the parts of the screen, from top to bottom."""
+    """Yield stacks, facts, queues and nodes, from top to bottom."""
     yield _stacks(status)
     if status.exists:
         facts = Table.grid(padding=(0, 1))
@@ -88,7 +95,10 @@ def render(status: Status) -> Iterator[RenderableType]:
             facts.add_row(title, Text(text, style))
         yield facts
         yield from _nodes_and_jobs(status)
-    yield Text()
+
+
+def verdict(status: Status) -> Iterator[RenderableType]:
+    """Yield whether it is healthy, or what is wrong."""
     if status.healthy:
         yield Text("Healthy.", "bold green")
     else:

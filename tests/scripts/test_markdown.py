@@ -1,62 +1,51 @@
-"""Results as Markdown: the values of the models, where a program prints JSON."""
+"""Results as Markdown: what people see of them on a terminal, made of the same tables and lines."""
 
 from __future__ import annotations
 
 import click
+import pytest
+from rich.console import Group
+from rich.control import Control
+from rich.text import Text
 
-from scripts.document import Document
+from scripts.screen import MarkdownConsole, table
 from tests.command_line import leaves
 
 STREAMS = {"exec", "jobs logs", "logs", "ssh"}
 """Commands whose result is what another program printed, or an address for programs."""
 
 
-class Node(Document):
-    name: str
-    ready: bool = True
-    reason: str | None = None
-    counts: dict[str, int] | None = None
-
-
-class QueueReport(Document):
-    cost_usd: float
-    counts: dict[str, int]
-    nodes: tuple[Node, ...]
-    by_queue: dict[str, Node]
-    problems: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
-
-
-def test_values_are_tables_and_lists_without_what_is_empty() -> None:
-    nodes = (Node(name="a|b", ready=False, reason="<down>\nat night"), Node(name="c", counts={"idle_jobs": 2}))
-    queues = {"trn1": Node(name="d", counts={"idle": 1})}
-    report = QueueReport(cost_usd=0.123456, counts={"up": 1}, nodes=nodes, by_queue=queues, problems=("_p_",))
+def test_what_a_terminal_shows_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    nodes, empty = table("Node", ">Ready\nnodes"), table("Nothing")
+    nodes.title = "Nodes"
+    nodes.add_row(Text("a|b", "red"), "<down>\nat night")
+    console = MarkdownConsole("`status trn1`")
+    console.print(Group(Text("Unhealthy:", "bold red"), Text("- _p_"), Text("- $ q")))
+    console.print("", Text(), Control.home(), empty, nodes)
+    console.print("* [x] of\n  aws ls --all", markup=False)
+    console.print("[dim]less[/dim]", style="bold")
     assert (
-        report.rendered("markdown")
+        capsys.readouterr().out
         == """\
-### Queue report
+### `status trn1`
 
-|  |  |
-| --- | --- |
-| cost usd | 0.1235 |
-| counts | up: 1 |
+**Unhealthy:**
+
+- \\_p\\_
+- $ q
 
 **Nodes**
 
-| name | ready | reason | counts |
-| --- | --- | --- | --- |
-| a\\|b | no | \\<down> at night |  |
-| c | yes |  | idle jobs: 2 |
+| Node | Ready nodes |
+| --- | --- |
+| a\\|b | \\<down> at night |
 
-**By queue**
+\\* [x] of
 
-| name | ready | counts |
-| --- | --- | --- |
-| d | yes | idle: 1 |
+- aws ls --all
 
-**Problems**
-
-- \\_p\\_"""
+**less**
+"""
     )
 
 

@@ -26,15 +26,15 @@ def results(module: str, screen: str, **result: Any) -> dict[str, Any]:
 
 RESOURCE, LEFT_OVER = SimpleNamespace(stack="trn1-16"), SimpleNamespace(stack="(left over)")
 CASES: list[tuple[str, dict[str, Any], str]] = [
-    ("status", results("status.collect.collect", "status.screen.render", **HEALTHY), "jobs list trn1-16"),
+    ("status", results("status.collect.collect", "status.screen.show", **HEALTHY), "jobs list trn1-16"),
     (
         "status",
-        results("status.collect.collect", "status.screen.render", failed=False, exists=False, healthy=False),
+        results("status.collect.collect", "status.screen.show", failed=False, exists=False, healthy=False),
         "plan trn1-16  # nothing is deployed",
     ),
     (
         "status",
-        results("status.collect.collect", "status.screen.render", failed=False, exists=True, healthy=False),
+        results("status.collect.collect", "status.screen.show", failed=False, exists=True, healthy=False),
         "diagnose trn1-16",
     ),
     ("status --watch --timeout 9", {"progress.watch.watch": 0}, "status trn1-16"),

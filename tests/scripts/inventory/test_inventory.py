@@ -14,6 +14,7 @@ from scripts.deployment import Account
 from scripts.inventory import screen
 from scripts.inventory.model import Inventory, Resource
 from scripts.inventory.resources import FLEET, KEPT, LEFT, inventory
+from scripts.screen import MarkdownConsole
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 
@@ -51,11 +52,12 @@ def test_the_table_fits_80_columns_and_has_one_line_for_many_of_a_kind() -> None
     assert lines[-2:] == ["or of no known price.", "Not listed: fsx: denied"]
 
 
-def test_markdown_has_every_resource_with_its_own_tags() -> None:
-    lines = screen.markdown(INVENTORY, NOW).splitlines()
-    assert lines[:3] == ["# Resources of trn1-16", "", "2026-11-22 12:00 UTC, $1,508 a month."]
+def test_markdown_has_every_resource_with_its_own_tags(capsys: pytest.CaptureFixture[str]) -> None:
+    screen.show_each(INVENTORY, MarkdownConsole("`inventory trn1-16`"), NOW)
+    lines = capsys.readouterr().out.splitlines()
+    assert "$1,508 a month" in lines[2], "the answer first"
     assert sum(line.startswith("| Instance |") for line in lines) == 5
-    assert "| Instance | `i-1` | (fleet) | 1 d | $100 | project=a\\|b |" in lines
+    assert "| Instance | i-1 | (fleet) | 1 d | $100 | project=a\\|b |" in lines
 
 
 def types(present: Inventory, stack: str) -> set[str]:

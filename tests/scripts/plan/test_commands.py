@@ -68,7 +68,7 @@ def test_markdown(run: Run, edited: str) -> None:
     code, out, _ = run("plan", *arguments)
     lines = out.splitlines()
     assert code == 1
-    assert lines[:3] == ["### Plan of `trn1-16`", "", "**1 blocking issue: this cannot be deployed.**"]
+    assert lines[:3] == ["### `plan trn1-16`", "", "**1 blocking issue: this cannot be deployed.**"]
     assert any(line.startswith("| FAIL | trn1-16-storage/Lustre") for line in lines)
     assert any("| FSx::FileSystem | **replaced, the old one is retained** |" in line for line in lines)
     assert "+ Allow s3:PutObject on *" in lines

@@ -66,8 +66,12 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
     planned = plan(deployment, destroy_options).priced({each.key: each.dollars_per_month for each in present.resources})
     result = Destruction(deployment=name, plan=planned, before=present, outcome=None)
     only_planned = planned.blockers or dry_run or planned.empty
+    if output == "markdown":
+        screen.show_blockers(planned, view)
     if only_planned or output == "text":
         screen.show_plan(deployment, present, planned, view)
+    if output == "text":
+        screen.show_blockers(planned, view)
     if only_planned:
         if output == "json":
             print(result.to_json())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, console: Console) -> None:
-    """Print what would be deleted, what holds data or stays, what all resources cost, and what blocks the deletion."""
+    """Print what would be deleted, what holds data or stays, and what all resources cost."""
     if plan.empty:
         console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.", markup=False)
     for name in plan.stacks:
@@ -43,9 +43,13 @@ def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, con
     console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
     for refusal in present.not_listed:
         console.print(f"Not listed: {refusal}", markup=False)
+
+
+def show_blockers(plan: DestroyPlan, console: Console) -> None:
+    """Print what blocks the deletion: as text the last paragraph, which .github/workflows/destroy.yaml copies."""
     if plan.blockers:
         console.print()
-    for text in plan.blockers:  # the last paragraph: .github/workflows/destroy.yaml copies that
+    for text in plan.blockers:
         console.print(f"Blocked: {text}", markup=False, style="bold red")
 
 

@@ -8,6 +8,9 @@ from rich.console import Group
 from rich.control import Control
 from rich.text import Text
 
+from scripts.preflight.check import CheckStatus
+from scripts.preflight.model import CheckResult, PreflightReport
+from scripts.preflight.screen import show_in_short
 from scripts.screen import MarkdownConsole, table
 from tests.command_line import leaves
 
@@ -57,3 +60,16 @@ def test_what_is_a_document_of_json_is_one_of_markdown() -> None:
         if each.name == "output" and isinstance(each.type, click.Choice)
     }
     assert {name for name, choices in formats.items() if "json" in choices and "markdown" not in choices} == STREAMS
+
+
+def test_a_ticket_about_preflight_begins_with_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    statuses = [CheckStatus.PASS, CheckStatus.SKIP, CheckStatus.WARN, CheckStatus.FAIL, CheckStatus.SKIP]
+    results = tuple(
+        CheckResult(check=f"c{number}", subject="", status=status, sentence="why", hint="", command="", seconds=1)
+        for number, status in enumerate(statuses)
+    )
+    show_in_short(PreflightReport(environment="dev", account=None, results=results), MarkdownConsole("`preflight dev`"))
+    title, verdict, *lines = filter(None, capsys.readouterr().out.splitlines())
+    assert title == "### `preflight dev`"
+    assert "Not ready" in verdict
+    assert lines == ["FAIL c3: why", "WARN c2: why", "SKIP why: c1, c4", "PASS c0"]

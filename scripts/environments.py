@@ -96,7 +96,7 @@ def build_uv() -> None:
         import venv  # noqa: F401
     except ImportError:
         raise SetUpError(
-            f"{sys.executable} has no venv module; install it (Debian and Ubuntu: apt install python3-venv)"
+            f"{sys.executable} has no venv module\n\nhint: install it; Debian and Ubuntu: apt install python3-venv"
         ) from None
     pin = re.search(r"^uv==[0-9.]+", (ROOT / PINS[".uv"][0]).read_text(encoding="utf-8"), re.MULTILINE)
     if not pin:

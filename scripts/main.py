@@ -219,7 +219,8 @@ def _show_usage_error(error: click.ClickException) -> None:
         return
     print(f"error: {error.format_message()}", file=sys.stderr)
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        print(f"\n{error.ctx.get_usage()}\nhint: ./{error.ctx.command_path} --help", file=sys.stderr)
+        hint = getattr(error, "hint", f"./{error.ctx.command_path} --help")
+        print(f"\n{error.ctx.get_usage()}\nhint: {hint}", file=sys.stderr)
 
 
 def _note_causes(error: BaseException) -> None:

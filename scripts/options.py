@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
 from scripts.errors import OperationError, UnusableError
@@ -25,10 +26,16 @@ BUILD = ROOT / "build"
 VARIABLE = "ULTRACLUSTER_DEPLOYMENT"
 COMMON = ("profile", "region", "debug")
 """Options of all commands on an account; the last one is of all commands."""
-_CHANGING = ("fleet start", "restore", "submit")
-"""Commands that change something without a question."""
 Function = Callable[..., Any]
 FunctionT = TypeVar("FunctionT", bound=Function)
+
+
+class HintedUsageError(click.UsageError):
+    """A wrong command line, with what to do."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class Command(click.Command):
@@ -38,14 +45,20 @@ class Command(click.Command):
         examples: Command lines after the program's name, with what each does.
         further: The parameter that gets the words after ``--``; None: there are none.
         passes_options: Whether options after the deployment are another program's.
+        is_changing: Whether it changes something outside this machine.
     """
 
     examples: Sequence[tuple[str, str]] = ()
     further: str | None = None
     passes_options: bool = False
+    is_changing: bool = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words after ``--`` apart, so that none is taken for the deployment."""
+        with augment_usage_errors(ctx):
+            return self._parse(ctx, args)
+
+    def _parse(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = args[0].partition("=")[0] if args else ""
         if self.passes_options and first.startswith("--") and first not in self._own_options(ctx):
             args = [_given_or_only(os.environ.get(VARIABLE)), *args]
@@ -56,7 +69,7 @@ class Command(click.Command):
         ctx.allow_extra_args = True
         rest = super().parse_args(ctx, args[:end])
         if rest:
-            raise click.UsageError(f"got {' '.join(rest)}; further words go after --: -- {' '.join(rest)}", ctx)
+            raise HintedUsageError(f"got {' '.join(rest)}", f"further words go after --: -- {' '.join(rest)}")
         ctx.params[self.further] = words
         return rest
 
@@ -67,11 +80,11 @@ class Command(click.Command):
             OperationError: The command changes something, and stopped because nobody reads its output any more.
         """
         try:
-            return super().invoke(ctx)
+            with augment_usage_errors(ctx):
+                return super().invoke(ctx)
         except BrokenPipeError:
-            is_asking = any(each.name in ("yes", "confirm") for each in self.params)
             only_shows = ctx.params.get("dry_run") or ctx.params.get("only_list")
-            if only_shows or not (is_asking or ctx.command_path.partition(" ")[2] in _CHANGING):
+            if only_shows or not self.is_changing:
                 raise
             raise OperationError(
                 "nobody reads standard output any more, so the command stopped", "the same command does what is left"
@@ -163,6 +176,12 @@ def command(
     return decorate
 
 
+def changing(command: Command) -> Command:
+    """Declare that a command changes something outside this machine, so that it never ends early without an error."""
+    command.is_changing = True
+    return command
+
+
 def subcommand(
     group: click.Group, text: str, *examples: tuple[str, str], further: str | None = None, name: str | None = None
 ) -> Callable[[Function], Command]:
@@ -211,7 +230,7 @@ def _given_or_only(name: str | None) -> str:
     if not name and len(known) == 1:
         return known[0]
     if not name:
-        raise click.UsageError(f"Which deployment? There is {', '.join(known)}; or set {VARIABLE}.")
+        raise HintedUsageError(f"got no DEPLOYMENT; allowed: {', '.join(known)}", f"name one, or set {VARIABLE}")
     return name
 
 

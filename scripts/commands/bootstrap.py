@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 
+@options.changing
 @options.command(__doc__, ("bootstrap research", "once for each account and Region"), further="of_cdk")
 @options.deployment
 def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:

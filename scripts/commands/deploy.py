@@ -35,6 +35,7 @@ https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html
 """
 
 
+@options.changing
 @options.command(
     __doc__,
     ("deploy research", "the plan, a question, the deployment"),
@@ -64,7 +65,8 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
     if result.outcome == "deployed":
         terminal.suggest(f"status {deployment.environment}")
     if result.outcome == "failed" and not is_ended:
-        print(f"Why: ./ultracluster diagnose {result.environment}. The same command deploys the rest.", file=sys.stderr)
+        hint = f"./ultracluster diagnose {result.environment}; the same command deploys the rest"
+        print(f"\nhint: {hint}", file=sys.stderr)
     return result.exit_code
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 
+@options.changing
 @options.command(
     __doc__,
     ("destroy research", "the cluster; file system, network and alarms stay"),
@@ -61,6 +62,7 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
         print(result.to_json())
     if error is not None:
         raise error
-    if result.outcome and result.ok:
-        terminal.suggest(f"inventory {deployment.environment}", "what is left, and what it costs")
+    if result.outcome:
+        following = ("inventory", "what is left, and what it costs") if result.ok else ("diagnose", "why it failed")
+        terminal.suggest(f"{following[0]} {deployment.environment}", following[1])
     return ExitCode.DONE if result.ok else ExitCode.FAILED

@@ -37,6 +37,7 @@ def status(*, deployment: Deployment, output: str) -> int:
     return ExitCode.DONE if is_known else ExitCode.FAILED
 
 
+@options.changing
 @options.subcommand(
     command,
     """Terminate all compute nodes, and wait until EC2 has done it. Interrupted, the same command continues.
@@ -77,6 +78,7 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     return ExitCode.DONE
 
 
+@options.changing
 @options.subcommand(
     command,
     """Accept jobs again, after a stop.
@@ -100,6 +102,7 @@ def start(*, deployment: Deployment, output: str) -> int:
     return ExitCode.DONE
 
 
+@options.changing
 @options.subcommand(
     command,
     """Change min_count or max_count in the settings file and deploy it.

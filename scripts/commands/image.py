@@ -86,6 +86,7 @@ def render(
     return ExitCode.DONE
 
 
+@options.changing
 @options.subcommand(
     command,
     """Render, upload the component and start `pcluster build-image`, after a question. AWS then takes an hour or more.

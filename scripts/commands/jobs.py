@@ -22,7 +22,7 @@ class JobNumber(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the number; it goes into a shell command on the head node."""
-        if not re.fullmatch(r"[1-9]\d*(_\d+)?", value, re.ASCII):
+        if not re.fullmatch(logs_command.JOB_NUMBER, value, re.ASCII):
             self.fail(f"got {value}; allowed: a job's number, or 12_3 of an array", param, ctx)
         return value
 
@@ -62,6 +62,7 @@ def list_(*, deployment: Deployment, output: str) -> int:
     return ExitCode.DONE
 
 
+@options.changing
 @options.subcommand(
     command,
     """Cancel jobs, after a question.

@@ -35,6 +35,7 @@ def synth() -> int:
     return code
 
 
+@options.changing
 @options.subcommand(
     command,
     """Deploy the roles of GitHub's workflows, after a question. Words after -- go to `cdk deploy`.

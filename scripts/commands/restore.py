@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 
+@options.changing
 @options.command(
     __doc__,
     ("restore research --list", "the snapshots"),

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 
+def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    if (ctx.params.get("of_submit") or ("",))[-1] != "--queue":
+        return []
+    return [each for each in options.complete_queues(ctx, parameter, incomplete) if "/" not in each]
+
+
+@options.changing
 @options.command(
     __doc__,
     (
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
     passes_options=True,
 )
 @options.deployment
-@click.argument("of_submit", metavar="OPTIONS...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("of_submit", metavar="OPTIONS...", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_queue)
 def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
     """Call the cluster's submit.py, here or on the head node, and return its exit code."""
     from scripts.fleet.jobs import submit

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 
+@options.changing
 @options.command(
     __doc__,
     ("upgrade research --dry-run", "what would be done for the settings file as it is"),

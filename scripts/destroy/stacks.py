@@ -64,8 +64,8 @@ def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprote
         cluster_failed = any(each.type == stacks.CLUSTER for each in causes)
         if tried == TRIES or not (cluster_failed or all(map(_can_pass, causes))):
             reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
-            more = f"More: ./ultracluster diagnose {deployment.environment}"
-            raise OperationError(f"{name} could not be deleted:\n{reasons}\n{more}")
+            hint = f"./ultracluster diagnose {deployment.environment}"
+            raise OperationError(f"{name} could not be deleted:\n{reasons}", hint)
         for each in causes:
             if each.type in _EMPTIED:
                 _empty(deployment, each, say)

@@ -108,7 +108,10 @@ def newest_group(deployment: Deployment) -> str:
     names = [each["logGroupName"] for each in listed]
     groups = sorted(name for name in names if re.fullmatch(r"\d{12}", name.removeprefix(prefix)))
     if not groups:
-        raise OperationError(f"There is no log group {prefix}YYYYMMDDHHMM in {deployment.settings.region}")
+        raise OperationError(
+            f"There is no log group {prefix}YYYYMMDDHHMM in {deployment.settings.region}",
+            f"./ultracluster status {deployment.environment} shows whether there is a cluster",
+        )
     return str(groups[-1])
 
 

@@ -68,6 +68,7 @@ def _named(checks: Sequence[Check], names: Sequence[str]) -> list[Check]:
     for name in names:
         fitting = [each for each in checks if each.id == name or (name.endswith("-") and each.id.startswith(name))]
         if not fitting:
-            raise UnusableError(f"no check {name!r}; there is {', '.join(each.id for each in checks)}")
+            allowed = ", ".join(each.id for each in checks)
+            raise UnusableError(f"got {name}; allowed: {allowed}", "a prefix of several ends in -, such as quota-")
         named += fitting
     return named

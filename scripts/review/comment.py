@@ -164,7 +164,7 @@ def read_preflight(path: Path) -> Mapping[str, Any] | None:
             return dict(document)
     except (ValueError, AttributeError):
         pass
-    raise UnusableError(f"got {path}; allowed: what `./ultracluster preflight ENV --output json` prints")
+    raise UnusableError(f"got {path}; allowed: what `./ultracluster preflight DEPLOYMENT --output json` prints")
 
 
 def readiness(document: Mapping[str, Any] | None) -> str:

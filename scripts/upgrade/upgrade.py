@@ -90,7 +90,7 @@ def edit(text: str) -> tuple[KeyPath, Scalar]:
     except yaml.YAMLError as error:
         raise UnusableError(f"--set: got {text}; allowed: a value in YAML ({error})") from None
     if not isinstance(parsed, str | int | float | None):
-        raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping; edit the file for those")
+        raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping", "edit the file for those")
     return path, parsed
 
 

@@ -121,6 +121,8 @@ def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         (["status", "tr"], ["trn1-16"]),
         (["fleet", "st"], ["start", "status", "stop"]),
         (["fleet", "scale", "two-queues", "--queue", "trn1-a"], ["trn1-a", "trn1-a/trn1-32xl"]),
+        (["submit", "two-queues", "--nodes", "1", "--queue", "trn1-a"], ["trn1-a"]),
+        (["submit", "two-queues", "--nodes", "trn1-a"], [""]),
         (["plan", "dev", "--output", "m"], ["markdown"]),
         (["rehearse", "--fault", "cap"], ["capacity"]),
     ],
@@ -145,7 +147,7 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
     ("words", "message"),
     [
         (["stat"], "No such command 'stat'. (Did you mean one of"),
-        (["status"], "Which deployment? There is dev, reserved, trn1-16"),
+        (["status"], "got no DEPLOYMENT; allowed: dev, reserved, trn1-16"),
         (["status", "nope"], "got nope; allowed: files in config/, dev, reserved"),
         (["status", "../config/dev"], "got ../config/dev; allowed: files in config/"),
         (["status", "dev", "--region", "eu-west-1"], "--region: got eu-west-1; allowed: us-west-2"),

@@ -32,9 +32,7 @@ def test_gives_up_at_once_where_time_does_not_help(account: Account) -> None:
     """A bucket that is not empty, and protection."""
     ids = account.create("made", protected=True, Bucket={"Type": "AWS::S3::Bucket"})
     account.client("s3").put_object(Bucket=ids["Bucket"], Key="k", Body=b"-")
-    refused = (
-        r"made could not be deleted:\n  Bucket \(AWS::S3::Bucket\): .*not empty.*\nMore: \./ultracluster diagnose "
-    )
+    refused = r"made could not be deleted:\n  Bucket \(AWS::S3::Bucket\): .*not empty"
     with pytest.raises(Exception, match="TerminationProtection"):
         account.delete("made", FastClock())
     with pytest.raises(OperationError, match=refused):

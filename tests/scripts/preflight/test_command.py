@@ -161,7 +161,7 @@ def test_on_a_terminal_it_counts_the_answers(
         ([], ["quota-"], ["credentials", "local"]),
         (["local"], [], ["local"]),
         (["quota-"], ["credentials"], ["quota-nodes", "quota-others"]),
-        (["quota-node"], [], "no check 'quota-node'; there is credentials, local, quota-nodes"),
+        (["quota-node"], [], "got quota-node; allowed: credentials, local, quota-nodes"),
         (["local"], ["local"], "leave nothing to check"),
     ],
 )

@@ -51,10 +51,10 @@ def diff(assembly: Path) -> None:
     Raises:
         PlanError: It failed, or was interrupted.
     """
-    code = run("diff", "--app", str(assembly))
+    code = interrupts.run(command("diff", "--app", str(assembly)), ROOT, environment())
     if code != ExitCode.DONE:
         error = PlanError(f"cdk diff ended with exit code {code}")
-        error.exit_code = code if code in ENDED else error.exit_code
+        error.exit_code = ExitCode(code) if code in ENDED else error.exit_code
         raise error
 
 

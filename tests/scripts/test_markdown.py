@@ -68,7 +68,9 @@ def test_a_ticket_about_preflight_begins_with_what_failed(capsys: pytest.Capture
         CheckResult(check=f"c{number}", subject="", status=status, sentence="why", hint="", command="", seconds=1)
         for number, status in enumerate(statuses)
     )
-    show_in_short(PreflightReport(environment="dev", account=None, results=results), MarkdownConsole("`preflight dev`"))
+    show_in_short(
+        PreflightReport(environment="dev", account=None, results=results, elapsed=0), MarkdownConsole("`preflight dev`")
+    )
     title, verdict, *lines = filter(None, capsys.readouterr().out.splitlines())
     assert title == "### `preflight dev`"
     assert "Not ready" in verdict

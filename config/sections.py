@@ -12,6 +12,8 @@ from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import KmsKeyArn, SubnetId, VpcId, text
 
+_NETWORKS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html"
+_BOOTSTRAPPING = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"
 ClusterName = Annotated[str, text(rf"^{names.CLUSTER_NAME_PATTERN}$", "2 to 60 letters, digits and -, a letter first")]
 
 
@@ -21,14 +23,11 @@ class BootstrapSettings(Spec):
     qualifier: Annotated[
         str,
         text(r"^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$", "up to 10 of a-z, 0-9 and -, which is neither first nor last"),
-        Setting(Change.NEW_CLUSTER, page="https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"),
+        Setting(Change.NEW_CLUSTER, page=_BOOTSTRAPPING),
     ] = "hnb659fds"
     """Part of the names of its bucket, roles and parameter, at most 10 characters. Another one than the CDK's own has a
     stack of its own, CDKToolkit-QUALIFIER. Head and login nodes start from the bucket."""
-    kms_key_arn: Annotated[
-        KmsKeyArn | None,
-        Setting(Change.AT_ONCE, page="https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"),
-    ] = None
+    kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.AT_ONCE, page=_BOOTSTRAPPING)] = None
     """KMS key of yours that encrypts the bucket, in the account and Region of the deployment; null: S3's own key. Give
     it before the first deployment: what was uploaded before keeps the key that it has."""
 
@@ -36,42 +35,18 @@ class BootstrapSettings(Spec):
 class ExistingVpc(Spec):
     """A VPC that exists already. Its blocks are given in the fields of the network."""
 
-    vpc_id: Annotated[
-        VpcId,
-        Setting(
-            Change.NEW_DEPLOYMENT,
-            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
-        ),
-    ]
+    vpc_id: Annotated[VpcId, Setting(Change.NEW_DEPLOYMENT, page=_NETWORKS)]
     """Id of the VPC. It must have DNS support and DNS hostnames on."""
-    public_subnet_id: Annotated[
-        SubnetId,
-        Setting(
-            Change.NEW_CLUSTER,
-            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
-        ),
-    ]
+    public_subnet_id: Annotated[SubnetId, Setting(Change.NEW_CLUSTER, page=_NETWORKS)]
     """Subnet of the head node, in zone_id, that assigns public addresses."""
-    private_subnet_id: Annotated[
-        SubnetId,
-        Setting(
-            Change.NEW_DEPLOYMENT,
-            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
-        ),
-    ]
+    private_subnet_id: Annotated[SubnetId, Setting(Change.NEW_DEPLOYMENT, page=_NETWORKS)]
     """Subnet of compute nodes and file system, in zone_id, with a route to the internet and no public addresses."""
 
 
 class NetworkSettings(NetworkSpec):
     """The VPC, one public and one private subnet in one availability zone."""
 
-    existing: Annotated[
-        ExistingVpc | None,
-        Setting(
-            Change.NEW_DEPLOYMENT,
-            page="https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
-        ),
-    ] = None
+    existing: Annotated[ExistingVpc | None, Setting(Change.NEW_DEPLOYMENT, page=_NETWORKS)] = None
     """A VPC to use instead of making one."""
 
 

@@ -71,6 +71,7 @@ class NetworkStack(DeploymentStack):
         return [self._zone_id]
 
     def _make(self, settings: NetworkSettings) -> UltraClusterNetwork:
+        days = settings.flow_log_retention_days
         return UltraClusterNetwork(
             self,
             "Network",
@@ -80,7 +81,7 @@ class NetworkStack(DeploymentStack):
             private_subnet_cidr=settings.private_subnet_cidr,
             nat_addresses=settings.nat_addresses,
             interface_endpoints=settings.interface_endpoints,
-            flow_log_retention=RETENTION.get(settings.flow_log_retention_days or 0),
+            flow_log_retention=None if days is None else RETENTION[days],
         )
 
     def _export(self, network: UltraClusterNetwork) -> None:

@@ -176,15 +176,11 @@ class LustreFileSystem(_FileSystem):
         spec, violations = LustreSpec.checked(
             {
                 "deployment_type": deployment_type,
-                "capacity_gib": capacity_gib.to_gibibytes() if isinstance(capacity_gib, Size) else capacity_gib,
+                "capacity_gib": capacity_gib,
                 "throughput_mbps_per_tib": throughput_mbps_per_tib,
                 "compression": compression,
                 "metadata_iops": metadata_iops,
-                "backup_retention_days": (
-                    backup_retention_days.to_days()
-                    if isinstance(backup_retention_days, Duration)
-                    else backup_retention_days
-                ),
+                "backup_retention_days": backup_retention_days,
                 "kms_key_arn": _SOME_KEY if Token.is_unresolved(key_arn) else key_arn,
             },
             rules.violations,

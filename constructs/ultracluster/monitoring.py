@@ -1,6 +1,7 @@
 """Alarms and a dashboard for an UltraCluster: its nodes, its file system and its NAT gateway."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from aws_cdk import Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -10,13 +11,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
+from pydantic import Field
 
 from ultracluster.cluster_base import IParallelCluster
 from ultracluster.dashboard import Dashboard, Graph, row_of_file_system, row_of_nat_gateway, rows_of_nodes
 from ultracluster.domain import metrics
 from ultracluster.domain import monitoring as rules
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
-from ultracluster.domain.types import listed
+from ultracluster.domain.types import FROM_SIZE, OptionalGib, default, listed
 from ultracluster.domain.violations import InvalidArguments, Violation
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
@@ -29,6 +31,12 @@ _CLOUDWATCH = "cloudwatch.amazonaws.com"
 _HELD_IDLE_SECONDS = 3600
 """Longer than a compilation just in time, which takes about 40 minutes for BERT-Large
 (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/archive/nxd-training/bert.html)."""
+
+
+class _Watched(ClusterMonitoringSpec):
+    """What is watched, as it is given."""
+
+    file_system_capacity_gib: Annotated[OptionalGib, Field(ge=1), FROM_SIZE] = default(None)
 
 
 class ClusterMonitoring(Construct):
@@ -86,20 +94,22 @@ class ClusterMonitoring(Construct):
             sends_metrics = cluster.sends_metrics
         else:
             name, own_queues, sends_metrics = cluster.cluster_name, [], _DEFAULTS.node_metrics
-        capacity_gib = _gib(file_system, file_system_capacity_gib)
-        spec, violations = ClusterMonitoringSpec.checked(
+        if file_system_capacity_gib is None and isinstance(file_system, LustreFileSystem):
+            file_system_capacity_gib = file_system.capacity_gib
+        spec, violations = _Watched.checked(
             {
                 "emails": listed(emails),
                 "node_metrics": sends_metrics if node_metrics is None else node_metrics,
                 "dashboard": dashboard,
                 "file_system_full_percent": file_system_full_percent,
+                "file_system_capacity_gib": file_system_capacity_gib,
             },
             rules.violations,
         )
         if node_metrics and not sends_metrics:
             reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
             violations.append(Violation(("node_metrics",), True, "False", reason))
-        if file_system is not None and capacity_gib is None:
+        if file_system is not None and file_system_capacity_gib is None:
             reason = "the file system is not made in this app"
             violations.append(Violation(("file_system_capacity_gib",), None, "its capacity in GiB", reason))
         self._alarm_prefix = alarm_prefix or Stack.of(scope).stack_name
@@ -123,8 +133,8 @@ class ClusterMonitoring(Construct):
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
             rows += rows_of_nodes(name, queues)
-        if file_system is not None and capacity_gib is not None:
-            full_below_gib = capacity_gib * (100 - file_system_full_percent) / 100
+        if file_system is not None and spec.file_system_capacity_gib is not None:
+            full_below_gib = spec.file_system_capacity_gib * (100 - file_system_full_percent) / 100
             self._add_file_system_alarm(
                 file_system, file_system_name or file_system.file_system_id, file_system_full_percent, full_below_gib
             )
@@ -285,10 +295,3 @@ class ClusterMonitoring(Construct):
         alarm.add_alarm_action(self._notify)
         self.alarms.append(alarm)
         return alarm
-
-
-def _gib(file_system: object, capacity: int | Size | None) -> int | None:
-    """Return the capacity of a file system: what is given, or what a file system of this app says."""
-    if capacity is None and isinstance(file_system, LustreFileSystem):
-        return file_system.capacity_gib
-    return int(capacity.to_gibibytes()) if isinstance(capacity, Size) else capacity

@@ -19,7 +19,9 @@ from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
 
 _DEFAULTS = NetworkSpec()
-_FLOW_LOG_RETENTION = RETENTION.get(_DEFAULTS.flow_log_retention_days or 0)
+_FLOW_LOG_RETENTION = (
+    None if _DEFAULTS.flow_log_retention_days is None else RETENTION[_DEFAULTS.flow_log_retention_days]
+)
 
 
 class UltraClusterNetwork(Construct):

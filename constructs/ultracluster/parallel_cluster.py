@@ -59,7 +59,7 @@ class ParallelCluster(ClusterBase):
 
     Args:
         vpc: Where the cluster is. Nodes need a way to AWS's services: a NAT gateway, or interface endpoints.
-        queues: Slurm queues, 1 to 50.
+        queues: Slurm queues. `ClusterOptions` has ranges and defaults of this and what follows.
         head_node: Default: ``HeadNode()``.
         login_nodes: Pools of login nodes. Default: none.
         shared_storage: File systems that all nodes mount. Default: none; /home is on the head node.
@@ -73,10 +73,10 @@ class ParallelCluster(ClusterBase):
             the construct's path, at most 24 characters.
         tags: Tags of everything that ParallelCluster makes.
         assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
-        os: Default: ubuntu2404. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023.
+        os: Of all nodes. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023.
         custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own, which Rocky Linux
             lacks.
-        efa_interface_type: ``efa-only`` or ``efa``, see `ClusterOptions`. Default: efa-only.
+        efa_interface_type: Of Elastic Fabric Adapters.
         slurm: Default: ``Slurm()``.
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
         overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none.

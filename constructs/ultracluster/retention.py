@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aws_cdk import aws_logs as logs
 
-from ultracluster.domain.types import LOG_RETENTION_DAYS
+from ultracluster.domain.types import retention_periods
 
-RETENTION: Mapping[int, logs.RetentionDays] = dict(zip(LOG_RETENTION_DAYS, logs.RetentionDays, strict=False))
-"""By days; for 0 there is none."""
+RETENTION: Mapping[int, logs.RetentionDays] = retention_periods(logs.RetentionDays)
+"""By days."""

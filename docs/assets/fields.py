@@ -2,10 +2,19 @@
 
 import ast
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
+SPEC = Path(__file__).resolve().parents[2] / "constructs" / "ultracluster" / "domain" / "spec.py"
+CHANGES = {
+    f"Change.{ast.unparse(each.targets[0])}": ast.literal_eval(each.value)
+    for definition in ast.parse(SPEC.read_text(encoding="utf-8")).body
+    if isinstance(definition, ast.ClassDef) and definition.name == "Change"
+    for each in definition.body
+    if isinstance(each, ast.Assign)
+}
 LIMITS = {"ge": "at least", "le": "at most"}
 
 
@@ -27,10 +36,14 @@ class Fields(griffe.Extension):
             attr.docstring.value += f"\n\nOne of {str(choices.value)[8:-1]}."
         if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "default":
             attr.value = ast.unparse(node.value.args[0])
-        for call in (each for each in ast.walk(node.annotation) if isinstance(each, ast.Call)):
+        parts = [*ast.walk(node.annotation)]
+        members = [attr.module.members.get(each.id) for each in parts if isinstance(each, ast.Name)]
+        for member in members:  # constants, such as a range that two fields share
+            if member is not None and not member.is_alias and str(getattr(member, "value", "")).startswith("Field("):
+                parts += ast.walk(ast.parse(str(member.value)))
+        for call in (each for each in parts if isinstance(each, ast.Call)):
             if ast.unparse(call.func) == "Setting":
-                change = ast.unparse(call.args[0]).removeprefix("Change.").lower().replace("_", " ")
-                attr.docstring.value += f"\n\nChange: {change}."
+                attr.docstring.value += f"\n\nChange: {CHANGES[ast.unparse(call.args[0])]}."
             limits = [f"{LIMITS[each.arg]} {ast.unparse(each.value)}" for each in call.keywords if each.arg in LIMITS]
             if limits:
                 attr.docstring.value += f"\n\nRange: {', '.join(limits)}."

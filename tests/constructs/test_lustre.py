@@ -83,6 +83,28 @@ def test_values_of_a_wrong_type_are_named_together(stack: cdk.Stack, vpc: ec2.Vp
     assert [each.path for each in refused.value.violations] == [("capacity_gib",), ("compression",)]
 
 
+def test_amounts_that_are_no_whole_numbers_are_named_together(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        LustreFileSystem(
+            stack,
+            "Data",
+            vpc=vpc,
+            capacity_gib=cdk.Size.mebibytes(100),
+            backup_retention_days=cdk.Duration.hours(5),
+            metadata_iops=1,
+        )
+    allowed = [each.allowed for each in refused.value.violations]
+    assert allowed[:2] == ["a whole number of gibibytes", "a whole number of days"]
+    assert [each.path for each in refused.value.violations][2:] == [("metadata_iops",)]
+    data = LustreFileSystem(
+        stack, "Data", vpc=vpc, capacity_gib=cdk.Size.gibibytes(1200), backup_retention_days=cdk.Duration.days(2)
+    )
+    assert data.capacity_gib == 1200
+    Template.from_stack(stack).has_resource_properties(
+        "AWS::FSx::FileSystem", {"LustreConfiguration": {"AutomaticBackupRetentionDays": 2}}
+    )
+
+
 def test_keys_and_buckets_may_be_made_in_the_same_app(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
     bucket = s3.Bucket(stack, "Corpus")
     data = LustreFileSystem(stack, "Data", vpc=vpc, kms_key=kms.Key(stack, "Key"), backup_retention_days=0)

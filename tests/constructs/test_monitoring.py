@@ -85,4 +85,7 @@ def test_invalid_arguments_are_named_together(stack: cdk.Stack) -> None:
         ("file_system_full_percent",),
         ("file_system_capacity_gib",),
     ]
+    size = cdk.Size.mebibytes(100)
+    with pytest.raises(InvalidArguments, match=r"file_system_capacity_gib: got .* a whole number of gibibytes$"):
+        ClusterMonitoring(stack, "Monitoring", cluster=cluster, file_system=data, file_system_capacity_gib=size)
     assert stack.node.try_find_child("Monitoring") is None

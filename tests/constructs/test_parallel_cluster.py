@@ -144,6 +144,7 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
         ("shared_storage[0]", "fs-1", "SharedStorage.lustre(...) or SharedStorage.efs(...)"),
         ("overrides", [1], "a valid dictionary"),
         ("monitoring.log_retention_days", logs.RetentionDays.INFINITE, "1, 3, 5, 7, 14"),
+        ("monitoring.log_retention_days", cdk.RemovalPolicy.DESTROY, "1, 3, 5, 7, 14"),
         ("slurm.idle_minutes", cdk.Duration.seconds(90), "a whole number of minutes"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from emulator import prerequisites
 from scripts.preflight import images
 from ultracluster.domain import cluster_rules, names, neuron, slurm
-from ultracluster.domain.cluster import OperatingSystem
+from ultracluster.domain.cluster import MAX_QUEUES, OperatingSystem
 from ultracluster.domain.validators import VALIDATORS
 
 pytestmark = pytest.mark.validation
@@ -31,7 +31,7 @@ def constants(module: str) -> dict[str, Any]:
 
 def test_limits_are_parallelclusters() -> None:
     limits = constants("constants.py")
-    assert limits["MAX_NUMBER_OF_QUEUES"] == cluster_rules.MAX_QUEUES
+    assert limits["MAX_NUMBER_OF_QUEUES"] == MAX_QUEUES
     assert limits["MAX_NUMBER_OF_COMPUTE_RESOURCES_PER_CLUSTER"] == cluster_rules.MAX_COMPUTE_RESOURCES
     assert limits["MAX_NUMBER_OF_LOGIN_NODE_POOLS"] == cluster_rules.MAX_LOGIN_POOLS
     assert limits["MAX_TAGS_COUNT"] - 1 == cluster_rules.MAX_TAGS

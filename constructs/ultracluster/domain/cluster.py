@@ -19,22 +19,24 @@ from ultracluster.domain.types import (
     FROM_SIZE,
     TOKENS,
     ClusterLogDays,
-    Directory,
     InstanceType,
     KeyPairName,
     Minutes,
     OptionalGib,
     PlacementGroupName,
     SshSource,
+    allowing,
     default,
     text,
 )
 from ultracluster.domain.validators import ACCEPTABLE
 
+_VALIDATORS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html"
 CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
 QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023", "rhel9", "rhel8", "rocky9", "rocky8"]
+ScratchDirectory = Annotated[str, allowing("an absolute path such as /local")]
 SharedStorageType = Literal["ebs", "efs"]
 CapacityReservationId = Annotated[
     str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0"), TOKENS
@@ -46,7 +48,6 @@ CapacityReservationGroupArn = Annotated[
         "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
     TOKENS,
-    ClusterLogDays,
 ]
 _GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
 PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
@@ -58,6 +59,10 @@ NodeGroupName = Annotated[
 ]
 """Rules check it, with a clearer message."""
 
+ROOT_VOLUME = Field(ge=45, le=16384)
+"""GiB of a node's root volume."""
+MAX_QUEUES = 50
+QUEUES = f"1 to {MAX_QUEUES} queues"
 NO_PLACEMENT_GROUP = "none"
 SHARED_PLACEMENT_GROUP = "fleet"
 
@@ -127,13 +132,13 @@ class QueueSpec(Spec):
     """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
     root_volume_gib: Annotated[
         OptionalGib,
-        Field(ge=45, le=16384),
+        ROOT_VOLUME,
         FROM_SIZE,
         Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size"),
     ] = default(200)
     """Root volume of each node; null: the image's size."""
     scratch_dir: Annotated[
-        Directory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
+        ScratchDirectory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
     ] = "/scratch"
     """Where the node-local NVMe storage is mounted."""
     custom_slurm_settings: Annotated[dict[str, str], Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
@@ -167,7 +172,7 @@ class HeadNodeSpec(Spec):
     public: Annotated[bool, Setting(Change.NEW_CLUSTER, ".Networking.SubnetId")] = True
     """Whether it is in the public subnet, with a public address. Session Manager needs none."""
     root_volume_gib: Annotated[
-        OptionalGib, Field(ge=45, le=16384), FROM_SIZE, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")
+        OptionalGib, ROOT_VOLUME, FROM_SIZE, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")
     ] = default(200)
     """Root volume, which holds /home unless shared_storage is efs; null: the image's size."""
     shared_storage: Annotated[SharedStorageType, Setting(Change.NEW_CLUSTER, ".SharedStorageType")] = "ebs"
@@ -245,9 +250,7 @@ class AcceptedWarning(Spec):
     validator: Annotated[
         str,
         Field(json_schema_extra={"enum": list(ACCEPTABLE)}),
-        Setting(
-            Change.AT_ONCE, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html"
-        ),
+        Setting(Change.AT_ONCE, page=_VALIDATORS),
     ]
     """Type of the validator, as ParallelCluster names it, such as UrlValidator."""
     reason: Annotated[str, Setting(Change.AT_ONCE)]
@@ -293,8 +296,8 @@ class ClusterOptions(Spec):
     head_node: HeadNodeSpec = HeadNodeSpec()
     login_nodes: Annotated[list[LoginPoolSpec], Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
     """Pools of login nodes, at most 10. A pool is removed while there are no login nodes."""
-    queues: Annotated[list[QueueSpec], Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
-    """Slurm queues, 1 to 50. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
+    queues: Annotated[list[QueueSpec], allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
+    """Slurm queues. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
     slurm: SlurmSpec = SlurmSpec()
     monitoring: MonitoringSpec = MonitoringSpec()
     overrides: Annotated[
@@ -307,9 +310,7 @@ class ClusterOptions(Spec):
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
     accepted_warnings: Annotated[
         list[AcceptedWarning],
-        Setting(
-            Change.AT_ONCE, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html"
-        ),
+        Setting(Change.AT_ONCE, page=_VALIDATORS),
     ] = []
     """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
     in the deployment, either; `./ultracluster validate` and `./ultracluster preflight` still have them."""

@@ -12,6 +12,8 @@ from typing import Any, get_args
 
 from ultracluster.domain import addresses, lustre, names, neuron, slurm
 from ultracluster.domain.cluster import (
+    MAX_QUEUES,
+    QUEUES,
     AcceptedWarning,
     ClusterOptions,
     ClusterSpec,
@@ -25,7 +27,6 @@ from ultracluster.domain.spec import Setting, Spec
 from ultracluster.domain.validators import ACCEPTABLE
 from ultracluster.domain.violations import Path, Violation, below, dotted
 
-MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
 MAX_LOGIN_POOLS = 10
 MAX_STORAGE_NAME = 30
@@ -243,7 +244,7 @@ def _login_pool_violations(spec: ClusterSpec) -> list[Violation]:
 
 def _queue_list_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if not 1 <= len(spec.queues) <= MAX_QUEUES:
-        yield Violation(("queues",), len(spec.queues), f"1 to {MAX_QUEUES} queues", "limit of ParallelCluster")
+        yield Violation(("queues",), len(spec.queues), QUEUES, "limit of ParallelCluster")
     resources = sum(len(queue.compute_resources) for queue in spec.queues)
     if resources > MAX_COMPUTE_RESOURCES:
         allowed = f"at most {MAX_COMPUTE_RESOURCES} compute resources over all queues"

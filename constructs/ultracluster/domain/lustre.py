@@ -9,7 +9,17 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import Directory, KmsKeyArn, LogRetentionDays, allowing
+from ultracluster.domain.types import (
+    FROM_DAYS,
+    FROM_SIZE,
+    Days,
+    Directory,
+    Gib,
+    KmsKeyArn,
+    LogRetentionDays,
+    allowing,
+    default,
+)
 from ultracluster.domain.violations import Path, Violation, below
 
 DeploymentType = Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
@@ -33,10 +43,27 @@ _THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
     "PERSISTENT_1": (50, 100, 200),
     "PERSISTENT_2": (125, 250, 500, 1000),
 }
+
+
+def _throughputs(deployment_type: DeploymentType) -> str:
+    *smaller, largest = map(str, _THROUGHPUTS[deployment_type] or ("null",))
+    return f"{', '.join(smaller)} or {largest}" if smaller else largest
+
+
+Throughput = Annotated[
+    int, allowing("; ".join(f"{_throughputs(kind)} with {kind}" for kind, some in _THROUGHPUTS.items() if some))
+]
 _SMALLEST_GIB = 1200
 _STEP_GIB = 2400
+_CAPACITIES = f"{_SMALLEST_GIB}, {_STEP_GIB} or a multiple of {_STEP_GIB}"
+_FIRST_METADATA_IOPS = (1500, 3000, 6000)
+_METADATA_STEP = 12_000
 _MOST_METADATA_IOPS = 192_000
-_METADATA_IOPS = (1500, 3000, 6000, *range(12_000, _MOST_METADATA_IOPS + 1, 12_000))
+_METADATA_STEPS = (
+    f"{', '.join(map(str, _FIRST_METADATA_IOPS))}, {_METADATA_STEP} or a multiple of {_METADATA_STEP} "
+    f"up to {_MOST_METADATA_IOPS}"
+)
+MetadataIops = Annotated[int, allowing(_METADATA_STEPS)]
 _INCLUDED_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
 """Largest capacity in GiB, and the metadata IOPS that come with it."""
 
@@ -91,23 +118,27 @@ class LustreSpec(Spec):
         DeploymentType, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.DeploymentType")
     ] = "PERSISTENT_2"
     """PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost."""
-    capacity_gib: Annotated[int, Setting(Change.AT_ONCE, ".StorageCapacity")] = 4800
-    """Storage in GiB: 1200, 2400 or a multiple of 2400. It can grow, not shrink."""
+    capacity_gib: Annotated[Gib, allowing(_CAPACITIES), FROM_SIZE, Setting(Change.AT_ONCE, ".StorageCapacity")] = (
+        default(4800)
+    )
+    """Storage in GiB. It can grow, not shrink."""
     throughput_mbps_per_tib: Annotated[
-        int | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
+        Throughput | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
     ] = 250
-    """MB/s per TiB: 125, 250, 500 or 1000 on PERSISTENT_2; 50, 100 or 200 on PERSISTENT_1; null on SCRATCH_2. FSx
-    would change it in place, CloudFormation does not."""
+    """MB/s per TiB; null with SCRATCH_2. FSx would change it in place, CloudFormation does not."""
     compression: Annotated[Compression, Setting(Change.AT_ONCE, ".LustreConfiguration.DataCompressionType")] = "LZ4"
     """Compression of new files."""
-    metadata_iops: Annotated[int | None, Setting(Change.AT_ONCE, ".LustreConfiguration.MetadataConfiguration.Iops")] = (
-        None
-    )
+    metadata_iops: Annotated[
+        MetadataIops | None, Setting(Change.AT_ONCE, ".LustreConfiguration.MetadataConfiguration.Iops")
+    ] = None
     """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
     in a deployment of their own; null: automatic, growing with the capacity."""
     backup_retention_days: Annotated[
-        int, Field(ge=0, le=90), Setting(Change.AT_ONCE, ".LustreConfiguration.AutomaticBackupRetentionDays")
-    ] = 7
+        Days,
+        Field(ge=0, le=90),
+        FROM_DAYS,
+        Setting(Change.AT_ONCE, ".LustreConfiguration.AutomaticBackupRetentionDays"),
+    ] = default(7)
     """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and those linked to S3."""
     kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.NEW_FILE_SYSTEM, ".KmsKeyId")] = None
     """Key that encrypts the file system; null: the key that FSx manages."""
@@ -122,7 +153,10 @@ class LustreSpec(Spec):
         return self.deployment_type != "SCRATCH_2"
 
 
-BucketName = Annotated[str, allowing("the name of a general purpose bucket, 3 to 63 of a-z, 0-9, hyphen and dot")]
+_LINKED_DIRECTORIES = "/ or an absolute path such as /data"
+_PREFIXES = "empty, or a prefix such as runs/2026, without leading or doubled slashes"
+_BUCKETS = "the name of a general purpose bucket: 3 to 63 of a-z, 0-9, hyphen and dot"
+BucketName = Annotated[str, allowing(_BUCKETS)]
 
 
 class DataRepository(Spec):
@@ -130,16 +164,12 @@ class DataRepository(Spec):
 
     aws: ClassVar = "AWS::FSx::DataRepositoryAssociation"
 
-    path: Annotated[
-        str, allowing("/ or an absolute path such as /data"), Setting(Change.TWO_DEPLOYMENTS, ".FileSystemPath")
-    ]
-    """Directory in the file system, such as /data."""
+    path: Annotated[str, allowing(_LINKED_DIRECTORIES), Setting(Change.TWO_DEPLOYMENTS, ".FileSystemPath")]
+    """Directory in the file system."""
     bucket: Annotated[BucketName | None, Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = None
     """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
-    prefix: Annotated[
-        str, allowing("empty, or a prefix such as runs/2026"), Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")
-    ] = ""
-    """Prefix within the bucket, without a leading slash."""
+    prefix: Annotated[str, allowing(_PREFIXES), Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = ""
+    """Prefix within the bucket."""
     import_events: Annotated[list[FileEvent], Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
         "NEW",
         "CHANGED",
@@ -170,7 +200,7 @@ def included_metadata_iops(capacity_gib: int) -> int:
     for largest_gib, iops in _INCLUDED_METADATA_IOPS:
         if capacity_gib <= largest_gib:
             return iops
-    return min(12_000 * max(1, capacity_gib // 24_000), _MOST_METADATA_IOPS)
+    return min(_METADATA_STEP * max(1, capacity_gib // 24_000), _MOST_METADATA_IOPS)
 
 
 def growth_blocker(capacity_gib: tuple[int, int], metadata_iops: tuple[int | None, int | None]) -> str | None:
@@ -262,13 +292,10 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
 
 def _sizes(spec: LustreSpec) -> Iterator[Violation]:
     if spec.capacity_gib != _SMALLEST_GIB and (spec.capacity_gib <= 0 or spec.capacity_gib % _STEP_GIB != 0):
-        allowed = f"{_SMALLEST_GIB}, {_STEP_GIB} or a multiple of {_STEP_GIB}"
-        yield spec.violation("capacity_gib", allowed, "the sizes FSx for Lustre offers on SSD")
-    throughputs = _THROUGHPUTS[spec.deployment_type]
-    if spec.throughput_mbps_per_tib not in (throughputs or (None,)):
-        *smaller, largest = map(str, throughputs or ("null",))
-        allowed = f"{', '.join(smaller)} or {largest}" if smaller else largest
-        yield spec.violation("throughput_mbps_per_tib", allowed, f"the MB/s per TiB of {spec.deployment_type}")
+        yield spec.violation("capacity_gib", _CAPACITIES, "the sizes FSx for Lustre offers on SSD")
+    if spec.throughput_mbps_per_tib not in (_THROUGHPUTS[spec.deployment_type] or (None,)):
+        allowed, reason = _throughputs(spec.deployment_type), f"the MB/s per TiB of {spec.deployment_type}"
+        yield spec.violation("throughput_mbps_per_tib", allowed, reason)
 
 
 def _metadata_iops(spec: LustreSpec) -> Iterator[Violation]:
@@ -278,8 +305,11 @@ def _metadata_iops(spec: LustreSpec) -> Iterator[Violation]:
     if spec.deployment_type != "PERSISTENT_2":
         reason = "only PERSISTENT_2 has a metadata configuration"
         yield spec.violation("metadata_iops", f"null with {spec.deployment_type}", reason)
-    elif spec.metadata_iops not in _METADATA_IOPS:
-        allowed = "null (automatic), 1500, 3000, 6000, 12000 or a multiple of 12000 up to 192000"
+    elif spec.metadata_iops not in (
+        *_FIRST_METADATA_IOPS,
+        *range(_METADATA_STEP, _MOST_METADATA_IOPS + 1, _METADATA_STEP),
+    ):
+        allowed = f"null (automatic), {_METADATA_STEPS}"
         yield spec.violation("metadata_iops", allowed, "the steps of provisioned metadata IOPS")
     elif spec.metadata_iops < included:
         reason = f"what comes with {spec.capacity_gib} GiB at no cost; FSx wants it of a file system that grows"
@@ -303,13 +333,11 @@ def _mount_dir(spec: LustreSpec) -> list[Violation]:
 
 def _repository(repository: DataRepository) -> Iterator[Violation]:
     if repository.path != "/" and not _PATH.fullmatch(repository.path):
-        yield repository.violation("path", "/ or an absolute path such as /data", "a directory of the file system")
+        yield repository.violation("path", _LINKED_DIRECTORIES, "a directory of the file system")
     if repository.bucket is not None and not _BUCKET.fullmatch(repository.bucket):
-        allowed = "null or the name of a general purpose bucket: 3 to 63 of a-z, 0-9, hyphen and dot"
-        yield repository.violation("bucket", allowed, "Amazon S3's rules for bucket names")
+        yield repository.violation("bucket", f"null or {_BUCKETS}", "Amazon S3's rules for bucket names")
     if repository.prefix and not _PREFIX.fullmatch(repository.prefix):
-        allowed = "empty, or a prefix such as runs/2026 without leading or doubled slashes"
-        yield repository.violation("prefix", allowed, "it follows s3://BUCKET/")
+        yield repository.violation("prefix", _PREFIXES, "it follows s3://BUCKET/")
     for field in ("import_events", "export_events"):
         events = getattr(repository, field)
         if len(set(events)) != len(events):

@@ -46,8 +46,12 @@ LogRetentionDays = Literal[
 ]
 """The periods that CloudWatch Logs has (API reference, PutRetentionPolicy)."""
 
-LOG_RETENTION_DAYS: tuple[int, ...] = get_args(LogRetentionDays)
-"""``logs.RetentionDays`` has the same order, and INFINITE behind them."""
+_RETENTION_DAYS = "aws-cdk-lib.aws_logs.RetentionDays"
+
+
+def retention_periods(periods: type[Enum]) -> dict[int, Any]:
+    """Return the members of ``logs.RetentionDays`` by days. It has their order, and INFINITE behind them."""
+    return dict(zip(get_args(LogRetentionDays), periods, strict=False))
 
 
 def listed(values: object) -> Any:
@@ -80,9 +84,9 @@ def _converted(attribute: str) -> BeforeValidator:
 
 def _days(value: Any) -> Any:
     """Return the number of days of a ``logs.RetentionDays``; any other value, and INFINITE, as it is."""
-    if not isinstance(value, Enum):
+    if getattr(value, "__jsii_type__", None) != _RETENTION_DAYS:
         return value
-    return dict(zip(type(value), LOG_RETENTION_DAYS, strict=False)).get(value, value)
+    return next((days for days, each in retention_periods(type(value)).items() if each is value), value)
 
 
 class _InstanceType(Protocol):
@@ -94,6 +98,7 @@ class _Size(Protocol):
 
 
 class _Duration(Protocol):
+    def to_days(self) -> float: ...
     def to_minutes(self) -> float: ...
 
 
@@ -122,7 +127,9 @@ if TYPE_CHECKING:
         def __set__(self, instance: object, value: Taken_contra) -> None: ...
 
     InstanceType = Converted[str, str | _InstanceType]
+    Gib = Converted[int, int | _Size]
     OptionalGib = Converted[int | None, int | _Size | None]
+    Days = Converted[int, int | _Duration]
     Minutes = Converted[int, int | _Duration]
     KeyPairName = Converted[str | None, str | _KeyPair | None]
     PlacementGroupName = Converted[str | None, str | _PlacementGroup | None]
@@ -134,8 +141,11 @@ else:
         _converted("to_string"),
     ]
     """A name, or an ``ec2.InstanceType``."""
+    Gib = int
     OptionalGib = int | None
     """A number, or a ``Size``; ranges stand between it and `FROM_SIZE`."""
+    Days = int
+    """A number, or a ``Duration``; ranges stand between it and `FROM_DAYS`."""
     Minutes = int
     """A number, or a ``Duration``; ranges stand between it and `FROM_DURATION`."""
     KeyPairName = Annotated[str | None, _converted("key_pair_name")]
@@ -150,4 +160,5 @@ else:
 TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
 """Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""
 FROM_SIZE = _converted("to_gibibytes")
+FROM_DAYS = _converted("to_days")
 FROM_DURATION = _converted("to_minutes")

@@ -54,4 +54,4 @@ class OperationError(CliError):
 class UnusableError(CliError):
     """A value that was given cannot be used."""
 
-    exit_code = ExitCode.UNUSABLE
+    exit_code: int = ExitCode.UNUSABLE

@@ -105,7 +105,7 @@ def test_a_python_without_venv(checkout: Path, tmp_path: Path) -> None:
     python = fake_python(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
     done = launch(checkout / "ultracluster", directory=tmp_path, variables=python)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "has no venv module; install it (Debian and Ubuntu: apt install python3-venv)\n" in done.stderr
+    assert "has no venv module\n\nhint: install it; Debian and Ubuntu: apt install python3-venv\n" in done.stderr
     assert not (checkout / ".uv" / ".complete").exists()
 
 

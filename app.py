@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-# The collectors of Python, and of Node where the CDK runs, would take a second or two here, and free nothing.
+# The collectors of Python, and of Node where the CDK runs, cost a second here (docs/explanation/performance.md).
 gc.disable()
 _KERNEL = Path(__file__).resolve().parent / "stacks" / "kernel.cjs"
 os.environ["NODE_OPTIONS"] = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_KERNEL}"'.lstrip()

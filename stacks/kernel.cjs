@@ -1,4 +1,4 @@
-// Loaded by app.py into Node, where the CDK runs. Its template validator is WebAssembly, whose memory grows in small steps;
-// V8 takes each for a reason to mark the heap in further threads: 1.5 s of CPU that frees nothing
-// (docs/explanation/performance.md).
+// Loaded by app.py into Node, where the CDK runs. Without marking of the heap in further threads an empty app takes 1 s of
+// CPU less (docs/explanation/performance.md). Presumably it is the growing memory of the CDK's template validator,
+// WebAssembly, that causes it.
 require("node:v8").setFlagsFromString("--no-concurrent-marking");

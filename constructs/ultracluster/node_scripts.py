@@ -191,7 +191,7 @@ class NodeScripts(Construct):
         A fixed name would prevent a replacement.
         """
         policy = iam.ManagedPolicy(self, name, path="/parallelcluster/", statements=statements)
-        reason = "Systems Manager's channels know no resources; ssm:UpdateInstanceInformation has all, as AWS's guide"
+        reason = "Systems Manager's channels know no resources; ssm:UpdateInstanceInformation is for all in AWS's guide"
         acknowledge(policy, "IAM5[Resource::*]", reason)
         return policy
 

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 @click.option("--monitoring", is_flag=True, help="Delete alarms and dashboard, too.")
 @click.option("--all", "everything", is_flag=True, help="The three above.")
 @click.option("--no-final-backup", is_flag=True, help="Delete the file system without a last backup.")
-@click.option("--bucket", is_flag=True, help="With --storage: delete a bucket that was retained, too.")
+@click.option(
+    "--retained-bucket", "bucket", is_flag=True, help="With --storage: delete a bucket that was retained, too."
+)
 @click.option("--unprotect", is_flag=True, help="Remove termination protection, delete what storage.retain keeps.")
 @click.option("--sweep", is_flag=True, help="Remove leftovers that are not kept on purpose.")
 @options.drain

@@ -44,11 +44,11 @@ class DestroyOptions:
         """Return what the switches of the command ask for; the parts beside the cluster are switches.
 
         Raises:
-            UnusableError: --bucket is given without --storage.
+            UnusableError: --retained-bucket is given without --storage.
         """
         chosen = {part: switches.pop(part, part == "cluster") or everything for part in ORDER}
         if switches["bucket"] and not chosen["storage"]:
-            raise UnusableError("--bucket goes with --storage")
+            raise UnusableError("--retained-bucket goes with --storage")
         parts = tuple(part for part in ORDER if chosen[part])
         return cls(parts, final_backup=not no_final_backup, **switches)
 

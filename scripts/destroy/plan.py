@@ -190,7 +190,7 @@ def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions
         yield f"{start} {how} Its automatic backups are deleted with it, those that somebody made are kept."
     for bucket in storage.buckets:  # one that its stack does not keep is deleted with it, objects and all
         stays = bucket in storage.retained and not options.bucket
-        yield f"Bucket {bucket} {'is kept; --bucket deletes it' if stays else 'is deleted with all objects'}."
+        yield f"Bucket {bucket} {'is kept; --retained-bucket deletes it' if stays else 'is deleted with all objects'}."
     if not {*BENEATH} & {*options.parts}:
         yield from (_other_cluster(deployment, *each) for each in existing.clusters.items())
     if options.sweep and existing.stacks:

@@ -159,7 +159,7 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
         (["deploy", "dev", "--yes", "--", "--all"], "after --: got --all; allowed: --verbose"),
         (["destroy", "dev"], "standard input is not a terminal; pass --confirm dev"),
         (["destroy", "dev", "--confirm", "trn1-16"], "--confirm: got trn1-16; allowed: dev"),
-        (["destroy", "dev", "--bucket", "--dry-run"], "--bucket goes with --storage"),
+        (["destroy", "dev", "--retained-bucket", "--dry-run"], "--retained-bucket goes with --storage"),
         (["exec", "dev"], "got 0 words after --, and no --attach"),
         (["jobs", "cancel", "dev", "1;reboot"], "got 1;reboot; allowed: a job's number"),
         (["estimate", "dev", "--nodes", "2"], "--nodes and --tokens go with --workload"),

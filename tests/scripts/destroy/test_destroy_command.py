@@ -90,7 +90,7 @@ def test_it_asks_for_the_name(fakes: Fakes, call: Call) -> None:
 
 
 def test_all_arguments_are_passed_on(fakes: Fakes, call: Call) -> None:
-    call("--all", "--no-final-backup", "--bucket", "--unprotect", "--sweep", "--force", "--confirm", "trn1-16")
+    call("--all", "--no-final-backup", "--retained-bucket", "--unprotect", "--sweep", "--force", "--confirm", "trn1-16")
     assert fakes.asked == [
         DestroyOptions(ORDER, final_backup=False, force=True, unprotect=True, bucket=True, sweep=True)
     ]

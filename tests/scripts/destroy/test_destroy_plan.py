@@ -64,7 +64,7 @@ def test_protection_and_retention_block_it_at_once() -> None:
     assert "storage.retain keeps file system fs-1, as deployed" in text
     planned = decided(replace(EXISTING, storage=RETAINED))
     assert planned.blockers == ()
-    assert "Bucket bucket-1 is kept; --bucket deletes it." in planned.remarks
+    assert "Bucket bucket-1 is kept; --retained-bucket deletes it." in planned.remarks
     assert "Bucket bucket-1 is deleted with all objects." in decided(options=replace(ALL, bucket=True)).remarks
 
 

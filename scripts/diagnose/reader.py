@@ -32,7 +32,7 @@ NEWEST_SLICE = timedelta(minutes=5)
 LOG_TERMS = (
     "ERROR", "Error", "error", "WARNING", "FATAL", "FAILED", "failed", "Failed", "failure", "Failure", "timed out",
     "reason set to", "No space", "unreachable", "not baked", "AMI was created", "PROTECTED", "hung", "not resumed",
-    "attempts left", "static fleet capacity", "HeadNode setup complete",
+    "Timed-out", "attempts left", "static fleet capacity", "HeadNode setup complete",
 )  # fmt: skip
 """A line is read if one of these is in it. All patterns of causes.yaml meant for logs are on such lines."""
 _BOOT = frozenset({"bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init", "cloud-init-output"})

@@ -116,6 +116,15 @@ def test_every_failure_code_of_parallelcluster_is_known(code: str) -> None:
         ("event", "DELETE_FAILED AWS::RDS::DBSubnetGroup Group: it is currently in use"),
         ("boot", "CREATE_FAILED AWS::EC2::EIP Address: The maximum number of addresses has been reached."),
         ("boot", "Curl attempt 1 failed, retrying in 1s..."),
+        ("boot", "gpg: Signature expired Tue 03 Mar 2026 10:00:00 AM UTC"),
+        (
+            "daemon",
+            "no corresponding instance in EC2 for node a-dy-b-1(10.0.1.9), node state: IDLE+CLOUD+POWERING_DOWN",
+        ),
+        (
+            "daemon",
+            "no corresponding instance in EC2 for node a-st-b-1(10.0.1.9), node state: DOWN+CLOUD+NOT_RESPONDING",
+        ),
         ("system", "ntpd[412]: bind() fd 24, family AF_INET6 failed: Network is unreachable"),
         ("boot", "mine.py failed (10): bad, failed (18): worse, failed (21): worst"),
     ],

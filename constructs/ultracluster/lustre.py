@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import jsii
 from aws_cdk import ArnFormat, Duration, Names, RemovalPolicy, Size, Stack, Tags, Token
@@ -37,25 +36,14 @@ _SOME_KEY = "arn:aws:kms:us-west-2:123456789012:key/0"
 """Stands in the rules for a key whose ARN CloudFormation will know."""
 
 
-class ILustreFileSystem(Protocol):
-    """A file system of this app or of another."""
+@jsii.implements(ec2.IConnectable)
+class ILustreFileSystem(Construct):
+    """A file system of this app or of another.
 
-    @property
-    def file_system_id(self) -> str:
-        """FSx's id of the file system."""
-
-    @property
-    def connections(self) -> ec2.Connections:
-        """The security groups that open the Lustre ports. Clients carry them, too: servers also call clients."""
-
-    def metric(
-        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
-    ) -> cloudwatch.Metric:
-        """Return one of FSx's metrics of the file system."""
-
-
-class _FileSystem(Construct):
-    """What a file system of this app has in common with that of another."""
+    Attributes:
+        file_system_id: FSx's id of the file system.
+        dns_name: Name of the file system in its VPC.
+    """
 
     file_system_id: str
     dns_name: str
@@ -108,8 +96,7 @@ class _FileSystem(Construct):
         return self.metric("DataWriteBytes")
 
 
-@jsii.implements(ec2.IConnectable)
-class LustreFileSystem(_FileSystem):
+class LustreFileSystem(ILustreFileSystem):
     """Define an FSx for Lustre file system on SSD, its security group, its log group and its links to S3.
 
     What is retained stays when it leaves the stack, except in a creation that fails: file system, security group and
@@ -387,8 +374,7 @@ class LustreFileSystem(_FileSystem):
         link.node.add_dependency(bucket)
 
 
-@jsii.implements(ec2.IConnectable)
-class ImportedLustreFileSystem(_FileSystem):
+class ImportedLustreFileSystem(ILustreFileSystem):
     """A file system that this app does not make."""
 
     def __init__(

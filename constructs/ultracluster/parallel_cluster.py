@@ -13,7 +13,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 from pydantic import ValidationError
 
-from ultracluster.cluster_base import ClusterBase, ImportedCluster, IParallelCluster, NodeGroup
+from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.domain import cluster_rules, names
 from ultracluster.domain.cluster import (
     AcceptedWarning,
@@ -44,8 +44,7 @@ _ARGUMENTS: Mapping[str, Path] = {
 _SHARED_STORAGE = "SharedStorage.lustre(...) or SharedStorage.efs(...)"
 
 
-@jsii.implements(ec2.IConnectable)
-class ParallelCluster(ClusterBase):
+class ParallelCluster(IParallelCluster):
     """Define a cluster by AWS's own custom resource, with a provider of its own.
 
     One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
@@ -229,7 +228,7 @@ class ParallelCluster(ClusterBase):
             cluster_name: ParallelCluster's name of it.
             security_groups: What its nodes carry, for `connections`.
         """
-        return ImportedCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
+        return IParallelCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
 
     @property
     def cluster_name(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsii
 from aws_cdk import CfnStack, CustomResource, IStableAnyProducer, Lazy, Stack, Tags
@@ -35,8 +35,12 @@ from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
 from ultracluster.shared_storage import SharedStorage
 
+if TYPE_CHECKING:  # to import it takes a twentieth of a second
+    from aws_cdk import aws_secretsmanager as secretsmanager
+
 _ARGUMENTS: Mapping[str, Path] = {
     "name": ("cluster_name",),
+    "munge_key_secret_arn": ("munge_key",),
     "neuron_sdk": ("software", "neuron_sdk"),
     "pytorch": ("software", "pytorch"),
 }
@@ -80,6 +84,10 @@ class ParallelCluster(IParallelCluster):
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
         overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none.
         accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
+        munge_key: Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text.
+            ParallelCluster reads it when it validates the cluster, and the head node when the cluster is made; both get
+            the permission, by a customer's KMS key, too, whose policy must leave permissions to IAM, as that of
+            ``kms.Key`` does. Default: the head node makes a key.
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
 
     Attributes:
@@ -118,6 +126,7 @@ class ParallelCluster(IParallelCluster):
         monitoring: MonitoringSpec | None = None,
         overrides: Mapping[str, Any] | None = None,
         accepted_warnings: Sequence[AcceptedWarning] = (),
+        munge_key: "secretsmanager.ISecret | None" = None,
         parallelcluster_version: str | None = None,
     ) -> None:
         path = f"{scope.node.path}/{construct_id}".removeprefix("/")
@@ -149,8 +158,12 @@ class ParallelCluster(IParallelCluster):
             "monitoring": monitoring,
             "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
             "accepted_warnings": listed(accepted_warnings),
+            "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
             "parallelcluster_version": parallelcluster_version,
         }
+        if munge_key is not None and self._values["munge_key_secret_arn"] is None:
+            allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
+            broken.append(Violation(("munge_key",), getattr(munge_key, "secret_arn", munge_key), allowed, ""))
         wrong = {each.path[0] for each in broken}
         self._software = None if "software" in wrong else software
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
@@ -191,7 +204,7 @@ class ParallelCluster(IParallelCluster):
         resource = CustomResource(
             self,
             "Resource",
-            service_token=self._provider(spec).get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._provider(spec, munge_key).get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -204,6 +217,10 @@ class ParallelCluster(IParallelCluster):
         self._bind_nodes(head_node, login_nodes)
         for given, queue in zip(queues, spec.queues, strict=True):
             self._bind_queue(queue, given)
+        if munge_key is not None:
+            resource.node.add_dependency(munge_key)
+            if munge_key.encryption_key is not None:  # without one ParallelCluster's own permission does
+                munge_key.grant_read(self.head_node)
         resource.node.add_dependency(
             vpc, self._scripts, *(each for storage in self._storage for each in storage.dependencies)
         )
@@ -396,10 +413,10 @@ class ParallelCluster(IParallelCluster):
         """Where the file system of the Python environments is mounted; there is one if there is software."""
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
 
-    def _provider(self, spec: ClusterSpec) -> CfnStack:
+    def _provider(self, spec: ClusterSpec, munge_key: "secretsmanager.ISecret | None") -> CfnStack:
         stack = Stack.of(self)
         host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
-        policy = self._provider_policy(spec)
+        policy = self._provider_policy(spec, None if munge_key is None else munge_key.encryption_key)
         return CfnStack(
             self,
             # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
@@ -408,21 +425,26 @@ class ParallelCluster(IParallelCluster):
             parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
         )
 
-    def _provider_policy(self, spec: ClusterSpec) -> iam.ManagedPolicy | None:
+    def _provider_policy(self, spec: ClusterSpec, munge_key_key: kms.IKey | None) -> iam.ManagedPolicy | None:
         """Return the permission to see the secrets of the configuration, which its validators read; None: it has none.
 
         They describe a password and read a Munge key (aws-parallelcluster 3.16.1, ``directory_service_validators.py``,
         ``secret_validators.py``).
         """
         arns: dict[str, set[str]] = {}
-        for place, arn in secret_arns(spec.overrides):
-            action = "GetSecretValue" if place[-1] == "MungeKeySecretArn" else "DescribeSecret"
+        for place, arn in secret_arns(spec):
+            action = "GetSecretValue" if place == ("munge_key_secret_arn",) else "DescribeSecret"
             arns.setdefault(f"secretsmanager:{action}", set()).add(arn)
         if not arns:
             return None
         statements = [
             iam.PolicyStatement(actions=[action], resources=sorted(named)) for action, named in sorted(arns.items())
         ]
+        if munge_key_key is not None:
+            via = {"StringEquals": {"kms:ViaService": f"secretsmanager.{spec.region}.amazonaws.com"}}
+            statements.append(
+                iam.PolicyStatement(actions=["kms:Decrypt"], resources=[munge_key_key.key_arn], conditions=via)
+            )
         return iam.ManagedPolicy(self, "ProviderSecrets", statements=statements)
 
 

@@ -28,6 +28,8 @@ class Change(StrEnum):
     """While the compute fleet is stopped."""
     NO_LOGIN_NODES = "no login nodes"
     """While there are no login nodes."""
+    STOPPED_NODES = "stopped fleet, no login nodes"
+    """While the compute fleet is stopped and there are no login nodes."""
     TWO_DEPLOYMENTS = "two deployments"
     """First without what it is part of, then with the new value."""
     NEW_CLUSTER = "new cluster"

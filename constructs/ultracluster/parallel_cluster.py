@@ -54,9 +54,9 @@ class ParallelCluster(IParallelCluster):
     One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
     version for life (https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudformation-v3.html).
 
-    What can carry tags carries the cluster's, but for the placement groups: CloudFormation replaces a placement group
-    to change its tags, and running nodes hold the old one. So give the stack itself no tags, either, because
-    CloudFormation would hand them down.
+    What can carry tags carries the cluster's and those of what it is in, but for the placement groups: CloudFormation
+    replaces a placement group to change its tags (its resource schema has them in createOnlyProperties), and running
+    nodes hold the old one. So give the stack itself no tags, either, because CloudFormation would hand them down.
 
     A warning of ParallelCluster's validators stops the deployment, except those of ``validator_warnings.suppressed``.
 
@@ -188,7 +188,7 @@ class ParallelCluster(IParallelCluster):
             group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=f"Nodes of {spec.name}")
             self.connections.add_security_group(group)
         for key, value in spec.tags.items():
-            Tags.of(self).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
+            Tags.of(self).add(key, value)
         self._scripts = NodeScripts(
             self,
             "Scripts",
@@ -377,6 +377,7 @@ class ParallelCluster(IParallelCluster):
         label = queue.placement_group_label
         if label is not None and label not in self.placement_groups:
             group = ec2.CfnPlacementGroup(self._placement_groups, label, strategy="cluster")
+            group.add_property_deletion_override("Tags")
             self.placement_groups[label] = group
         software = self._software
         script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)

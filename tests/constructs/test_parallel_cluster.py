@@ -305,6 +305,19 @@ def test_a_secret_lets_nodes_use_its_key(stack: cdk.Stack, vpc: ec2.IVpc) -> Non
     assert granted["Condition"]["StringEquals"].keys() == {"kms:ViaService", "aws:PrincipalAccount"}
 
 
+def test_placement_groups_have_no_tags_because_other_tags_would_be_other_groups(
+    stack: cdk.Stack, vpc: ec2.IVpc
+) -> None:
+    cdk.Tags.of(stack.node.root).add("project", "mine")
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue("trn1", "trn1.32xlarge")], tags={"team": "mine"})
+    resources = list(template(stack)["Resources"].values())
+
+    [group] = [each for each in resources if each["Type"] == "AWS::EC2::PlacementGroup"]
+    assert group["Properties"] == {"Strategy": "cluster"}
+    [own] = [each for each in resources if "Nodes of" in str(each["Properties"].get("GroupDescription"))]
+    assert {"project", "team"} <= {tag["Key"] for tag in own["Properties"]["Tags"]}
+
+
 def test_the_head_node_and_the_provider_may_read_a_munge_key_and_use_its_key(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
     secret = secretsmanager.Secret(stack, "MungeKey", encryption_key=kms.Key(stack, "Key"))
     ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], munge_key=secret)

@@ -19,7 +19,7 @@ from ultracluster.domain import addresses
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation
+from ultracluster.domain.violations import InvalidArguments, Path, Violation, of_other_types
 from ultracluster.metric import FSX, metric_of
 from ultracluster.retention import RETENTION
 
@@ -158,8 +158,15 @@ class LustreFileSystem(ILustreFileSystem):
         log_retention: logs.RetentionDays = _LOG_RETENTION,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place = next((each for each in [subnet, *vpc.private_subnets, *vpc.isolated_subnets] if each is not None), None)
-        key_arn = None if kms_key is None else kms_key.key_arn
+        broken = of_other_types(
+            (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
+            (("subnet",), subnet, "subnet_id", "an ec2.ISubnet"),
+            (("kms_key",), kms_key, "key_arn", "a kms.IKey"),
+            (("security_group",), security_group, "security_group_id", "an ec2.ISecurityGroup"),
+        )
+        subnets = [] if broken else [*vpc.private_subnets, *vpc.isolated_subnets]
+        place = next((each for each in [subnet, *subnets] if each is not None), None)
+        key_arn = getattr(kms_key, "key_arn", None)
         spec, violations = LustreSpec.checked(
             {
                 "deployment_type": deployment_type,
@@ -172,8 +179,8 @@ class LustreFileSystem(ILustreFileSystem):
             },
             rules.violations,
         )
-        violations = [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
-        if place is None:
+        violations = broken + [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
+        if place is None and not broken:
             reason = "the VPC has neither private nor isolated subnets"
             violations.append(Violation(("subnet",), None, "a subnet", reason))
         violations += _other_violations(vpc_cidr, log_group_name)

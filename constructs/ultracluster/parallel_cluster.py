@@ -29,7 +29,15 @@ from ultracluster.domain.cluster_configuration import Bindings, render, secret_a
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation, beside, shape_violations, without
+from ultracluster.domain.violations import (
+    InvalidArguments,
+    Path,
+    Violation,
+    beside,
+    of_other_types,
+    shape_violations,
+    without,
+)
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
@@ -131,7 +139,7 @@ class ParallelCluster(IParallelCluster):
     ) -> None:
         path = f"{scope.node.path}/{construct_id}".removeprefix("/")
         self._construct = f"{type(self).__name__} {path}"
-        broken = _of_other_types(
+        broken = of_other_types(
             (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
             (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
             (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
@@ -302,7 +310,7 @@ class ParallelCluster(IParallelCluster):
         """
         self._values["queues"].append(queue)
         try:
-            self._spec = self._checked(_of_other_types(*_subnets_of(("queue",), queue)))
+            self._spec = self._checked(of_other_types(*_subnets_of(("queue",), queue)))
         except InvalidArguments:
             self._values["queues"].pop()
             raise
@@ -316,7 +324,7 @@ class ParallelCluster(IParallelCluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        if broken := _of_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE)):
+        if broken := of_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE)):
             raise InvalidArguments(self._construct, broken)
         self._storage.append(storage)
         try:
@@ -462,15 +470,6 @@ class _Later:
 
 def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
     return next(iter(subnets), None)
-
-
-def _of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
-    """Return which values, with their places, lack an attribute of the type that is allowed."""
-    return [
-        Violation(place, value, allowed, "")
-        for place, value, attribute, allowed in values
-        if value is not None and not hasattr(value, attribute)
-    ]
 
 
 def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, str, str]]:

@@ -43,7 +43,7 @@ def show_plan(
         for resource in inventory_screen.lines(resources):
             kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
             console.print(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}", markup=False)
-    total = f"{len(present.resources):,} resources, {inventory_screen.cost(present.dollars_per_month)} a month"
+    total = f"{len(present.resources):,} resources, {screen.dollars(present.dollars_per_month)} a month"
     console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
     for refusal in present.not_listed:
         console.print(f"Not listed: {refusal}", markup=False)

@@ -1,1 +1,1 @@
-"""EC2 instances of a cluster as machines: root directories and namespaces in which the real Slurm runs."""
+"""Instances that live: each a root directory and namespaces of its own, with the real Slurm in it."""

@@ -22,6 +22,7 @@ if __name__ == "__main__":
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from types import FrameType
@@ -34,6 +35,7 @@ from emulator.machines.guest.node import DNA, Node, StepError
 
 REBOOT_CODE: Final = 66
 _STOP_SECONDS: Final = 5
+_WANTED: Final = Path("/etc/systemd/system/multi-user.target.wants")
 _SERVICES_SECONDS: Final = 1.5
 
 
@@ -126,6 +128,8 @@ def _start_again() -> None:
     except StepError as error:
         _print(f"[FAILED] {error.resource}: {error}\n")
     supervisor.ask("start", "all")
+    for unit in sorted(_WANTED.glob("*.service")):
+        subprocess.run(["systemctl", "--quiet", "start", "--no-block", unit.name], check=False)
 
 
 def _others() -> list[int]:

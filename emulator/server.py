@@ -35,7 +35,7 @@ from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
-from emulator.moto_patches import invocations, launches
+from emulator.moto_patches import invocations, lives
 from emulator.moto_patches.ssm import Ssm
 from emulator.nodes import Nodes
 from emulator.resources import MODELS
@@ -155,7 +155,7 @@ class Emulator:
         invocations.fill(functions)
         clients_of_nodes = Clients(self._endpoint, NODE_KEY)
         nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background)
-        launches.LISTENERS.append(nodes.launched)
+        lives.LISTENERS.append(nodes)
         service.serve(engine)
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
         self._clones = Clones()

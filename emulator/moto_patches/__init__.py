@@ -14,6 +14,7 @@ from typing import Any
 
 import moto.cloudtrail.urls
 import moto.cloudwatch.urls
+import moto.ec2.models.instances
 import moto.ec2.models.security_groups
 import moto.ec2.urls
 import moto.fsx.urls
@@ -30,6 +31,7 @@ from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
 from emulator.moto_patches.instances import place_offerings_by_zone_id
 from emulator.moto_patches.launches import complete_launches_of_groups
+from emulator.moto_patches.lives import LivingInstance
 from emulator.moto_patches.monitoring import CloudTrail, CloudWatch
 from emulator.moto_patches.networks import Rule, find_black_holes
 from emulator.moto_patches.repetitions import avoid_repetitions
@@ -55,6 +57,7 @@ def fill() -> None:
         urls.url_paths = dict.fromkeys(urls.url_paths, response.dispatch)
     for action in ("group-resources", "list-group-resources"):
         moto.resourcegroups.urls.url_paths[f"{{0}}/{action}$"] = ResourceGroups.dispatch
+    moto.ec2.models.instances.Instance = LivingInstance  # type: ignore[misc]
     moto.ec2.models.security_groups.SecurityGroupRule = Rule  # type: ignore[misc]
     moto.s3.models.FakeBucket = Bucket  # type: ignore[misc]
     # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.

@@ -41,7 +41,8 @@ def call(service: str, action: str, **arguments: object) -> dict[str, Any]:
     """
     target, version = _TARGETS[service]
     headers = {"X-Amz-Target": f"{target}.{action}", "Content-Type": f"application/x-amz-json-{version}"}
-    answer: dict[str, Any] = json.loads(_request(service, "POST", "/", json.dumps(arguments).encode(), headers))
+    text = _request(service, "POST", "/", json.dumps(arguments).encode(), headers)
+    answer: dict[str, Any] = json.loads(text or "{}")
     return answer
 
 

@@ -37,6 +37,7 @@ def init(node: Node) -> None:
 
 def config(node: Node) -> None:
     """Mount all file systems, and get ready for Slurm."""
+    nodes.mount_local_disks(node)
     nodes.mount_exports("opt_intel")
     nodes.mount_file_systems(node)
     start_munge()

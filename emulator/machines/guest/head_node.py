@@ -55,6 +55,7 @@ def init(node: Node) -> None:
 
 def config(node: Node) -> None:
     """Mount all file systems, and start Slurm's controller."""
+    nodes.mount_local_disks(node)
     nodes.export_directories("opt_intel")
     nodes.mount_file_systems(node)
     fleet.put_status(node, "RUNNING")

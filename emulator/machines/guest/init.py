@@ -1,6 +1,7 @@
 """Process 1 of a machine, which starts and ends its system: run as ``python3 /opt/emulator/init.py``.
 
-It ends with 0 when the machine has been shut down, and with 66 when it is to start again; what it prints is the console.
+It ends with 0 when the machine has been shut down, and with 66 when it is to start again. What it prints is the
+console.
 The system itself is its child, so that this process has nothing to do but to collect what has ended.
 """
 
@@ -21,6 +22,7 @@ if __name__ == "__main__":
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from types import FrameType
@@ -33,6 +35,7 @@ from emulator.machines.guest.node import DNA, Node, StepError
 
 REBOOT_CODE: Final = 66
 _STOP_SECONDS: Final = 5
+_WANTED: Final = Path("/etc/systemd/system/multi-user.target.wants")
 _SERVICES_SECONDS: Final = 1.5
 
 
@@ -105,7 +108,7 @@ def _install_hardware() -> None:
 
 def _start_again() -> None:
     """Start a node's services as its units do, after the instance was rebooted."""
-    nodes.mount_again()
+    nodes.mount_all()
     if not DNA.exists():
         return
     node = Node.load()
@@ -125,6 +128,8 @@ def _start_again() -> None:
     except StepError as error:
         _print(f"[FAILED] {error.resource}: {error}\n")
     supervisor.ask("start", "all")
+    for unit in sorted(_WANTED.glob("*.service")):
+        subprocess.run(["systemctl", "--quiet", "start", "--no-block", unit.name], check=False)
 
 
 def _others() -> list[int]:

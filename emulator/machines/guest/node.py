@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import pwd
-import shutil
 import socket
 import subprocess
 import time
@@ -180,12 +179,22 @@ def mount(source: Path, target: Path, resource: str) -> None:
     add_line(_FSTAB, f"{source} {target} none bind 0 0")
 
 
-def mount_again() -> None:
-    """Mount what was mounted before the machine started again; what is missing is left out."""
+def mount_local_disks(node: Node) -> None:
+    """Mount the local disks of the instance type, if it has any (cookbook: ephemeral_drives.rb): memory, here."""
+    types = json.loads((SHARED / "instance-types-data.json").read_text(encoding="utf-8"))
+    if types.get(node.instance_type, {}).get("InstanceStorageSupported"):
+        add_line(_FSTAB, f"tmpfs {node.cluster['ephemeral_dir']} tmpfs mode=1777 0 0")
+        mount_all()
+
+
+def mount_all() -> None:
+    """Mount what is to be mounted and is not; what is missing is left out."""
     lines = _FSTAB.read_text(encoding="utf-8").splitlines() if _FSTAB.exists() else []
-    for source, target in (line.split()[:2] for line in lines if " bind " in line):
+    for source, target, kind, options, *_ in (line.split() for line in lines if line and line[0] != "#"):
         if not Path(target).is_mount():
-            subprocess.run(["mount", "--bind", source, target], check=False)
+            Path(target).mkdir(parents=True, exist_ok=True)
+            how = ["--bind"] if options == "bind" else ["-t", kind, "-o", options]
+            subprocess.run(["mount", *how, source, target], check=False)
 
 
 def export_directories(*names: str) -> None:
@@ -195,7 +204,7 @@ def export_directories(*names: str) -> None:
         path.mkdir(parents=True, exist_ok=True)
         exported.mkdir(parents=True, exist_ok=True)
         if not path.is_mount():
-            shutil.copytree(path, exported, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
+            run(f"export {path}", "cp", "--archive", "--update", f"{path}/.", str(exported))
         mount(exported, path, f"export {path}")
 
 
@@ -225,7 +234,9 @@ def mount_file_systems(node: Node) -> None:
         ):
             target = directory if directory.startswith("/") else f"/{directory}"
             if not target.startswith(_INTERNAL):
-                mount(RUN / "filesystems" / file_system, Path(target), f"mount {kind}")
+                source = RUN / "filesystems" / file_system
+                source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
+                mount(source, Path(target), f"mount {kind}")
 
 
 def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:
@@ -272,11 +283,3 @@ def only_user() -> str:
 
 def _listed(text: str) -> list[str]:
     return [each for each in text.split(",") if each not in ("", "NONE")]
-
-
-def _copy(source: str, target: str) -> object:
-    if not Path(target).exists() or Path(source).stat().st_mtime > Path(target).stat().st_mtime:
-        shutil.copy2(source, target, follow_symlinks=False)
-        status = os.lstat(source)
-        os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)
-    return target

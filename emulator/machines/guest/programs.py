@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import pwd
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +56,9 @@ def install() -> None:
 
 def _add_user() -> None:
     name, number = _USER
+    with suppress(KeyError):
+        pwd.getpwnam(name)
+        return
     nodes.add_line(Path("/etc/passwd"), f"{name}:x:{number}:{number}:Ubuntu:/home/{name}:/bin/bash")
     nodes.add_line(Path("/etc/group"), f"{name}:x:{number}:")
     home = Path(f"/home/{name}")

@@ -229,7 +229,8 @@ def _slurm_conf(node: HeadNode, pace: Pace) -> str:
     programs = f"{SCRIPTS}/slurm"
     parameters = (
         f"idle_on_node_suspend,power_save_min_interval={pace.power_save_seconds},"
-        f"power_save_interval={min(10, pace.power_save_seconds)},node_reg_mem_percent=75,enable_expedited_requeue"
+        # Slurm 24.11 reads node_reg_mem_percent only as the last one.
+        f"power_save_interval={min(10, pace.power_save_seconds)},enable_expedited_requeue,node_reg_mem_percent=75"
     )
     return f"""# CLUSTER SETTINGS
 ClusterName={node.cluster["stack_name"]}

@@ -157,7 +157,7 @@ DebugFlags=Power JobCompType=jobcomp/none
 
 DIFFERENT = {
     "SlurmctldParameters=idle_on_node_suspend,power_save_min_interval=30,power_save_interval=10,"
-    "node_reg_mem_percent=75,enable_expedited_requeue",
+    "enable_expedited_requeue,node_reg_mem_percent=75",
     "SlurmdParameters=config_overrides",
     "ProctrackType=proctrack/linuxproc",
     "TaskPlugin=task/none",

@@ -160,6 +160,9 @@ class Emulator:
         lives.LISTENERS.append(self._fleet or Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background))
         service.serve(engine)
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
+        if self._fleet:
+            agents.shells = self._fleet.shell
+            lives.Lives.console = staticmethod(self._fleet.console)
         self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (

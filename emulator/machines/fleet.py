@@ -85,9 +85,9 @@ class Fleet(InstanceListener):
         self._lock = threading.Lock()
 
     def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
-        """Start the machine of an instance, in a while; instances of no cluster have none."""
+        """Start the machine of an instance; instances of no cluster have none."""
         if tags.get(TYPE_TAG) in _KINDS and NAME_TAG in tags:
-            threading.Thread(target=self.started, args=(region, instance_id), daemon=True).start()
+            self.started(region, instance_id)
 
     def terminated(self, region: str, instance_id: str) -> None:
         """End the machine of an instance, and delete its disk."""
@@ -112,7 +112,30 @@ class Fleet(InstanceListener):
         self.started(region, instance_id)
 
     def started(self, region: str, instance_id: str) -> None:
-        """Start the machine of an instance; nothing happens if that was terminated meanwhile."""
+        """Start the machine of an instance, in a while; nothing happens if that was terminated meanwhile."""
+        threading.Thread(target=self._start, args=(region, instance_id), daemon=True).start()
+
+    def shell(self, instance_id: str) -> list[str] | None:
+        """Return the beginning of what runs a command on the machine of an instance, as root; None: there is none."""
+        with self._lock:
+            running = self._running.get(instance_id)
+        return running.machine.command() if running else None
+
+    def console(self, instance_id: str) -> str:
+        """Return what the machine of an instance has printed on its console; empty: there is none."""
+        with self._lock:
+            running = self._running.get(instance_id)
+        return running.machine.console if running else ""
+
+    def reset(self) -> None:
+        """End all machines, and their place with them."""
+        with self._lock:
+            self._running = {}
+            site, self._site = self._site, None
+        if site:
+            site.stop()
+
+    def _start(self, region: str, instance_id: str) -> None:
         described = self._clients("ec2", region).describe_instances(InstanceIds=[instance_id])
         instance = described["Reservations"][0]["Instances"][0]
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
@@ -135,26 +158,6 @@ class Fleet(InstanceListener):
             if instance["State"]["Name"] in _LIVE and instance_id not in self._running:
                 machine = self._place().start(spec, partial(self._ended, region, instance_id))
                 self._running[instance_id] = _Running(machine, self._serve(region, machine))
-
-    def command(self, instance_id: str, *command: str) -> list[str] | None:
-        """Return what runs a command on the machine of an instance, as root; None: there is none."""
-        with self._lock:
-            running = self._running.get(instance_id)
-        return running.machine.command(*command) if running else None
-
-    def console(self, instance_id: str) -> str:
-        """Return what the machine of an instance has printed on its console; empty: there is none."""
-        with self._lock:
-            running = self._running.get(instance_id)
-        return running.machine.console if running else ""
-
-    def reset(self) -> None:
-        """End all machines, and their place with them."""
-        with self._lock:
-            self._running = {}
-            site, self._site = self._site, None
-        if site:
-            site.stop()
 
     def _place(self) -> Site:
         if self._site is None:
@@ -180,7 +183,11 @@ class Fleet(InstanceListener):
 
     def _ended(self, region: str, instance_id: str, code: int) -> None:
         """Take notice that a machine has ended by itself: it boots again, or has shut down."""
-        self.stopped(region, instance_id)
+        with self._lock:
+            running = self._running.pop(instance_id, None)
+        if running is None:
+            return
+        running.stop()
         if code == REBOOT_CODE:
             self.started(region, instance_id)
         else:

@@ -59,7 +59,7 @@ _PYTHON: Final = "opt/parallelcluster/python"
 _UNITS: Final = ("etc/systemd/system", "usr/lib/systemd/system")
 _USERS: Final = {"pcluster-admin": 400, "ubuntu": 1000}
 _DIRECTORIES: Final = (
-    "fsx", "scratch", "opt/emulator", "opt/slurm/etc", "opt/ultracluster/current",
+    "fsx", "scratch", "opt/emulator", "opt/slurm/etc",
     "var/log/parallelcluster", "var/log/slurm", "var/spool/slurmctld", "var/spool/slurmd",
 )  # fmt: skip
 

@@ -108,6 +108,15 @@ class EmulatedAws:
         """Remove all faults."""
         self._post("/emulator/faults")
 
+    def afflict(self, region: str, instance_id: str, event: str) -> None:
+        """Let something happen to an instance; `emulator.moto_patches.lives.afflict` says what can.
+
+        Raises:
+            urllib.error.HTTPError: There is no such instance or event.
+        """
+        query = urllib.parse.urlencode({"region": region, "instance": instance_id, "event": event})
+        self._post(f"/emulator/instances?{query}")
+
     def set_shell(self, program: str) -> None:
         """Have a program, bash text, run every command that Systems Manager sends to a node; empty: none answers."""
         self._post("/emulator/shell", program.encode())

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from xml.sax.saxutils import escape
 
+from moto.ec2.exceptions import EC2ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
@@ -132,6 +133,16 @@ def _set_faults(query: str, _: str) -> str:
     return ""
 
 
+def _afflict(query: str, _: str) -> str:
+    """Let something happen to an instance: region, instance and event are in the query."""
+    values = dict(parse_qsl(query))
+    try:
+        lives.afflict(values["region"], values["instance"], values["event"])
+    except EC2ClientError as error:
+        raise ValueError(error.message) from error
+    return ""
+
+
 def _take_calls(*_: str) -> str:
     return json.dumps(CALLS.take())
 
@@ -178,6 +189,7 @@ class Emulator:
         controls: dict[str, Control] = {
             "/emulator/faults": _set_faults,
             "/emulator/shell": self._set_shell,
+            "/emulator/instances": _afflict,
             "/emulator/calls": _take_calls,
             "/emulator/clone": lambda *_: str(self._clones.make(self)),
             "/emulator/end-clone": self._end_clone,

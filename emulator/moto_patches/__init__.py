@@ -19,6 +19,7 @@ import moto.ec2.models.security_groups
 import moto.ec2.urls
 import moto.fsx.urls
 import moto.kms.urls
+import moto.logs.urls
 import moto.resourcegroups.urls
 import moto.s3.models
 import moto.servicequotas.urls
@@ -32,7 +33,7 @@ from emulator.moto_patches.fsx import Fsx
 from emulator.moto_patches.instances import place_offerings_by_zone_id
 from emulator.moto_patches.launches import complete_launches_of_groups
 from emulator.moto_patches.lives import LivingInstance
-from emulator.moto_patches.monitoring import CloudTrail, CloudWatch
+from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
 from emulator.moto_patches.networks import Rule, find_black_holes
 from emulator.moto_patches.repetitions import avoid_repetitions
 from emulator.moto_patches.reservations import ResourceGroups
@@ -49,6 +50,7 @@ def fill() -> None:
         (moto.ec2.urls, Ec2),
         (moto.fsx.urls, Fsx),
         (moto.kms.urls, Kms),
+        (moto.logs.urls, Logs),
         (moto.resourcegroups.urls, ResourceGroups),
         (moto.servicequotas.urls, ServiceQuotas),
         (moto.ssm.urls, Ssm),

@@ -64,7 +64,9 @@ class Launches(Instances, Lives, Reservations, Networks):
         mappings = self._get_param("BlockDeviceMappings", [])
         self.params["BlockDeviceMappings"] = _volumes(self.ec2_backend, self._get_param("ImageId"), mappings)
         launched = super().run_instances()
-        for instance in cast(Reservation, launched.result).instances:
+        instances = cast(Reservation, launched.result).instances
+        _give_profile(self.ec2_backend, instances[1:], self._get_param("IamInstanceProfile"))  # moto does for the first
+        for instance in instances:
             instance.placement.group_name = self._get_param("Placement.GroupName", "")
             cast(LivingInstance, instance).capacity_reservation_id = reservation_id
             if self._get_param("InstanceMarketOptions.MarketType") == "capacity-block":
@@ -158,6 +160,7 @@ def complete_launches_of_groups() -> None:
     launch = InstanceBackend.run_instances
 
     def run_instances(backend: Any, image_id: str, *arguments: Any, **options: Any) -> Reservation:
+        profile = None
         is_requested = "nics" in options  # by RunInstances or CreateFleet, which announce it when it is complete
         if options.get("launch_template") and not is_requested:
             data = backend._get_template_from_args(options["launch_template"]).data
@@ -167,13 +170,24 @@ def complete_launches_of_groups() -> None:
             ]
             mappings = data.get("BlockDeviceMappings", [])
             options["block_device_mappings"] = _volumes(backend, image_id, mappings)
+            profile = data.get("IamInstanceProfile")
         reservation = launch(backend, image_id, *arguments, **options)
         if not is_requested:
+            _give_profile(backend, reservation.instances, profile)
             for instance in reservation.instances:
                 cast(LivingInstance, instance).announce()
         return reservation
 
     InstanceBackend.run_instances = run_instances  # type: ignore[assignment]
+
+
+def _give_profile(ec2: Any, instances: Sequence[Instance], profile: Mapping[str, str] | None) -> None:
+    for instance in instances if profile else ():
+        ec2.associate_iam_instance_profile(
+            instance.id,
+            iam_instance_profile_name=(profile or {}).get("Name"),
+            iam_instance_profile_arn=(profile or {}).get("Arn"),
+        )
 
 
 def _overriding(override: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def instance() -> Iterator[Any]:
         region_name=REGION,
     )  # fmt: skip
     [launched] = reservation.instances
-    iam.create_role("node-role", "{}", "/", None, None, [], 3600)
+    iam.create_role("node-role", "{}", "/", "", "", [], "3600")
     iam.create_instance_profile("node", "/", ["node-role"])
     ec2.associate_iam_instance_profile(launched.id, iam_instance_profile_name="node")
     yield launched
@@ -91,8 +92,8 @@ def test_each_request_needs_a_token(client: Client) -> None:
 
 
 def test_a_token_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    token, now = client.token("60"), metadata.time.monotonic()
-    monkeypatch.setattr(metadata.time, "monotonic", lambda: now + 61)
+    token, now = client.token("60"), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
     assert client.ask("/latest/meta-data/", X_aws_ec2_metadata_token=token)[0] == 401
 
 

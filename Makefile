@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 export CDK_DISABLE_CLI_TELEMETRY := 1
 
-SHELL_SCRIPTS := ultracluster .ci/run $(wildcard constructs/ultracluster/*.sh nodes/*.sh nodes/*/*.sh tests/nodes/*.sh tests/nodes/fakes/* tests/end_to_end/slurm/*.sh training/*.sh training/*/*.sh training/*.sbatch)
+SHELL_SCRIPTS := ultracluster .ci/run $(wildcard constructs/ultracluster/*.sh nodes/*.sh nodes/*/*.sh tests/nodes/*.sh tests/nodes/fakes/* emulator/machines/root/usr/*bin/* emulator/machines/root/opt/slurm/bin/* emulator/machines/hardware/fakes/* tests/end_to_end/slurm/*.sh training/*.sh training/*/*.sh training/*.sbatch)
 
 .PHONY: help
 help: ## List the targets
@@ -112,7 +112,7 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited
-	@for each in dev pcluster docs; do \
+	@for each in dev pcluster docs machines; do \
 	  out=constraints.txt; [ $$each = dev ] || out=constraints-$$each.txt; \
 	  UV_PYTHON_DOWNLOADS=never .uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --no-emit-package ultracluster \
 	    --custom-compile-command "make update-deps" requirements-$$each.txt -o $$out; done

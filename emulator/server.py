@@ -36,6 +36,8 @@ from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
+from emulator.machines.fleet import Fleet
+from emulator.machines.machinery import Machinery
 from emulator.moto_patches import invocations, lives
 from emulator.moto_patches.ssm import Ssm
 from emulator.nodes import Nodes
@@ -148,7 +150,7 @@ def _take_calls(*_: str) -> str:
 class Emulator:
     """The parts of the emulated AWS in this process, and how they are wired."""
 
-    def __init__(self, speed: Speed) -> None:
+    def __init__(self, speed: Speed, machinery: Machinery | None = None) -> None:
         self._endpoint = Endpoint()
         self._background = background = Background()
         awaited = Callbacks()
@@ -165,10 +167,13 @@ class Emulator:
         moto_patches.fill()
         invocations.fill(functions)
         clients_of_nodes = Clients(self._endpoint, NODE_KEY)
-        nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background)
-        lives.LISTENERS.append(nodes)
+        self._fleet = Fleet(machinery, clients_of_nodes, self._endpoint, speed) if machinery else None
+        lives.LISTENERS.append(self._fleet or Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background))
         service.serve(engine)
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
+        if self._fleet:
+            agents.shells = self._fleet.shell
+            lives.Lives.console = staticmethod(self._fleet.console)
         self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (
@@ -179,6 +184,7 @@ class Emulator:
             functions.reset,
             agents.reset,
             engine.reset,
+            *((self._fleet.reset,) if self._fleet else ()),
         )
         controls: dict[str, Control] = {
             "/emulator/faults": _set_faults,
@@ -190,6 +196,8 @@ class Emulator:
         }
         application = DomainDispatcherApplication(create_backend_app)
         self._front = Front(application, awaited, resets, controls, self._clones)
+        if self._fleet:
+            self._fleet.application = self._front
 
     def serve(self) -> int:
         """Serve on a free loopback port, and return it."""
@@ -204,6 +212,8 @@ class Emulator:
         Raises:
             ValueError: Something is, after so many seconds.
         """
+        if self._fleet:
+            raise ValueError("cannot clone an account whose instances are machines")
         self._engine.settle(seconds)
         self._background.pause(seconds)
         self._functions.stop()
@@ -217,6 +227,8 @@ class Emulator:
         self._clones.run(self, life)
         self._functions.stop()
         self._agents.reset()
+        if self._fleet:
+            self._fleet.reset()
 
     def _set_shell(self, _: str, program: str) -> str:
         self._agents.reset()
@@ -231,7 +243,8 @@ class Emulator:
 def main() -> None:
     """Serve until standard input ends; the first line of standard output is the port."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    emulator = Emulator(cast(Speed, sys.argv[1]))
+    machinery = Machinery.of_text(sys.argv[2]) if len(sys.argv) > 2 else None  # noqa: PLR2004
+    emulator = Emulator(cast(Speed, sys.argv[1]), machinery)
     with suppress(BrokenPipeError):  # who started it has ended, and with that its standard input
         print(emulator.serve(), flush=True)
     emulator.run(sys.stdin.fileno())

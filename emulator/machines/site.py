@@ -23,6 +23,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from emulator.machines.support import MachineError
+
 _HERE = Path(__file__).parent
 _ROOT_OF_ITS_OWN: Final = ("--user", "--map-root-user")
 _ONE_USER: Final = ("--user", "--map-user=1000", "--map-group=1000", "--keep-caps")
@@ -30,10 +32,6 @@ _ONE_USER: Final = ("--user", "--map-user=1000", "--map-group=1000", "--keep-cap
 _CONSOLE_LINES: Final = 1000
 REBOOT_CODE: Final = 66
 """Exit code of the guest's process 1 that asks for a reboot."""
-
-
-class MachineError(RuntimeError):
-    """A site or a machine could not be started; the message says why."""
 
 
 @dataclass(frozen=True)

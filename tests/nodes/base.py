@@ -19,11 +19,11 @@ from tests.nodes.packages import (
     APT,
     ARCHIVE,
     DNF,
-    FAKES,
     HERE,
     PIP,
     PYTHON,
     amazon_packages,
+    fake_path,
     neuron_packages,
     ubuntu_packages,
     write_deb,
@@ -108,7 +108,7 @@ def _prepare_root(root: Path) -> None:
     (root / "usr/bin/uname").rename(root / "usr/bin/uname.real")
     for command, fake in _COMMANDS.items():
         target = root / "usr" / command
-        shutil.copy(FAKES / fake, target)
+        shutil.copy(fake_path(fake), target)
         target.chmod(0o755)
     for directory in ("fsx", "scratch", "opt/slurm", "etc/yum.repos.d", "etc/dnf/vars", "etc/uv"):
         (root / directory).mkdir(parents=True, exist_ok=True)

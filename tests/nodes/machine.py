@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulator.machines.hardware.files import SHAPES, hardware_files
 from scripts.estimate.hardware import TRAINIUM_HARDWARE
 from tests.end_to_end.slurm.base import ENVIRONMENT
 from tests.nodes.base import NODES, Base
-from tests.nodes.hardware_files import SHAPES, hardware_files
 from tests.nodes.packages import HERE, KERNELS
 
 ADDRESS = "10.0.64.17"

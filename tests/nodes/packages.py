@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from emulator.machines.hardware.files import FAKES
 from ultracluster.domain.neuron import DEFAULT_SDK, RELEASES, SYSTEMS
 
 HERE = Path(__file__).parent
-FAKES = HERE / "fakes"
 
 APT, DNF, PIP = (f"{kind}.repos.neuron.amazonaws.com" for kind in ("apt", "yum", "pip"))
 ARCHIVE = "archive.test"
@@ -107,8 +107,14 @@ def _headers(kernel: str) -> dict[str, str]:
     return {f"/lib/modules/{kernel}/build/Makefile": "# headers\n"}
 
 
+def fake_path(command: str) -> Path:
+    """Return the file of a command's fake."""
+    own = HERE / "fakes" / command
+    return own if own.exists() else FAKES / command
+
+
 def _text(fake: str) -> str:
-    return (FAKES / fake).read_text(encoding="utf-8")
+    return fake_path(fake).read_text(encoding="utf-8")
 
 
 def write_deb(directory: Path, package: Package) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from emulator.machines.hardware.files import DEVICES, NODE_FACTS, SHAPES, hardware_files, node_facts
 from tests.fake_commands import write_commands
-from tests.nodes.hardware_files import DEVICES, NODE_FACTS, SHAPES, hardware_files, node_facts
 
 PROJECT = Path(__file__).parents[2]
 HEALTH = PROJECT / "nodes" / "health"

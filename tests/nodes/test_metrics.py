@@ -15,11 +15,11 @@ from moto.cloudwatch.models import cloudwatch_backends
 from moto.core.models import DEFAULT_ACCOUNT_ID as ACCOUNT_ID
 from moto.server import ThreadedMotoServer
 
+from emulator.machines.hardware.files import DEVICES, hardware_files, neuron_monitor_report
 from nodes.metrics import cloudwatch
 from nodes.metrics.cloudwatch import CloudWatch, Metric
 from nodes.metrics.compute_node import ComputeNode
 from nodes.metrics.neuron_monitor import PROGRAM
-from tests.nodes.hardware_files import DEVICES, hardware_files, neuron_monitor_report
 from ultracluster.domain import metrics
 
 PROJECT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from emulator.machines.hardware.files import neuron_monitor_report
 from nodes.metrics import cloudwatch, counters, neuron_monitor, service
 from nodes.metrics.cloudwatch import CloudWatch, Metric
 from tests.fake_commands import write_commands
-from tests.nodes.hardware_files import neuron_monitor_report
 
 PROJECT = Path(__file__).parents[2]
 

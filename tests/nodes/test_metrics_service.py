@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from emulator.machines.hardware.files import SHAPES
 from tests.nodes.facts import COMPUTE_NODE
-from tests.nodes.hardware_files import SHAPES
 from tests.nodes.machine import NO_INTERNET, Machine, Outcome
 from tests.nodes.packages import HERE
 

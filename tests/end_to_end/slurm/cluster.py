@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
+from emulator.machines.hardware.files import NODE_FACTS, hardware_files, node_facts
 from tests.end_to_end.slurm.base import ENVIRONMENT, MOUNTS, USER, USER_ID, ClusterError, call
-from tests.nodes.hardware_files import NODE_FACTS, hardware_files, node_facts
 
 HERE = Path(__file__).parent
 NODES = HERE.parents[2] / "nodes"

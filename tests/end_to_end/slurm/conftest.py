@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from emulator.machines.hardware.files import DEVICES
 from tests.end_to_end.slurm import training
 from tests.end_to_end.slurm.base import USER, create_base
 from tests.end_to_end.slurm.cluster import SlurmCluster
-from tests.nodes.hardware_files import DEVICES
 from tests.shared import shared_directory
 
 

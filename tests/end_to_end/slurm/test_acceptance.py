@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from emulator.machines.hardware.files import NODE_FACTS, node_facts
 from tests.end_to_end.slurm.base import USER
 from tests.end_to_end.slurm.cluster import SlurmCluster
 from tests.end_to_end.slurm.conftest import new_directory
-from tests.nodes.hardware_files import NODE_FACTS, node_facts
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 SHAPES = Path(__file__).parent / "shapes"
+FAKES = Path(__file__).parent / "fakes"
 DEVICES = "/sys/devices/virtual/neuron_device"
 NODE_FACTS = "/var/lib/ultracluster/node.env"
 COUNTERS = ("sram_ecc_uncorrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected")

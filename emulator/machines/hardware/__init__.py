@@ -1,0 +1,1 @@
+"""Hardware of instance types: what their tools print, as recorded, and fakes of these tools."""

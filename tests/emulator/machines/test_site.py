@@ -61,4 +61,8 @@ def _seen(root: Path) -> tuple[object, ...]:
         if os.fsencode(root) in command or b"/opt/emulator/init.py" in command or command == b"sleep\0001000\0":
             processes.append(command)
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
-    return sorted(processes), mounts, sorted(os.listdir("/sys/class/net")), sorted(os.listdir(root.with_name("site")))
+    return (
+        sorted(processes),
+        mounts,
+        *(sorted(each.iterdir()) for each in (Path("/sys/class/net"), root.with_name("site"))),
+    )

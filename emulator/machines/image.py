@@ -32,6 +32,7 @@ _HERE: Final = Path(__file__).parent
 _CHECKOUT: Final = _HERE.parents[1]
 _LAID: Final = _HERE / "root"
 """What is laid over Debian, by its path there."""
+_HARDWARE: Final = _HERE / "hardware"
 _REQUIREMENTS: Final = _CHECKOUT / "constraints-machines.txt"
 
 _SUITE: Final = "trixie"
@@ -56,10 +57,13 @@ _COMMANDS: Final = (
 )  # fmt: skip
 """Commands of the Python packages."""
 _PYTHON: Final = "opt/parallelcluster/python"
+_PACKAGE: Final = "usr/lib/emulator/emulator/machines"
+"""Where `emulator.machines` is on a machine."""
+_IGNORED: Final = shutil.ignore_patterns("__pycache__")
 _UNITS: Final = ("etc/systemd/system", "usr/lib/systemd/system")
 _USERS: Final = {"pcluster-admin": 400, "ubuntu": 1000}
 _DIRECTORIES: Final = (
-    "fsx", "scratch", "opt/emulator", "opt/slurm/etc", "opt/ultracluster/current",
+    "fsx", "scratch", "opt/emulator", "opt/slurm/etc", "opt/ultracluster",
     "var/log/parallelcluster", "var/log/slurm", "var/spool/slurmctld", "var/spool/slurmd",
 )  # fmt: skip
 
@@ -159,8 +163,9 @@ def _sources() -> Iterator[Path]:
     """Yield all files that a root directory is made of, this one included."""
     yield Path(__file__)
     yield _REQUIREMENTS
-    for directory in (_LAID, FAKES):
-        yield from sorted(path for path in directory.rglob("*") if not path.is_dir())
+    for directory in (_LAID, _HARDWARE):
+        files = (path for path in directory.rglob("*") if not path.is_dir())
+        yield from sorted(path for path in files if path.suffix != ".pyc")
 
 
 def _make(root: Path) -> None:
@@ -189,6 +194,7 @@ def _make(root: Path) -> None:
     for path in sorted(_LAID.rglob("*")):
         if not path.is_dir():
             _replace(path, root / path.relative_to(_LAID))
+    shutil.copytree(_HARDWARE, root / _PACKAGE / _HARDWARE.name, ignore=_IGNORED)
     _run("chroot", str(root), "python3", "-m", "compileall", "-q", "-j", "2", f"/{_PYTHON}")
 
 
@@ -236,13 +242,13 @@ def _install_python(root: Path) -> None:
         (commands / name).write_text(f"#!/usr/bin/python3\n{program}", encoding="utf-8")
         (commands / name).chmod(0o755)
     shutil.rmtree(packages / "bin")
-    (root / "usr/local/bin/aws").symlink_to("/opt/parallelcluster/bin/aws")
     importable = root / "usr/local/lib/python3.13/dist-packages/parallelcluster.pth"
     importable.parent.mkdir(parents=True, exist_ok=True)
     importable.write_text(f"/{_PYTHON}\n", encoding="utf-8")
 
 
 def _replace(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     shutil.copy(source, target, follow_symlinks=False)
 

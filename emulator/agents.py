@@ -1,7 +1,8 @@
 """Systems Manager's agent of every node: it runs shell commands and returns their results.
 
-A program stands for the shell of all nodes: bash text, which gets the script of a command as its standard input. What
-it prints and its exit code are the node's answer. Words, limits and exit codes are those of the real agent
+A node that is a machine runs a script by its own `sh -c`, as the real agent does. Without machines a program stands
+for the shell of all nodes: bash text, which gets the script as its standard input. What is printed and the exit code
+are the node's answer. Words, limits and exit codes are those of the real agent
 (https://github.com/aws/amazon-ssm-agent, agent/framework/processor and agent/plugins/runscript).
 """
 
@@ -12,7 +13,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import IO, Final
 
@@ -38,7 +39,8 @@ class CommandRun:
         code: Its exit code; -1: it has not ended.
     """
 
-    def __init__(self, shell: str, script: str, seconds: float, log: Log | None) -> None:
+    def __init__(self, command: Sequence[str], script: str, seconds: float, log: Log | None) -> None:
+        """Start a command of this computer, which gets a script as its standard input."""
         self.status = "InProgress"
         self.code = -1
         self.output = dict.fromkeys(STREAMS, "")
@@ -48,7 +50,7 @@ class CommandRun:
         self._log = log
         self._stopped_as = ""
         self._process = subprocess.Popen(
-            ["bash", "-c", shell],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -120,19 +122,29 @@ class Agents:
     """The agents of all nodes of one server.
 
     Attributes:
-        shell: The program that is every node's shell; None: no agent answers.
+        shell: The program that is every node's shell; None: each node has its own.
+        shells: Returns what runs a command on an instance, the beginning of a command of this computer; None: its agent
+            does not answer.
     """
 
     def __init__(self, clients: Clients) -> None:
         self.shell: str | None = None
+        self.shells: Callable[[str], Sequence[str] | None] = lambda _: None
         self._clients = clients
         self._runs: list[CommandRun] = []
 
-    def run(self, script: str, seconds: float, log: Log | None) -> CommandRun | None:
-        """Start a script, which may take so many seconds; None: no agent answers."""
-        if self.shell is None:
+    def answers(self, instance_id: str) -> bool:
+        """Tell whether the agent of an instance is connected."""
+        return self.shell is not None or self.shells(instance_id) is not None
+
+    def run(self, instance_id: str, script: str, seconds: float, log: Log | None) -> CommandRun | None:
+        """Start a script on an instance, which may take so many seconds; None: its agent does not answer."""
+        if self.shell is not None:
+            run = CommandRun(["bash", "-c", self.shell], script, seconds, log)
+        elif (prefix := self.shells(instance_id)) is not None:
+            run = CommandRun([*prefix, "sh", "-c", script], "", seconds, log)
+        else:
             return None
-        run = CommandRun(self.shell, script, seconds, log)
         self._runs.append(run)
         return run
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 import boto3
 
 from emulator.calls import OWN_KEY
+from emulator.machines.machinery import Machinery
 from toolchain.assembly import EXAMPLE_ACCOUNT
 
 ACCOUNT = EXAMPLE_ACCOUNT
@@ -29,15 +30,23 @@ class EmulatedAws:
     Stacks come up as fast as they can, or at speed `real` in about the time that AWS takes.
     """
 
-    def __init__(self, speed: Literal["fast", "real"] = "fast", life: int = subprocess.PIPE) -> None:
-        """Start a server that ends with the file `life`, by default a pipe that this process holds."""
+    def __init__(
+        self,
+        speed: Literal["fast", "real"] = "fast",
+        life: int = subprocess.PIPE,
+        machinery: Machinery | None = None,
+    ) -> None:
+        """Start a server that ends with the file `life`, by default a pipe that this process holds.
+
+        With `machinery` the instances of clusters are machines, with the real Slurm; without it, nothing runs on them.
+        """
         own = {
             "MOTO_ACCOUNT_ID": ACCOUNT,
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # prerequisites declares the images that matter
             "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "emulator.server", speed],
+            [sys.executable, "-m", "emulator.server", speed, *((machinery.as_text(),) if machinery else ())],
             stdin=life,
             stdout=subprocess.PIPE,
             text=True,
@@ -98,6 +107,15 @@ class EmulatedAws:
     def clear_faults(self) -> None:
         """Remove all faults."""
         self._post("/emulator/faults")
+
+    def afflict(self, region: str, instance_id: str, event: str) -> None:
+        """Let something happen to an instance; `emulator.moto_patches.lives.afflict` says what can.
+
+        Raises:
+            urllib.error.HTTPError: There is no such instance or event.
+        """
+        query = urllib.parse.urlencode({"region": region, "instance": instance_id, "event": event})
+        self._post(f"/emulator/instances?{query}")
 
     def set_shell(self, program: str) -> None:
         """Have a program, bash text, run every command that Systems Manager sends to a node; empty: none answers."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -21,11 +22,13 @@ class Fault:
         what: What happens, in one line.
         source: Where AWS says so.
         target: What the fault needs to be told beside its name; None: nothing.
+        is_target_optional: Whether the fault can do without.
     """
 
     what: str
     source: str
     target: str | None = None
+    is_target_optional: bool = False
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -39,8 +42,10 @@ FAULTS: Mapping[str, Fault] = {
         "https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html",
     ),
     "capacity": Fault(
-        "EC2 has no instance of the head node's type left in its zone",
+        "EC2 has no instances left: of no type, or of one only so many",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html",
+        target="an instance type and how many can be launched, such as trn1.32xlarge/1; without: no type has any",
+        is_target_optional=True,
     ),
     "offering": Fault(
         "a zone does not offer an instance type",
@@ -81,16 +86,26 @@ class Faults:
     def __init__(self) -> None:
         self._targets: dict[str, str] = {}
         self._throttled: set[str] = set()
+        self._launched = 0
         self._lock = Lock()
 
     def inject(self, name: str, target: str = "") -> None:
-        """Put a fault of `FAULTS` in force."""
+        """Put a fault of `FAULTS` in force.
+
+        Raises:
+            ValueError: The target says nothing to the fault.
+        """
+        if name == "capacity" and target and not re.fullmatch(r"[^/]+/\d+", target):
+            raise ValueError(
+                f"fault capacity: got {target}; allowed: an instance type and a number, as in trn1.32xlarge/1"
+            )
         self._targets[name] = target
 
     def clear(self) -> None:
         """Clear all faults."""
         self._targets.clear()
         self._throttled.clear()
+        self._launched = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._targets
@@ -112,6 +127,26 @@ class Faults:
     def offers(self, zone_id: str, instance_type: str) -> bool:
         """Tell whether nothing keeps a zone from offering an instance type."""
         return self._targets.get("offering") != f"{zone_id}/{instance_type}"
+
+    def take_capacity(self, instance_type: str, least: int, most: int) -> int:
+        """Return how many instances of a type a launch gets; 0 instead of fewer than the least that it takes."""
+        with self._lock:
+            if "capacity" not in self._targets:
+                return most
+            short_type, _, number = self._targets["capacity"].partition("/")
+            if short_type not in ("", instance_type):
+                return most
+            count = min(most, int(number or 0) - self._launched)
+            if count < least:
+                return 0
+            self._launched += count
+            return count
+
+    def give_back(self, instance_type: str, count: int) -> None:
+        """Take back instances of a type that a launch got and does not use."""
+        with self._lock:
+            if instance_type == self._targets.get("capacity", "").partition("/")[0]:
+                self._launched -= count
 
     def throttles(self, action: str, authorization: str) -> bool:
         """Tell whether this call of an API action is one too many: the first one is, unless a node makes it.

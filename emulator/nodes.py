@@ -23,6 +23,7 @@ from emulator.clones import Background
 from emulator.cloudformation.clients import Clients
 from emulator.cloudformation.clock import Clock
 from emulator.faults import Faults
+from emulator.moto_patches.lives import InstanceListener
 from toolchain.durations import BOOT_SECONDS, UPDATE_SECONDS
 
 SCRIPT_FAILURE: Final = (
@@ -40,7 +41,7 @@ _CFN_INIT = re.compile(r"cfn-init -s (?P<stack>\S+) .*?-r (?P<resource>\S+)")
 _FLEET = {"Id": {"S": "COMPUTE_FLEET"}}
 
 
-class Nodes:
+class Nodes(InstanceListener):
     """All head nodes of one server, each a thread as long as there is its instance."""
 
     def __init__(self, clients: Clients, clock: Clock, faults: Faults, background: Background) -> None:

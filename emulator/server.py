@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from xml.sax.saxutils import escape
 
+from moto.ec2.exceptions import EC2ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
@@ -35,7 +36,9 @@ from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
-from emulator.moto_patches import invocations, launches
+from emulator.machines.fleet import Fleet
+from emulator.machines.machinery import Machinery
+from emulator.moto_patches import invocations, lives
 from emulator.moto_patches.ssm import Ssm
 from emulator.nodes import Nodes
 from emulator.resources import MODELS
@@ -130,6 +133,16 @@ def _set_faults(query: str, _: str) -> str:
     return ""
 
 
+def _afflict(query: str, _: str) -> str:
+    """Let something happen to an instance: region, instance and event are in the query."""
+    values = dict(parse_qsl(query))
+    try:
+        lives.afflict(values["region"], values["instance"], values["event"])
+    except EC2ClientError as error:
+        raise ValueError(error.message) from error
+    return ""
+
+
 def _take_calls(*_: str) -> str:
     return json.dumps(CALLS.take())
 
@@ -137,7 +150,7 @@ def _take_calls(*_: str) -> str:
 class Emulator:
     """The parts of the emulated AWS in this process, and how they are wired."""
 
-    def __init__(self, speed: Speed) -> None:
+    def __init__(self, speed: Speed, machinery: Machinery | None = None) -> None:
         self._endpoint = Endpoint()
         self._background = background = Background()
         awaited = Callbacks()
@@ -154,10 +167,12 @@ class Emulator:
         moto_patches.fill()
         invocations.fill(functions)
         clients_of_nodes = Clients(self._endpoint, NODE_KEY)
-        nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background)
-        launches.LISTENERS.append(nodes.launched)
+        self._fleet = Fleet(machinery, clients_of_nodes, self._endpoint, speed) if machinery else None
+        lives.LISTENERS.append(self._fleet or Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background))
         service.serve(engine)
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
+        if self._fleet:
+            agents.shells = self._fleet.shell
         self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (
@@ -168,16 +183,20 @@ class Emulator:
             functions.reset,
             agents.reset,
             engine.reset,
+            *((self._fleet.reset,) if self._fleet else ()),
         )
         controls: dict[str, Control] = {
             "/emulator/faults": _set_faults,
             "/emulator/shell": self._set_shell,
+            "/emulator/instances": _afflict,
             "/emulator/calls": _take_calls,
             "/emulator/clone": lambda *_: str(self._clones.make(self)),
             "/emulator/end-clone": self._end_clone,
         }
         application = DomainDispatcherApplication(create_backend_app)
         self._front = Front(application, awaited, resets, controls, self._clones)
+        if self._fleet:
+            self._fleet.application = self._front
 
     def serve(self) -> int:
         """Serve on a free loopback port, and return it."""
@@ -192,6 +211,8 @@ class Emulator:
         Raises:
             ValueError: Something is, after so many seconds.
         """
+        if self._fleet:
+            raise ValueError("cannot clone an account whose instances are machines")
         self._engine.settle(seconds)
         self._background.pause(seconds)
         self._functions.stop()
@@ -205,6 +226,8 @@ class Emulator:
         self._clones.run(self, life)
         self._functions.stop()
         self._agents.reset()
+        if self._fleet:
+            self._fleet.reset()
 
     def _set_shell(self, _: str, program: str) -> str:
         self._agents.reset()
@@ -219,7 +242,8 @@ class Emulator:
 def main() -> None:
     """Serve until standard input ends; the first line of standard output is the port."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    emulator = Emulator(cast(Speed, sys.argv[1]))
+    machinery = Machinery.of_text(sys.argv[2]) if len(sys.argv) > 2 else None  # noqa: PLR2004
+    emulator = Emulator(cast(Speed, sys.argv[1]), machinery)
     with suppress(BrokenPipeError):  # who started it has ended, and with that its standard input
         print(emulator.serve(), flush=True)
     emulator.run(sys.stdin.fileno())

@@ -81,5 +81,5 @@ def _forward(source: IO[str], sink: IO[str]) -> None:
             for line in source:
                 sink.write(line)
                 sink.flush()
-        for _ in source:  # it goes on as long as somebody reads
+        for _ in source:  # the program continues only while its output is read
             pass

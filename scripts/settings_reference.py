@@ -28,6 +28,7 @@ _MEANINGS: Final[Mapping[Change, str]] = {
     "`cluster.slurm.queue_update_strategy`",
     Change.STOPPED_FLEET: "`./ultracluster fleet stop`, `deploy`, `fleet start`",
     Change.NO_LOGIN_NODES: "two deployments: first with `count: 0` in `cluster.login_nodes`",
+    Change.STOPPED_NODES: "`count: 0` in `cluster.login_nodes`, `deploy`, then as for a stopped fleet",
     Change.TWO_DEPLOYMENTS: "first without this entry of `storage.data_repositories`, then with the new one",
     Change.NEW_CLUSTER: "`./ultracluster upgrade`: another cluster on the same network and file system",
     Change.NEW_FILE_SYSTEM: "`./ultracluster deploy --accept-replacement`: another file system, which is empty",

@@ -1,6 +1,7 @@
 """The stack of the cluster. It can be destroyed and made again without touching network and data."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
@@ -14,6 +15,9 @@ from ultracluster.lustre import LustreFileSystem
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.parallel_cluster import ParallelCluster
 from ultracluster.shared_storage import SharedStorage
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_secretsmanager as secretsmanager
 
 _JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 
@@ -51,11 +55,20 @@ class ClusterStack(DeploymentStack):
             queues=spec.queues,
             slurm=spec.slurm,
             monitoring=spec.monitoring,
+            munge_key=self._secret("MungeKey", spec.munge_key_secret_arn),
             overrides=spec.overrides,
             accepted_warnings=spec.accepted_warnings,
             parallelcluster_version=spec.parallelcluster_version,
         )
         self._add_outputs(spec, network, file_system, mount_dir)
+
+    def _secret(self, construct_id: str, arn: str | None) -> "secretsmanager.ISecret | None":
+        """Refer to a secret of the account."""
+        if arn is None:
+            return None
+        from aws_cdk import aws_secretsmanager as secretsmanager  # noqa: PLC0415 -- most clusters have none
+
+        return secretsmanager.Secret.from_secret_complete_arn(self, construct_id, arn)
 
     def _add_outputs(self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str) -> None:
         cluster = self.cluster

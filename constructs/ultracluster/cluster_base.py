@@ -1,7 +1,6 @@
 """What clusters have that are made in this app, and those that are imported: connections and metrics."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import jsii
 from aws_cdk import Duration, Stack
@@ -12,29 +11,6 @@ from constructs import Construct
 
 from ultracluster.domain import metrics
 from ultracluster.metric import metric_of
-
-
-class IParallelCluster(Protocol):
-    """A cluster of this app or of another."""
-
-    @property
-    def cluster_name(self) -> str:
-        """ParallelCluster's name of the cluster."""
-
-    @property
-    def connections(self) -> ec2.Connections:
-        """The security groups that all nodes carry beside ParallelCluster's own."""
-
-    def metric(
-        self,
-        metric_name: str,
-        *,
-        statistic: str = "Average",
-        period: Duration | None = None,
-        queue: str | None = None,
-        label: str | None = None,
-    ) -> cloudwatch.Metric:
-        """Return a metric of the cluster's nodes."""
 
 
 class NodeGroup(iam.PrincipalBase):
@@ -78,8 +54,8 @@ class NodeGroup(iam.PrincipalBase):
 
 
 @jsii.implements(ec2.IConnectable)
-class ClusterBase(Construct):
-    """What clusters have that are made here, and those that are imported."""
+class IParallelCluster(Construct):
+    """A cluster of this app or of another."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, name: str, security_groups: Sequence[ec2.ISecurityGroup] | None
@@ -87,6 +63,11 @@ class ClusterBase(Construct):
         super().__init__(scope, construct_id)
         self._name = name
         self._connections = ec2.Connections(security_groups=list(security_groups or ()))
+
+    @property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster."""
+        return self._name
 
     @property
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
@@ -140,12 +121,3 @@ class ClusterBase(Construct):
     def metric_queues_protected(self) -> cloudwatch.Metric:
         """Return how many queues ParallelCluster closed because nodes kept failing to start."""
         return self.metric(metrics.QUEUES_PROTECTED, statistic="Maximum")
-
-
-class ImportedCluster(ClusterBase):
-    """A cluster that is not made in this app."""
-
-    @property
-    def cluster_name(self) -> str:
-        """ParallelCluster's name of the cluster."""
-        return self._name

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import jsii
 from aws_cdk import ArnFormat, Duration, Names, RemovalPolicy, Size, Stack, Tags, Token
@@ -20,7 +19,7 @@ from ultracluster.domain import addresses
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation
+from ultracluster.domain.violations import InvalidArguments, Path, Violation, of_other_types
 from ultracluster.metric import FSX, metric_of
 from ultracluster.retention import RETENTION
 
@@ -37,25 +36,14 @@ _SOME_KEY = "arn:aws:kms:us-west-2:123456789012:key/0"
 """Stands in the rules for a key whose ARN CloudFormation will know."""
 
 
-class ILustreFileSystem(Protocol):
-    """A file system of this app or of another."""
+@jsii.implements(ec2.IConnectable)
+class ILustreFileSystem(Construct):
+    """A file system of this app or of another.
 
-    @property
-    def file_system_id(self) -> str:
-        """FSx's id of the file system."""
-
-    @property
-    def connections(self) -> ec2.Connections:
-        """The security groups that open the Lustre ports. Clients carry them, too: servers also call clients."""
-
-    def metric(
-        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
-    ) -> cloudwatch.Metric:
-        """Return one of FSx's metrics of the file system."""
-
-
-class _FileSystem(Construct):
-    """What a file system of this app has in common with that of another."""
+    Attributes:
+        file_system_id: FSx's id of the file system.
+        dns_name: Name of the file system in its VPC.
+    """
 
     file_system_id: str
     dns_name: str
@@ -108,8 +96,7 @@ class _FileSystem(Construct):
         return self.metric("DataWriteBytes")
 
 
-@jsii.implements(ec2.IConnectable)
-class LustreFileSystem(_FileSystem):
+class LustreFileSystem(ILustreFileSystem):
     """Define an FSx for Lustre file system on SSD, its security group, its log group and its links to S3.
 
     What is retained stays when it leaves the stack, except in a creation that fails: file system, security group and
@@ -171,8 +158,15 @@ class LustreFileSystem(_FileSystem):
         log_retention: logs.RetentionDays = _LOG_RETENTION,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place = next((each for each in [subnet, *vpc.private_subnets, *vpc.isolated_subnets] if each is not None), None)
-        key_arn = None if kms_key is None else kms_key.key_arn
+        broken = of_other_types(
+            (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
+            (("subnet",), subnet, "subnet_id", "an ec2.ISubnet"),
+            (("kms_key",), kms_key, "key_arn", "a kms.IKey"),
+            (("security_group",), security_group, "security_group_id", "an ec2.ISecurityGroup"),
+        )
+        subnets = [] if broken else [*vpc.private_subnets, *vpc.isolated_subnets]
+        place = next((each for each in [subnet, *subnets] if each is not None), None)
+        key_arn = getattr(kms_key, "key_arn", None)
         spec, violations = LustreSpec.checked(
             {
                 "deployment_type": deployment_type,
@@ -185,8 +179,8 @@ class LustreFileSystem(_FileSystem):
             },
             rules.violations,
         )
-        violations = [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
-        if place is None:
+        violations = broken + [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
+        if place is None and not broken:
             reason = "the VPC has neither private nor isolated subnets"
             violations.append(Violation(("subnet",), None, "a subnet", reason))
         violations += _other_violations(vpc_cidr, log_group_name)
@@ -387,8 +381,7 @@ class LustreFileSystem(_FileSystem):
         link.node.add_dependency(bucket)
 
 
-@jsii.implements(ec2.IConnectable)
-class ImportedLustreFileSystem(_FileSystem):
+class ImportedLustreFileSystem(ILustreFileSystem):
     """A file system that this app does not make."""
 
     def __init__(

@@ -93,6 +93,7 @@ class NodeScripts(Construct):
         self._files: dict[Path, _File] = {}
         self.policies: dict[str, iam.ManagedPolicy] = {}
         self._own_policies: dict[str, iam.ManagedPolicy] = {}
+        self._compute_nodes_policy = ""
         self._attached_to_queues: dict[str, list[dict[str, str]]] = {}
 
     def of_queue(self, name: str, script: NodeScript | None) -> dict[str, Any]:
@@ -103,9 +104,9 @@ class NodeScripts(Construct):
         """
         if "ComputeNodes" not in self.policies:
             readable = [] if script is None else self._read_assets(script.directories)
-            self.policies["ComputeNodes"] = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
-        policy = self.policies["ComputeNodes"]
-        attached = _attached(policy)
+            policy = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
+            self.policies["ComputeNodes"], self._compute_nodes_policy = policy, policy.managed_policy_arn
+        attached = _attached(self._compute_nodes_policy)
         self._attached_to_queues[name] = attached["AdditionalIamPolicies"]
         if script is None:
             return {"Iam": attached}
@@ -117,7 +118,7 @@ class NodeScripts(Construct):
             scope = self.node.try_find_child("Queues") or Construct(self, "Queues")
             policy = iam.ManagedPolicy(cast(Construct, scope), queue, path="/parallelcluster/")
             self._own_policies[queue] = policy
-            self._attached_to_queues[queue] += _attached(policy)["AdditionalIamPolicies"]
+            self._attached_to_queues[queue] += _attached(policy.managed_policy_arn)["AdditionalIamPolicies"]
         return self._own_policies[queue]
 
     def of_head_node(self, script: NodeScript | None) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class NodeScripts(Construct):
         """
         if script is None:
             policy = self.policies[node_kind] = self._policy(f"{node_kind}Policy", [_allow(actions)])
-            return {"Iam": _attached(policy)}
+            return {"Iam": _attached(policy.managed_policy_arn)}
         run = self._run(script)
         scope = Construct(self, node_kind)
         parameter_name = f"/ultracluster/{self._cluster_name}/{node_kind}"
@@ -156,10 +157,11 @@ class NodeScripts(Construct):
             *self._read_assets((_LAUNCHER, _RUNNER, *script.directories)),
         ]
         policy = self.policies[node_kind] = self._policy(f"{node_kind}Policy", statements)
+        attached = _attached(policy.managed_policy_arn)
         launch = self._action(_LAUNCHER, [parameter_name, self._region])
         if node_kind == "LoginNodes":  # they have no S3Access
-            return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": _attached(policy)}
-        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, _attached(policy), _LAUNCHER)
+            return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": attached}
+        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, attached, _LAUNCHER)
 
     def _node(self, actions: Mapping[str, Any], attached: dict[str, Any], first: Path) -> dict[str, Any]:
         """Return what a head or compute node runs, and its permissions beside what ParallelCluster allows.
@@ -203,8 +205,8 @@ class NodeScripts(Construct):
         return statements
 
 
-def _attached(policy: iam.IManagedPolicy) -> dict[str, Any]:
-    return {"AdditionalIamPolicies": [{"Policy": policy.managed_policy_arn}]}
+def _attached(policy_arn: str) -> dict[str, Any]:
+    return {"AdditionalIamPolicies": [{"Policy": policy_arn}]}
 
 
 def _allow(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsii
 from aws_cdk import CfnStack, CustomResource, IStableAnyProducer, Lazy, Stack, Tags
@@ -13,7 +13,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 from pydantic import ValidationError
 
-from ultracluster.cluster_base import ClusterBase, ImportedCluster, IParallelCluster, NodeGroup
+from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.domain import cluster_rules, names
 from ultracluster.domain.cluster import (
     AcceptedWarning,
@@ -29,14 +29,26 @@ from ultracluster.domain.cluster_configuration import Bindings, render, secret_a
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation, beside, shape_violations, without
+from ultracluster.domain.violations import (
+    InvalidArguments,
+    Path,
+    Violation,
+    beside,
+    of_other_types,
+    shape_violations,
+    without,
+)
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
 from ultracluster.shared_storage import SharedStorage
 
+if TYPE_CHECKING:  # to import it takes a twentieth of a second
+    from aws_cdk import aws_secretsmanager as secretsmanager
+
 _ARGUMENTS: Mapping[str, Path] = {
     "name": ("cluster_name",),
+    "munge_key_secret_arn": ("munge_key",),
     "neuron_sdk": ("software", "neuron_sdk"),
     "pytorch": ("software", "pytorch"),
 }
@@ -44,16 +56,15 @@ _ARGUMENTS: Mapping[str, Path] = {
 _SHARED_STORAGE = "SharedStorage.lustre(...) or SharedStorage.efs(...)"
 
 
-@jsii.implements(ec2.IConnectable)
-class ParallelCluster(ClusterBase):
+class ParallelCluster(IParallelCluster):
     """Define a cluster by AWS's own custom resource, with a provider of its own.
 
     One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
     version for life (https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudformation-v3.html).
 
-    What can carry tags carries the cluster's, but for the placement groups: CloudFormation replaces a placement group
-    to change its tags, and running nodes hold the old one. So give the stack itself no tags, either, because
-    CloudFormation would hand them down.
+    What can carry tags carries the cluster's and those of what it is in, but for the placement groups: CloudFormation
+    replaces a placement group to change its tags (its resource schema has them in createOnlyProperties), and running
+    nodes hold the old one. So give the stack itself no tags, either, because CloudFormation would hand them down.
 
     A warning of ParallelCluster's validators stops the deployment, except those of ``validator_warnings.suppressed``.
 
@@ -81,6 +92,10 @@ class ParallelCluster(ClusterBase):
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
         overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none.
         accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
+        munge_key: Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text.
+            ParallelCluster reads it when it validates the cluster, and the head node when the cluster is made; both get
+            the permission, by a customer's KMS key, too, whose policy must leave permissions to IAM, as that of
+            ``kms.Key`` does. Default: the head node makes a key.
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
 
     Attributes:
@@ -119,11 +134,12 @@ class ParallelCluster(ClusterBase):
         monitoring: MonitoringSpec | None = None,
         overrides: Mapping[str, Any] | None = None,
         accepted_warnings: Sequence[AcceptedWarning] = (),
+        munge_key: "secretsmanager.ISecret | None" = None,
         parallelcluster_version: str | None = None,
     ) -> None:
         path = f"{scope.node.path}/{construct_id}".removeprefix("/")
         self._construct = f"{type(self).__name__} {path}"
-        broken = _of_other_types(
+        broken = of_other_types(
             (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
             (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
             (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
@@ -150,8 +166,12 @@ class ParallelCluster(ClusterBase):
             "monitoring": monitoring,
             "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
             "accepted_warnings": listed(accepted_warnings),
+            "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
             "parallelcluster_version": parallelcluster_version,
         }
+        if munge_key is not None and self._values["munge_key_secret_arn"] is None:
+            allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
+            broken.append(Violation(("munge_key",), getattr(munge_key, "secret_arn", munge_key), allowed, ""))
         wrong = {each.path[0] for each in broken}
         self._software = None if "software" in wrong else software
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
@@ -176,7 +196,7 @@ class ParallelCluster(ClusterBase):
             group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=f"Nodes of {spec.name}")
             self.connections.add_security_group(group)
         for key, value in spec.tags.items():
-            Tags.of(self).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
+            Tags.of(self).add(key, value)
         self._scripts = NodeScripts(
             self,
             "Scripts",
@@ -192,7 +212,7 @@ class ParallelCluster(ClusterBase):
         resource = CustomResource(
             self,
             "Resource",
-            service_token=self._provider(spec).get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._provider(spec, munge_key).get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -205,6 +225,10 @@ class ParallelCluster(ClusterBase):
         self._bind_nodes(head_node, login_nodes)
         for given, queue in zip(queues, spec.queues, strict=True):
             self._bind_queue(queue, given)
+        if munge_key is not None:
+            resource.node.add_dependency(munge_key)
+            if munge_key.encryption_key is not None:  # without one ParallelCluster's own permission does
+                munge_key.grant_read(self.head_node)
         resource.node.add_dependency(
             vpc, self._scripts, *(each for storage in self._storage for each in storage.dependencies)
         )
@@ -229,7 +253,7 @@ class ParallelCluster(ClusterBase):
             cluster_name: ParallelCluster's name of it.
             security_groups: What its nodes carry, for `connections`.
         """
-        return ImportedCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
+        return IParallelCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
 
     @property
     def cluster_name(self) -> str:
@@ -286,7 +310,7 @@ class ParallelCluster(ClusterBase):
         """
         self._values["queues"].append(queue)
         try:
-            self._spec = self._checked(_of_other_types(*_subnets_of(("queue",), queue)))
+            self._spec = self._checked(of_other_types(*_subnets_of(("queue",), queue)))
         except InvalidArguments:
             self._values["queues"].pop()
             raise
@@ -300,7 +324,7 @@ class ParallelCluster(ClusterBase):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        if broken := _of_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE)):
+        if broken := of_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE)):
             raise InvalidArguments(self._construct, broken)
         self._storage.append(storage)
         try:
@@ -361,6 +385,7 @@ class ParallelCluster(ClusterBase):
         label = queue.placement_group_label
         if label is not None and label not in self.placement_groups:
             group = ec2.CfnPlacementGroup(self._placement_groups, label, strategy="cluster")
+            group.add_property_deletion_override("Tags")
             self.placement_groups[label] = group
         software = self._software
         script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)
@@ -397,10 +422,10 @@ class ParallelCluster(ClusterBase):
         """Where the file system of the Python environments is mounted; there is one if there is software."""
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
 
-    def _provider(self, spec: ClusterSpec) -> CfnStack:
+    def _provider(self, spec: ClusterSpec, munge_key: "secretsmanager.ISecret | None") -> CfnStack:
         stack = Stack.of(self)
         host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
-        policy = self._provider_policy(spec)
+        policy = self._provider_policy(spec, None if munge_key is None else munge_key.encryption_key)
         return CfnStack(
             self,
             # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
@@ -409,21 +434,26 @@ class ParallelCluster(ClusterBase):
             parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
         )
 
-    def _provider_policy(self, spec: ClusterSpec) -> iam.ManagedPolicy | None:
+    def _provider_policy(self, spec: ClusterSpec, munge_key_key: kms.IKey | None) -> iam.ManagedPolicy | None:
         """Return the permission to see the secrets of the configuration, which its validators read; None: it has none.
 
         They describe a password and read a Munge key (aws-parallelcluster 3.16.1, ``directory_service_validators.py``,
         ``secret_validators.py``).
         """
         arns: dict[str, set[str]] = {}
-        for place, arn in secret_arns(spec.overrides):
-            action = "GetSecretValue" if place[-1] == "MungeKeySecretArn" else "DescribeSecret"
+        for place, arn in secret_arns(spec):
+            action = "GetSecretValue" if place == ("munge_key_secret_arn",) else "DescribeSecret"
             arns.setdefault(f"secretsmanager:{action}", set()).add(arn)
         if not arns:
             return None
         statements = [
             iam.PolicyStatement(actions=[action], resources=sorted(named)) for action, named in sorted(arns.items())
         ]
+        if munge_key_key is not None:
+            via = {"StringEquals": {"kms:ViaService": f"secretsmanager.{spec.region}.amazonaws.com"}}
+            statements.append(
+                iam.PolicyStatement(actions=["kms:Decrypt"], resources=[munge_key_key.key_arn], conditions=via)
+            )
         return iam.ManagedPolicy(self, "ProviderSecrets", statements=statements)
 
 
@@ -440,15 +470,6 @@ class _Later:
 
 def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
     return next(iter(subnets), None)
-
-
-def _of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
-    """Return which values, with their places, lack an attribute of the type that is allowed."""
-    return [
-        Violation(place, value, allowed, "")
-        for place, value, attribute, allowed in values
-        if value is not None and not hasattr(value, attribute)
-    ]
 
 
 def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, str, str]]:

@@ -14,10 +14,12 @@ from typing import Any
 
 import moto.cloudtrail.urls
 import moto.cloudwatch.urls
+import moto.ec2.models.instances
 import moto.ec2.models.security_groups
 import moto.ec2.urls
 import moto.fsx.urls
 import moto.kms.urls
+import moto.logs.urls
 import moto.resourcegroups.urls
 import moto.s3.models
 import moto.servicequotas.urls
@@ -30,7 +32,8 @@ from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
 from emulator.moto_patches.instances import place_offerings_by_zone_id
 from emulator.moto_patches.launches import complete_launches_of_groups
-from emulator.moto_patches.monitoring import CloudTrail, CloudWatch
+from emulator.moto_patches.lives import LivingInstance
+from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
 from emulator.moto_patches.networks import Rule, find_black_holes
 from emulator.moto_patches.repetitions import avoid_repetitions
 from emulator.moto_patches.reservations import ResourceGroups
@@ -47,6 +50,7 @@ def fill() -> None:
         (moto.ec2.urls, Ec2),
         (moto.fsx.urls, Fsx),
         (moto.kms.urls, Kms),
+        (moto.logs.urls, Logs),
         (moto.resourcegroups.urls, ResourceGroups),
         (moto.servicequotas.urls, ServiceQuotas),
         (moto.ssm.urls, Ssm),
@@ -55,6 +59,7 @@ def fill() -> None:
         urls.url_paths = dict.fromkeys(urls.url_paths, response.dispatch)
     for action in ("group-resources", "list-group-resources"):
         moto.resourcegroups.urls.url_paths[f"{{0}}/{action}$"] = ResourceGroups.dispatch
+    moto.ec2.models.instances.Instance = LivingInstance  # type: ignore[misc]
     moto.ec2.models.security_groups.SecurityGroupRule = Rule  # type: ignore[misc]
     moto.s3.models.FakeBucket = Bucket  # type: ignore[misc]
     # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.

@@ -10,15 +10,13 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.instance_types import InstanceTypeOfferingBackend
-from moto.ec2.models.instances import Instance
 
 from emulator.faults import FAULTS_IN_FORCE
-from emulator.moto_patches.launches import Launches
+from emulator.moto_patches.fleets import Fleets
+from emulator.moto_patches.lives import shutting_down
 
-_COMPUTE = ("parallelcluster:node-type", "Compute")
 
-
-class Ec2(Launches):
+class Ec2(Fleets):
     """EC2, which refuses what a fault in force makes it refuse. Codes and words are EC2's own.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
@@ -28,24 +26,11 @@ class Ec2(Launches):
         if FAULTS_IN_FORCE.throttles(f"ec2:{self._get_action()}", self.headers.get("Authorization", "")):
             return self.serialized(ActionResult(EC2ClientError("RequestLimitExceeded", "Request limit exceeded.")))
         if "stopping" not in FAULTS_IN_FORCE:
-            for instance in self._shutting_down:
+            held = shutting_down(self.ec2_backend)
+            for instance in held:
                 instance._state.name, instance._state.code = "terminated", 48
-            self._shutting_down.clear()
+            held.clear()
         return super().call_action()
-
-    def terminate_instances(self) -> ActionResult:
-        answer = super().terminate_instances()
-        if "stopping" in FAULTS_IN_FORCE:
-            for instance in self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds")):
-                if _COMPUTE in ((tag["key"], tag["value"]) for tag in instance.get_tags()):
-                    instance._state.name, instance._state.code = "shutting-down", 32
-                    self._shutting_down.append(instance)
-        return answer
-
-    @property
-    def _shutting_down(self) -> list[Instance]:
-        held: list[Instance] = vars(self.ec2_backend).setdefault("shutting_down", [])
-        return held
 
     def allocate_address(self) -> ActionResult:
         if "quota" in FAULTS_IN_FORCE:

@@ -54,14 +54,6 @@ class Instances(EC2Response):
         self.ec2_backend.amis[image.id] = image
         return ActionResult({"ImageId": image.id})
 
-    def terminate_instances(self) -> ActionResult:
-        """Let it be asked for twice: moto would delete the interfaces once more, which are gone."""
-        answer = super().terminate_instances()
-        for instance in self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds")):
-            for interface in instance.nics.values():
-                interface.delete_on_termination = False
-        return answer
-
     # Placement groups
 
     def create_placement_group(self) -> ActionResult:

@@ -3,8 +3,9 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DryRunClientError, EC2ClientError
@@ -14,16 +15,14 @@ from moto.ec2.utils import parse_user_data
 
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.moto_patches.instances import Instances
+from emulator.moto_patches.lives import Lives, LivingInstance
 from emulator.moto_patches.networks import Networks
 from emulator.moto_patches.reservations import Reservations
-
-LISTENERS: list[Callable[[str, str, Mapping[str, str]], None]] = []
-"""Told the Region, the id and the tags of each instance that is launched."""
 
 _ADDRESSLESS = "efa-only"
 
 
-class Launches(Instances, Reservations, Networks):
+class Launches(Instances, Lives, Reservations, Networks):
     """EC2 with launch templates that hold everything that a launch takes, and instances with several network cards."""
 
     def create_launch_template_version(self) -> ActionResult:
@@ -33,20 +32,30 @@ class Launches(Instances, Reservations, Networks):
         return super().create_launch_template_version()
 
     def run_instances(self) -> ActionResult:
-        self.params = {**self._from_template(), **self.params}
-        interfaces = self._interfaces()
+        launched = self._launch()
+        for instance in cast(Reservation, launched.result).instances:
+            cast(LivingInstance, instance).announce()
+        return launched
+
+    def _launch(self, override: Mapping[str, Any] | None = None) -> ActionResult:
+        """Launch as many instances as there are between MinCount and MaxCount, and announce none of them.
+
+        Args:
+            override: What a fleet puts in place of the launch template's: instance type, subnet.
+        """
+        self.params = {**self._from_template(), **self.params, **_overriding(override or {})}
+        interfaces = self._interfaces((override or {}).get("SubnetId"))
         self._check_launch(interfaces)
         if self._get_param("DryRun"):
             raise DryRunClientError
-        if "capacity" in FAULTS_IN_FORCE:
-            raise EC2ClientError(
-                "InsufficientInstanceCapacity",
-                f"We currently do not have sufficient {self._get_param('InstanceType')} capacity in the Availability "
-                "Zone you requested. Our system will be working on provisioning additional capacity.",
-            )
+        instance_type, least = self._get_param("InstanceType"), self._get_int_param("MinCount", 1)
         target = self._get_param("CapacityReservationSpecification.CapacityReservationTarget", {})
-        count = self._get_int_param("MinCount", 1)
-        reservation_id = self._reserved(target, self._get_param("InstanceType"), count)
+        reservation_id = self._reserved(target, instance_type, least)
+        count = self._most(interfaces, reservation_id)
+        count = FAULTS_IN_FORCE.take_capacity(instance_type, least, count)
+        if not count:
+            raise EC2ClientError("InsufficientInstanceCapacity", shortage(instance_type))
+        self.params["MinCount"] = count  # moto launches the least that is asked for
         if self._get_param("NetworkInterfaces"):
             # moto knows an instance's interfaces by device index: numbers stand in for their places meanwhile.
             self.params["NetworkInterfaces"] = [
@@ -55,10 +64,11 @@ class Launches(Instances, Reservations, Networks):
         mappings = self._get_param("BlockDeviceMappings", [])
         self.params["BlockDeviceMappings"] = _volumes(self.ec2_backend, self._get_param("ImageId"), mappings)
         launched = super().run_instances()
-        reservation: Any = launched.result
-        for instance in reservation.instances:
+        instances = cast(Reservation, launched.result).instances
+        _give_profile(self.ec2_backend, instances[1:], self._get_param("IamInstanceProfile"))  # moto does for the first
+        for instance in instances:
             instance.placement.group_name = self._get_param("Placement.GroupName", "")
-            instance.capacity_reservation_id = reservation_id
+            cast(LivingInstance, instance).capacity_reservation_id = reservation_id
             if self._get_param("InstanceMarketOptions.MarketType") == "capacity-block":
                 instance.lifecycle = "capacity-block"
             if self._get_param("NetworkInterfaces"):
@@ -66,19 +76,16 @@ class Launches(Instances, Reservations, Networks):
             else:
                 instance.nics[0].delete_on_termination = True  # EC2 made it for the instance
             instance.security_groups = list(instance.nics[0].group_set)
-            for listener in LISTENERS:
-                listener(self.region, instance.id, {tag["key"]: tag["value"] for tag in instance.get_tags()})
         return launched
 
-    def terminate_instances(self) -> ActionResult:
-        answer = super().terminate_instances()
-        for instance_id in self._get_param("InstanceIds"):
-            instance = self.ec2_backend.get_instance(instance_id)
-            for interface in instance.network_interfaces:
-                if not interface.delete_on_termination:
-                    interface.instance = interface.attachment_id = interface.public_ip = None
-                    interface.status = "available"
-        return answer
+    def _most(self, interfaces: Sequence[Mapping[str, Any]], reservation_id: str | None) -> int:
+        """Return how many instances of those asked for the reservation and the subnets have room for."""
+        most = self._get_int_param("MaxCount", 1)
+        if reservation_id:
+            most = min(most, self._described(self._reservation(reservation_id))["AvailableInstanceCount"])
+        for subnet_id, needed in Counter(each["SubnetId"] for each in _addressed(interfaces)).items():
+            most = min(most, self.ec2_backend.get_subnet(subnet_id).available_ip_address_count // needed)
+        return int(most)
 
     def _from_template(self) -> dict[str, Any]:
         """Return the parameters that the launch template gives, with the request's tags among its own.
@@ -93,8 +100,8 @@ class Launches(Instances, Reservations, Networks):
         own = self.params.pop("TagSpecifications", [])
         return {**data, "TagSpecifications": [*data.get("TagSpecifications", []), *own]}
 
-    def _interfaces(self) -> list[dict[str, Any]]:
-        """Return the interfaces of each instance, each with its subnet and groups."""
+    def _interfaces(self, subnet: str | None) -> list[dict[str, Any]]:
+        """Return the interfaces of each instance, each with its subnet, which may be overridden, and groups."""
         request = self._get_param("NetworkInterfaces")
         if not request:
             subnet_id = self._get_param("SubnetId")
@@ -108,7 +115,8 @@ class Launches(Instances, Reservations, Networks):
                     raise EC2ClientError("InvalidNetworkInterface.InUse", f"Interface: [{existing.id}] in use. ")
                 interfaces.append({**interface, "SubnetId": existing.subnet.id})
             else:
-                interfaces.append({"DeleteOnTermination": True, **interface})
+                chosen = {"SubnetId": subnet} if subnet else {}
+                interfaces.append({"DeleteOnTermination": True, **interface, **chosen})
         return interfaces
 
     def _check_launch(self, interfaces: Sequence[Mapping[str, Any]]) -> None:
@@ -127,8 +135,7 @@ class Launches(Instances, Reservations, Networks):
             self._reservation(reservation_id)
         offered = ec2.describe_instance_type_offerings("availability-zone", {"instance-type": [instance_type]})
         zones = {offer["Location"] for offer in offered}
-        # All interfaces need an address of their own but those that speak EFA only.
-        addressed = [each for each in interfaces if each.get("InterfaceType") != _ADDRESSLESS]
+        addressed = _addressed(interfaces)
         for interface in interfaces:
             subnet = ec2.get_subnet(interface["SubnetId"])
             if subnet.availability_zone not in zones:
@@ -153,7 +160,9 @@ def complete_launches_of_groups() -> None:
     launch = InstanceBackend.run_instances
 
     def run_instances(backend: Any, image_id: str, *arguments: Any, **options: Any) -> Reservation:
-        if options.get("launch_template") and "nics" not in options:
+        profile = None
+        is_requested = "nics" in options  # by RunInstances or CreateFleet, which announce it when it is complete
+        if options.get("launch_template") and not is_requested:
             data = backend._get_template_from_args(options["launch_template"]).data
             options["nics"] = [
                 {**interface, "SubnetId": options["subnet_id"], "DeleteOnTermination": True}
@@ -161,9 +170,41 @@ def complete_launches_of_groups() -> None:
             ]
             mappings = data.get("BlockDeviceMappings", [])
             options["block_device_mappings"] = _volumes(backend, image_id, mappings)
-        return launch(backend, image_id, *arguments, **options)
+            profile = data.get("IamInstanceProfile")
+        reservation = launch(backend, image_id, *arguments, **options)
+        if not is_requested:
+            _give_profile(backend, reservation.instances, profile)
+            for instance in reservation.instances:
+                cast(LivingInstance, instance).announce()
+        return reservation
 
     InstanceBackend.run_instances = run_instances  # type: ignore[assignment]
+
+
+def _give_profile(ec2: Any, instances: Sequence[Instance], profile: Mapping[str, str] | None) -> None:
+    for instance in instances if profile else ():
+        ec2.associate_iam_instance_profile(
+            instance.id,
+            iam_instance_profile_name=(profile or {}).get("Name"),
+            iam_instance_profile_arn=(profile or {}).get("Arn"),
+        )
+
+
+def _overriding(override: Mapping[str, Any]) -> dict[str, Any]:
+    return {"InstanceType": override["InstanceType"]} if "InstanceType" in override else {}
+
+
+def shortage(instance_type: str) -> str:
+    """Return what EC2 says when it does not have enough instances of a type."""
+    return (
+        f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested. Our "
+        "system will be working on provisioning additional capacity."
+    )
+
+
+def _addressed(interfaces: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the interfaces that need an address of their own: all but those that speak EFA only."""
+    return [each for each in interfaces if each.get("InterfaceType") != _ADDRESSLESS]
 
 
 def _volumes(ec2: Any, image_id: str, mappings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -3,11 +3,13 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from moto.cloudtrail.responses import CloudTrailResponse
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult, EmptyResult
+from moto.logs.responses import LogsResponse
 
 
 class CloudWatch(CloudWatchResponse):
@@ -44,6 +46,30 @@ class CloudWatch(CloudWatchResponse):
         types = self._get_param("AlarmTypes", ["MetricAlarm"])
         wanted = {"MetricAlarm": "MetricAlarms", "CompositeAlarm": "CompositeAlarms"}
         return ActionResult({wanted[each]: answer.result[wanted[each]] for each in types})
+
+
+class Logs(LogsResponse):
+    """CloudWatch Logs that finds events by the beginning of their streams' names, and in the order of their times.
+
+    https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
+    """
+
+    def filter_log_events(self) -> str:
+        group, prefix = self._get_param("logGroupName"), self._get_param("logStreamNamePrefix")
+        names = self._get_param("logStreamNames", [])
+        if prefix and group in self.logs_backend.groups:
+            names = [each for each in self.logs_backend.groups[group].streams if each.startswith(prefix)] or [prefix]
+        events, token, searched = self.logs_backend.filter_log_events(
+            group,
+            names,
+            self._get_param("startTime"),
+            self._get_param("endTime"),
+            self._get_param("limit"),
+            self._get_param("nextToken"),
+            self._get_param("filterPattern"),
+            interleaved=True,
+        )
+        return json.dumps({"events": events, "nextToken": token, "searchedLogStreams": searched})
 
 
 class CloudTrail(CloudTrailResponse):

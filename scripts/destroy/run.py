@@ -34,12 +34,8 @@ def run(
     plan = planning.plan(deployment, options).priced({each.key: each.dollars_per_month for each in before.resources})
     result = Destruction(deployment=deployment.settings.name, plan=plan, before=before, outcome=None)
     console, only_planned = terminal.view(output), bool(plan.blockers) or dry_run or plan.empty
-    if output == "markdown":
-        screen.show_blockers(plan, console)
     if only_planned or output == "text":
-        screen.show_plan(deployment, before, plan, console)
-    if output == "text":
-        screen.show_blockers(plan, console)
+        screen.show_plan(deployment, before, plan, console, blockers_first=output == "markdown")
     if only_planned:
         return result, None
     if asks:

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, console: Console) -> None:
-    """Print what would be deleted, what holds data or stays, and what all resources cost."""
+def show_plan(
+    deployment: Deployment, present: Inventory, plan: DestroyPlan, console: Console, *, blockers_first: bool
+) -> None:
+    """Print what would be deleted, what holds data or stays, what all resources cost, and what blocks the deletion."""
+    if blockers_first:
+        _show_blockers(plan, console)
     if plan.empty:
         console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.", markup=False)
     for name in plan.stacks:
@@ -39,13 +43,15 @@ def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, con
         for resource in inventory_screen.lines(resources):
             kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
             console.print(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}", markup=False)
-    total = f"{len(present.resources):,} resources, {inventory_screen.cost(present.dollars_per_month)} a month"
+    total = f"{len(present.resources):,} resources, {screen.dollars(present.dollars_per_month)} a month"
     console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
     for refusal in present.not_listed:
         console.print(f"Not listed: {refusal}", markup=False)
+    if not blockers_first:
+        _show_blockers(plan, console)
 
 
-def show_blockers(plan: DestroyPlan, console: Console) -> None:
+def _show_blockers(plan: DestroyPlan, console: Console) -> None:
     """Print what blocks the deletion: as text the last paragraph, which .github/workflows/destroy.yaml copies."""
     if plan.blockers:
         console.print()

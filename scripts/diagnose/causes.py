@@ -48,6 +48,8 @@ class FoundCause(Document):
     evidence: tuple[Evidence, ...] = Field(description="Why it is believed, in order of the reasoning.")
     logs: tuple[str, ...] | None = Field(default=None, exclude=True)
     """Of a symptom the kinds of logs where its cause is seen; None: it is no symptom."""
+    behind: tuple[str, ...] = Field(default=(), exclude=True)
+    """Ids of the first failures that it explains; empty: it explains anything."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Cause:
     do: tuple[str, ...]
     source: str
     logs: tuple[str, ...] | None = None
+    behind: tuple[str, ...] = ()
 
 
 class _Names(dict[str, str]):
@@ -96,5 +99,6 @@ def find(evidence: Evidence, names: Mapping[str, str]) -> FoundCause | None:
                 source=cause.source,
                 evidence=(evidence,),
                 logs=cause.logs,
+                behind=cause.behind,
             )
     return None

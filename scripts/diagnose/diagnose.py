@@ -19,7 +19,9 @@ from scripts.document import Document
 from scripts.remote.head_node import is_head_node
 
 LOOK_BACK = (timedelta(0), timedelta(minutes=30), timedelta(hours=6))
-"""The time whose logs of a running cluster are read: the older part only if the newer shows nothing."""
+"""The time whose logs of a running cluster are read: the older part only if the newer shows no cause."""
+SILENT = timedelta(minutes=15)
+"""A head node that logs nothing for so long is unhealthy: clustermgtd logs every minute."""
 LINES_OF_UNKNOWN = 5
 """The lines before the end of an unknown failure that are shown."""
 _MADE = re.compile(r"CREATE_COMPLETE|UPDATE_")
@@ -75,7 +77,7 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
 
     Calls: one for each stack, then for what failed one per 100 events of a stack and per 100 deleted stacks. One for
     the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10 for the provider's, and for a
-    running cluster 20 for each time of `LOOK_BACK`.
+    running cluster 20 for each time of `LOOK_BACK` and 10 for whether the head node logs.
 
     Raises:
         botocore.exceptions.ClientError: Credentials are not valid; missing permissions are told in `unread`.
@@ -134,8 +136,10 @@ def of_operation(reader: Reader, operation: Operation) -> tuple[list[FoundCause]
         return [first, *others], []
     lines = _logs(reader, operation)
     kinds = first.logs if first else None
-    causes, symptoms = _parted(each for each in _known(reader, reversed(lines)) if _is_of(each, kinds))
-    behind = [each.model_copy(update={"evidence": (events[0], *each.evidence)}) for each in causes]
+    known = (each for each in _known(reader, reversed(lines)) if _is_of(each, kinds) and _is_behind(each, first))
+    causes, symptoms = _parted(known)
+    behind = [*causes, *(each for each in symptoms if each.behind)]
+    behind = [each.model_copy(update={"evidence": (events[0], *each.evidence)}) for each in behind]
     explained = [*behind, *([first] if first else []), *symptoms]
     return [*explained, *others], [] if explained else [events[0], *lines[-LINES_OF_UNKNOWN:]]
 
@@ -153,24 +157,33 @@ def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> li
     findings = list(_known(reader, _of_head_node(reader, now)))
     if operation and _is_of_cluster(reader, operation) and operation.started >= now - LOOK_BACK[-1]:
         return findings
+    seen: list[FoundCause] = []  # symptoms: protected mode is logged every minute, what led to it once
     for until, since in pairwise(LOOK_BACK):
-        causes, symptoms = _parted(_known(reader, reversed(reader.cluster_lines(now - since, now - until))))
-        if causes or symptoms:
-            return [*findings, *causes, *symptoms]
-    return findings
+        lines = reader.cluster_lines(now - since, now - until)
+        known = (each for each in _known(reader, reversed(lines)) if _is_behind(each, None))
+        causes, symptoms = _parted(known)
+        seen += symptoms
+        if causes:
+            return [*findings, *causes, *seen]
+    return [*findings, *seen]
 
 
 def _of_head_node(reader: Reader, now: datetime) -> Iterator[Evidence]:
-    """Yield that no head node runs, if none does."""
+    """Yield that no head node runs, if none does, or that the one that runs logs nothing."""
     instances = reader.instances()
     if instances is None:
         return
     name = reader.cluster_name
-    heads = {each["State"]["Name"]: each["InstanceId"] for each in instances if is_head_node(each)}
-    if "running" not in heads:
-        texts = [f"The head node {instance_id} is {state}" for state, instance_id in heads.items()]
+    heads = {each["State"]["Name"]: each for each in instances if is_head_node(each)}
+    if (head := heads.get("running")) is None:
+        texts = [f"The head node {each['InstanceId']} is {state}" for state, each in heads.items()]
         text = next(iter(texts), f"The cluster {name} has no head node")
-        yield Evidence(kind="instance", source=name, time=now, text=text)
+    elif head["LaunchTime"] > now - SILENT or reader.head_node_logs(now - SILENT, now) is not False:
+        return
+    else:
+        minutes = SILENT // timedelta(minutes=1)
+        text = f"The head node {head['InstanceId']} is running, but has logged nothing for {minutes} minutes"
+    yield Evidence(kind="instance", source=name, time=now, text=text)
 
 
 def _is_of_cluster(reader: Reader, operation: Operation) -> bool:
@@ -212,6 +225,11 @@ def _find(reader: Reader, evidence: Evidence) -> FoundCause | None:
 
 def _is_of(finding: FoundCause, kinds: Sequence[str] | None) -> bool:
     return kinds is None or finding.evidence[0].kind in kinds
+
+
+def _is_behind(finding: FoundCause, first: FoundCause | None) -> bool:
+    """Whether a finding can explain the first failure; None: there is none, or its cause is not known."""
+    return not finding.behind or (first is not None and first.id in finding.behind)
 
 
 def _parted(findings: Iterable[FoundCause]) -> tuple[list[FoundCause], list[FoundCause]]:

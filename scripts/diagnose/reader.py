@@ -6,12 +6,12 @@ What a missing permission hides is left out and told in `Reader.denied`; other e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from scripts import stacks
 from scripts.aws_errors import is_denied, is_not_found
@@ -31,7 +31,8 @@ NEWEST_SLICE = timedelta(minutes=5)
 """Logs are read from the end back: so much first, then twice as much each time, as each answer goes oldest first."""
 LOG_TERMS = (
     "ERROR", "Error", "error", "WARNING", "FATAL", "FAILED", "failed", "Failed", "failure", "Failure", "timed out",
-    "reason set to", "No space", "unreachable", "not baked", "AMI was created", "PROTECTED", "hung",
+    "reason set to", "No space", "unreachable", "not baked", "AMI was created", "PROTECTED", "hung", "not resumed",
+    "Timed-out", "attempts left", "static fleet capacity", "HeadNode setup complete",
 )  # fmt: skip
 """A line is read if one of these is in it. All patterns of causes.yaml meant for logs are on such lines."""
 _BOOT = frozenset({"bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init", "cloud-init-output"})
@@ -91,8 +92,9 @@ class Reader:
             [],
         )
 
+    @cached_property
     def cluster_group(self) -> str:
-        """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
+        """The newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
         try:
             newest = partial(streams.newest_group, self.deployment)
             return self.try_fetch("log groups", "logs:DescribeLogGroups", newest, "")
@@ -111,15 +113,35 @@ class Reader:
 
         At most two times `LOG_PAGES` calls, and one for the log groups.
         """
-        group = self.cluster_group()
+        group = self.cluster_group
         if not group:
             return []
-        heads = nodes.list_present(self.deployment)[:1] if self.instances() else []
-        prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
-        lines = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
+        prefixes = (*self._head_node_prefixes(), "")
+        lines = [line for prefix in prefixes for line in self.lines(group, since, until, prefix)]
         return sorted(
             {(line.source, line.time, line.text): line for line in lines}.values(), key=lambda line: line.time
         )
+
+    def head_node_logs(self, since: datetime, until: datetime) -> bool | None:
+        """Return whether the head node logged anything; None: it has no logs, or that is not allowed to know.
+
+        At most `LOG_PAGES` calls, mostly one, and one for the log groups. Needs logs:FilterLogEvents.
+        """
+        prefixes = self._head_node_prefixes()
+        if not prefixes or not self.cluster_group:
+            return None
+        pages = self._pages(self.cluster_group, prefixes[0], since, until, PaginationConfig={"PageSize": 1})
+        return self.try_fetch(
+            f"log group {self.cluster_group}",
+            "logs:FilterLogEvents",
+            lambda: any(page["events"] for page in islice(pages, LOG_PAGES)),
+            None,
+        )
+
+    def _head_node_prefixes(self) -> list[str]:
+        """Return how the names of the head node's log streams start; empty: it is not known."""
+        heads = nodes.list_present(self.deployment)[:1] if self.instances() else []
+        return [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
 
     def lines(self, group: str, since: datetime, until: datetime, prefix: str = "") -> list[Evidence]:
         """Return the lines of a log group that tell of trouble, oldest first. Needs logs:FilterLogEvents.
@@ -139,18 +161,11 @@ class Reader:
         return sorted((line for each in events if (line := _line(group, each))), key=lambda line: line.time)
 
     def _newest_events(self, group: str, prefix: str, since: datetime, until: datetime) -> Iterator[dict[str, Any]]:
-        paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
-        options = {"logStreamNamePrefix": prefix} if prefix else {}
         calls, length = 0, NEWEST_SLICE
+        terms = " ".join(f'?"{each}"' for each in LOG_TERMS)
         while until > since:
             start = max(until - length, since)
-            pages = paginator.paginate(
-                logGroupName=group,
-                startTime=int(start.timestamp() * 1000),
-                endTime=int(until.timestamp() * 1000),
-                filterPattern=" ".join(f'?"{each}"' for each in LOG_TERMS),
-                **options,
-            )
+            pages = self._pages(group, prefix, start, until, filterPattern=terms)
             is_whole = False
             for page in islice(pages, LOG_PAGES - calls):
                 calls += 1
@@ -161,6 +176,15 @@ class Reader:
                 self.cut_off.append(f"{what}: everything only since {until:%Y-%m-%d %H:%M} UTC")
                 return
             until, length = start, 2 * length
+
+    def _pages(
+        self, group: str, prefix: str, since: datetime, until: datetime, **options: Any
+    ) -> Iterable[dict[str, Any]]:
+        paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
+        if prefix:
+            options["logStreamNamePrefix"] = prefix
+        times = {"startTime": int(since.timestamp() * 1000), "endTime": int(until.timestamp() * 1000)}
+        return cast("Iterable[dict[str, Any]]", paginator.paginate(logGroupName=group, **times, **options))
 
     def try_fetch(self, what: str, action: str, ask: Callable[[], _T], otherwise: _T) -> _T:
         """Return an answer, or another value where a permission is missing or nothing exists."""

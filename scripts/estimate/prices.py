@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -149,7 +150,9 @@ def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, 
                     if len(prices) == 1:
                         [listed[product.name]] = prices
         except (BotoCoreError, ClientError) as error:
-            raise PriceListError(f"the Price List API did not answer: {error}") from error
+            # What is no JSON is in the message as it came, such as a page of a proxy.
+            reason = shorten(str(error), 200, placeholder=" ...")
+            raise PriceListError(f"the Price List API did not answer: {reason}") from error
     return listed
 
 

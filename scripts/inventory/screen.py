@@ -55,7 +55,7 @@ def show_each(inventory: Inventory, console: Console, now: datetime) -> None:
 
 
 def _total(inventory: Inventory) -> str:
-    monthly = cost(inventory.dollars_per_month)
+    monthly = screen.dollars(inventory.dollars_per_month)
     return f"{len(inventory.resources):,} resources, {monthly} a month as they are now. {_LEGEND}"
 
 

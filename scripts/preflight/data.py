@@ -99,14 +99,14 @@ def _is_of_account(statement: dict[str, Any], account: str) -> bool:
 
 @check(
     "secrets",
-    "Secrets that overrides name",
+    "Secrets that the cluster uses",
     calls=("secretsmanager:DescribeSecret", "secretsmanager:GetResourcePolicy"),
 )
 def secrets(deployment: Deployment) -> Iterator[Finding]:
     """ParallelCluster would reject the cluster, or the head node would not start without a password."""
-    for path, arn in secret_arns(deployment.settings.cluster.overrides, ("cluster", "overrides")):
+    for path, arn in secret_arns(deployment.settings.cluster):
         command = deployment.command("secretsmanager", "describe-secret", "--secret-id", arn)
-        yield _secret(deployment, arn, dotted(path)).of(arn.rpartition(":")[2], command)
+        yield _secret(deployment, arn, dotted(("cluster", *path))).of(arn.rpartition(":")[2], command)
 
 
 def _secret(deployment: Deployment, arn: str, path: str) -> Finding:

@@ -26,8 +26,9 @@ def parse(text: str) -> tuple[str, str]:
     name, _, target = text.partition(":")
     if name not in FAULTS:
         raise UnusableError(f"--fault: got {name}; allowed: {', '.join(FAULTS)}")
-    if (FAULTS[name].target is None) != (target == ""):
-        raise UnusableError(f"--fault: {name} takes {FAULTS[name].target or 'nothing'} after a colon")
+    fault = FAULTS[name]
+    if (target == "" and fault.target and not fault.is_target_optional) or (target and not fault.target):
+        raise UnusableError(f"--fault: {name} takes {fault.target or 'nothing'} after a colon")
     if name == "warning" and target not in VALIDATORS:
         raise UnusableError(f"--fault warning: got {target}; allowed: {', '.join(sorted(VALIDATORS))}")
     return name, target

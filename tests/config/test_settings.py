@@ -73,6 +73,17 @@ def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(write: Write) -> 
         assert places(write(changed(old, new))) == [place]
 
 
+def test_a_wrong_value_of_the_file_system_hides_only_what_depends_on_it(write: Write) -> None:
+    disk = "storage.file_system"
+    rest = "throughput_mbps_per_tib: 300\n    mount_dir: data"
+    for wrong, named in (
+        ("capacity_gib: x", ("capacity_gib", "throughput_mbps_per_tib", "mount_dir")),
+        ("deployment_type: PERSISTANT_2", ("deployment_type", "mount_dir")),
+    ):
+        text = changed("capacity_gib: 4800", f"{wrong}\n    {rest}")
+        assert sorted(places(write(text))) == sorted(f"{disk}.{key}" for key in named)
+
+
 def test_what_is_no_settings_file(write: Write) -> None:
     odd = [
         ("", "settings.yaml:1: (file): got None; should be a mapping"),

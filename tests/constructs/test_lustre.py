@@ -83,6 +83,19 @@ def test_values_of_a_wrong_type_are_named_together(stack: cdk.Stack, vpc: ec2.Vp
     assert [each.path for each in refused.value.violations] == [("capacity_gib",), ("compression",)]
 
 
+def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        LustreFileSystem(
+            stack,
+            "Data",
+            vpc="vpc-1",  # type: ignore[arg-type]
+            deployment_type="PERSISTANT_1",  # type: ignore[arg-type]
+            throughput_mbps_per_tib=50,
+            capacity_gib=5,
+        )
+    assert [each.path for each in refused.value.violations] == [("vpc",), ("deployment_type",), ("capacity_gib",)]
+
+
 def test_amounts_that_are_no_whole_numbers_are_named_together(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
     with pytest.raises(InvalidArguments) as refused:
         LustreFileSystem(
@@ -91,11 +104,11 @@ def test_amounts_that_are_no_whole_numbers_are_named_together(stack: cdk.Stack, 
             vpc=vpc,
             capacity_gib=cdk.Size.mebibytes(100),
             backup_retention_days=cdk.Duration.hours(5),
-            metadata_iops=1,
+            throughput_mbps_per_tib=1,
         )
     allowed = [each.allowed for each in refused.value.violations]
     assert allowed[:2] == ["a whole number of gibibytes", "a whole number of days"]
-    assert [each.path for each in refused.value.violations][2:] == [("metadata_iops",)]
+    assert [each.path for each in refused.value.violations][2:] == [("throughput_mbps_per_tib",)]
     data = LustreFileSystem(
         stack, "Data", vpc=vpc, capacity_gib=cdk.Size.gibibytes(1200), backup_retention_days=cdk.Duration.days(2)
     )

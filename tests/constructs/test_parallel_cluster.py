@@ -305,6 +305,43 @@ def test_a_secret_lets_nodes_use_its_key(stack: cdk.Stack, vpc: ec2.IVpc) -> Non
     assert granted["Condition"]["StringEquals"].keys() == {"kms:ViaService", "aws:PrincipalAccount"}
 
 
+def test_placement_groups_have_no_tags_because_other_tags_would_be_other_groups(
+    stack: cdk.Stack, vpc: ec2.IVpc
+) -> None:
+    cdk.Tags.of(stack.node.root).add("project", "mine")
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue("trn1", "trn1.32xlarge")], tags={"team": "mine"})
+    resources = list(template(stack)["Resources"].values())
+
+    [group] = [each for each in resources if each["Type"] == "AWS::EC2::PlacementGroup"]
+    assert group["Properties"] == {"Strategy": "cluster"}
+    [own] = [each for each in resources if "Nodes of" in str(each["Properties"].get("GroupDescription"))]
+    assert {"project", "team"} <= {tag["Key"] for tag in own["Properties"]["Tags"]}
+
+
+def test_the_head_node_and_the_provider_may_read_a_munge_key_and_use_its_key(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    secret = secretsmanager.Secret(stack, "MungeKey", encryption_key=kms.Key(stack, "Key"))
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], munge_key=secret)
+    resources = template(stack)["Resources"]
+
+    def allowed(policy: dict[str, str]) -> set[str]:
+        statements = resources[policy["Ref"]]["Properties"]["PolicyDocument"]["Statement"]
+        actions = [each["Action"] for each in statements if each["Resource"] != "*"]
+        return {action for each in actions for action in ([each] if isinstance(each, str) else each)}
+
+    [provider] = [each["Properties"] for each in resources.values() if each["Type"] == "AWS::CloudFormation::Stack"]
+    assert allowed(provider["Parameters"]["AdditionalIamPolicies"]) == {"secretsmanager:GetSecretValue", "kms:Decrypt"}
+    [configuration] = configurations(stack)
+    [policy] = configuration["HeadNode"]["Iam"]["AdditionalIamPolicies"]
+    assert "secretsmanager:GetSecretValue" in allowed(policy["Policy"])
+    assert configuration["Scheduling"]["SlurmSettings"]["MungeKeySecretArn"] == stack.resolve(secret.secret_arn)
+
+
+def test_a_munge_key_by_its_name_alone_is_refused(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    by_name = secretsmanager.Secret.from_secret_name_v2(stack, "MungeKey", "munge")
+    with pytest.raises(InvalidArguments, match=r"munge_key: got .*:secret:munge'; allowed: an ISecret with its compl"):
+        ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], munge_key=by_name)
+
+
 def test_other_constructs_let_nodes_in_and_are_let_in(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
     cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()])
     database = ec2.SecurityGroup(stack, "Database", vpc=vpc)
@@ -404,7 +441,8 @@ def test_every_setting_of_a_cluster_is_an_argument() -> None:
     arguments = inspect.signature(ParallelCluster.__init__).parameters.keys()
     of_software = {"neuron_sdk", "pytorch"}
 
-    assert ClusterOptions.model_fields.keys() - of_software <= arguments
+    fields = {"munge_key" if field == "munge_key_secret_arn" else field for field in ClusterOptions.model_fields}
+    assert fields - of_software <= arguments
     assert of_software <= inspect.signature(NeuronSoftware).parameters.keys()
     for field, options in {"head_node": HeadNode, "slurm": Slurm, "monitoring": MonitoringOptions}.items():
         model = ClusterOptions.model_fields[field].annotation

@@ -195,7 +195,7 @@ def test_from_a_change_to_the_last_stack(life: Life, hurry: Hurry, aws: Emulated
     assert code == ExitCode.FAILED
     assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
     assert "Failed to execute OnNodeConfigured script" in text
-    assert "The start-up script of the head node failed" in text, "what failed is diagnosed"
+    assert "The start-up script of a node failed" in text, "what failed is diagnosed"
     operated.aws.clear_faults()
     operated.log("ip-10-0-0-1.i-0a1b.cfn-init", "head_node.sh: failed (20): /fsx is full. To do: make room.")
     code, text = life.call("diagnose", "trn1-16", "--output", "json")

@@ -53,7 +53,7 @@ def use_much(raw: Raw) -> None:
         "alarms": False,
         "detailed_monitoring": True,
     }
-    cluster["overrides"] = {"Scheduling": {"SlurmSettings": {"MungeKeySecretArn": f"{SECRET}mk-b"}}}
+    cluster["munge_key_secret_arn"] = f"{SECRET}munge-AbCdEf"
     [queue] = cluster["queues"]
     [nodes] = queue["compute_resources"]
     other = {"exclusive_jobs": False, "root_volume_gib": None, "scratch_dir": "/local"}

@@ -110,6 +110,7 @@ CHANGES: dict[str, Any] = {
         **OWN_GROUP,
     },
     "cluster.slurm.custom_settings": {"MessageTimeout": "60"},
+    "cluster.munge_key_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:munge-AbCdEf",
     "cluster.accepted_warnings": [{"validator": "DcvValidator", "reason": "a small screen"}],
     "monitoring.emails": ["a@example.com"],
 }
@@ -237,7 +238,7 @@ FILE_SYSTEM, NETWORKS = "AWS::FSx::FileSystem", {"AWS::EC2::Subnet", "AWS::EC2::
 
 NEEDED = {
     Kind.REFUSED: Change.NEW_CLUSTER,
-    Kind.ALL_STOPPED: Change.STOPPED_FLEET,
+    Kind.ALL_STOPPED: Change.STOPPED_NODES,
     Kind.FLEET_STOPPED: Change.STOPPED_FLEET,
     Kind.LOGIN_NODES_STOPPED: Change.NO_LOGIN_NODES,
     Kind.DRAINS: Change.DRAINS,

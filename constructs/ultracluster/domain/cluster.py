@@ -24,6 +24,7 @@ from ultracluster.domain.types import (
     Minutes,
     OptionalGib,
     PlacementGroupName,
+    SecretArn,
     SshSource,
     allowing,
     default,
@@ -300,6 +301,11 @@ class ClusterOptions(Spec):
     """Slurm queues. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
     slurm: SlurmSpec = SlurmSpec()
     monitoring: MonitoringSpec = MonitoringSpec()
+    munge_key_secret_arn: Annotated[
+        SecretArn | None, Setting(Change.STOPPED_NODES, "Scheduling.SlurmSettings.MungeKeySecretArn")
+    ] = None
+    """Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text; null: the head
+    node makes one. The deployment reads it to validate it."""
     overrides: Annotated[
         dict[str, Any],
         Setting(

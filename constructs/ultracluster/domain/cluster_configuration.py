@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ultracluster.domain import slurm
 from ultracluster.domain.cluster import (
+    ClusterOptions,
     ClusterSpec,
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -86,6 +87,7 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
                 ScaledownIdletime=spec.slurm.idle_minutes,
                 QueueUpdateStrategy=spec.slurm.queue_update_strategy,
                 CustomSlurmSettings=[{key: value} for key, value in _custom_slurm_settings(spec).items()],
+                MungeKeySecretArn=spec.munge_key_secret_arn,
             ),
             "SlurmQueues": [_queue(queue, bindings) for queue in spec.queues],
         },
@@ -102,13 +104,19 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
     return merged
 
 
-def secret_arns(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield place and ARN of every secret that a part of a configuration names, such as the overrides of a cluster."""
+def secret_arns(cluster: ClusterOptions) -> Iterator[tuple[Path, str]]:
+    """Yield place and ARN of every secret that a cluster's options name: that of the Munge key, those of overrides."""
+    if cluster.munge_key_secret_arn is not None:
+        yield ("munge_key_secret_arn",), cluster.munge_key_secret_arn
+    yield from _secrets_within(cluster.overrides, ("overrides",))
+
+
+def _secrets_within(value: Any, place: Path) -> Iterator[tuple[Path, str]]:
     members = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
         if isinstance(member, str) and str(key).endswith("SecretArn"):
             yield (*place, key), member
-        yield from secret_arns(member, (*place, key))
+        yield from _secrets_within(member, (*place, key))
 
 
 def _custom_slurm_settings(spec: ClusterSpec) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, cast
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema
 
-from ultracluster.domain.violations import Violation, shape_violations, without
+from ultracluster.domain.violations import DECIDES, Violation, shape_violations, without
 
 _PARALLELCLUSTER = "https://docs.aws.amazon.com/parallelcluster/latest/ug/{}-v3.html#yaml-{}"
 _CLOUDFORMATION = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-{}-{}.html#cfn-{}"
@@ -28,6 +28,8 @@ class Change(StrEnum):
     """While the compute fleet is stopped."""
     NO_LOGIN_NODES = "no login nodes"
     """While there are no login nodes."""
+    STOPPED_NODES = "stopped fleet, no login nodes"
+    """While the compute fleet is stopped and there are no login nodes."""
     TWO_DEPLOYMENTS = "two deployments"
     """First without what it is part of, then with the new value."""
     NEW_CLUSTER = "new cluster"
@@ -108,6 +110,7 @@ class Spec(BaseModel):
             shapes = shape_violations(error)
             fields = {each.path[:1] for each in shapes}
             others = rules(cls.model_validate(without(dict(values), fields)))
+            fields |= {(decided,) for field in fields for decided in DECIDES.get(field[0], ())}
             return None, [*shapes, *(each for each in others if each.path[:1] not in fields)]
         return spec, [*rules(spec)]
 

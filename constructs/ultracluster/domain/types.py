@@ -22,6 +22,9 @@ def allowing(words: str) -> Any:
     return Field(json_schema_extra={"x-allowed": words})
 
 
+TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
+"""Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""
+
 Account = Annotated[str, text(r"^\d{12}$", "the 12 digits of an AWS account, in quotes")]
 ZONE_ID_PATTERN = r"^[a-z]+\d-az\d$"
 ZoneId = Annotated[
@@ -38,6 +41,15 @@ KmsKeyArn = Annotated[
     ),
 ]
 """The ARN of a key, not of an alias."""
+SecretArn = Annotated[
+    str,
+    text(
+        r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:.+-[A-Za-z0-9]{6}$",
+        "the complete ARN of a secret: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-6CHARS",
+    ),
+    TOKENS,
+]
+"""With the six characters that Secrets Manager appends to a name: IAM knows a secret by no other ARN."""
 Directory = Annotated[str, allowing("an absolute path such as /fsx")]
 SubnetBlock = Annotated[str, allowing("an IPv4 block such as 10.0.0.0/16, /16 to /28")]
 SshSource = Annotated[str, allowing("an IPv4 block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...")]
@@ -157,8 +169,6 @@ else:
     ]
     """A number, or a ``logs.RetentionDays``, of those that ParallelCluster takes (schemas/cluster_schema.py)."""
 
-TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
-"""Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""
 FROM_SIZE = _converted("to_gibibytes")
 FROM_DAYS = _converted("to_days")
 FROM_DURATION = _converted("to_minutes")

@@ -79,6 +79,17 @@ _ALLOWED = {
 
 _PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
 """Values of required keys, which have no default."""
+DECIDES: Mapping[str | int, Collection[str]] = {
+    "backup_retention_days": (),
+    "capacity_gib": ("metadata_iops",),
+    "compression": (),
+    "deployment_type": ("backup_retention_days", "kms_key_arn", "metadata_iops", "throughput_mbps_per_tib"),
+    "kms_key_arn": (),
+    "metadata_iops": (),
+    "mount_dir": (),
+    "throughput_mbps_per_tib": (),
+}
+"""Keys of a file system, and which of the keys beside them have rules that look at them."""
 
 
 def without(value: Any, places: Collection[Path]) -> Any:
@@ -99,15 +110,30 @@ def without(value: Any, places: Collection[Path]) -> Any:
 def beside(violations: Iterable[Violation], places: Collection[Path]) -> list[Violation]:
     """Return violations of values that are `without` others, but for those in the mappings that lack one.
 
-    There a default or placeholder may be to blame.
+    There a default or placeholder may be to blame. Where `DECIDES` tells of which values, the others are left.
     """
-    around = {place[:-1] for place in places if len(place[:-1]) > 1}
-    return [each for each in violations if not any(each.path[: len(place)] == place for place in around)]
+
+    def may_be_due_to(place: Path, path: Path) -> bool:
+        *around, key = place
+        if len(around) <= 1 or path[: len(around)] != tuple(around):
+            return False
+        return key not in DECIDES or path[len(around)] in (key, *DECIDES[key])
+
+    return [each for each in violations if not any(may_be_due_to(place, each.path) for place in places)]
 
 
 def dotted(path: Path) -> str:
     """Return a path as people write it: ``queues[0].name``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
+    """Return which values, with their places, lack an attribute of the type that is allowed."""
+    return [
+        Violation(place, value, allowed, "")
+        for place, value, attribute, allowed in values
+        if value is not None and not hasattr(value, attribute)
+    ]
 
 
 def shown(value: object) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from emulator.machines.guest import aws
 from emulator.machines.hardware.files import FAKES, SHAPES, instance_files
 
 SYSTEMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -113,8 +113,6 @@ def _build_driver(version: str, root: str) -> None:
 
 def _size(instance_type: str) -> tuple[int, int]:
     """Return the vCPUs and the memory in MiB of an instance type."""
-    from emulator.machines.guest import aws  # noqa: PLC0415 - what else is here needs no network
-
     answer = aws.query("ec2", "DescribeInstanceTypes", **{"InstanceType.1": instance_type})
     vcpus, memory = answer.findtext(".//defaultVCpus"), answer.findtext(".//sizeInMiB")
     if not vcpus or not memory:
@@ -135,7 +133,3 @@ def _write(path: str, text: str) -> None:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    provide(sys.argv[1:])

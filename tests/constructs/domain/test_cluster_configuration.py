@@ -136,11 +136,12 @@ def test_every_secret_is_found() -> None:
     overrides = {
         "DirectoryService": {"PasswordSecretArn": "a", "DomainName": "d"},
         "Tools": [{"TokenSecretArn": "d"}],
-        "Scheduling": {"SlurmSettings": {"MungeKeySecretArn": "b", "Database": {"PasswordSecretArn": "c"}}},
+        "Scheduling": {"SlurmSettings": {"Database": {"PasswordSecretArn": "c"}}},
     }
-    assert {".".join(map(str, place)): arn for place, arn in secret_arns(overrides)} == {
-        "DirectoryService.PasswordSecretArn": "a",
-        "Tools.0.TokenSecretArn": "d",
-        "Scheduling.SlurmSettings.MungeKeySecretArn": "b",
-        "Scheduling.SlurmSettings.Database.PasswordSecretArn": "c",
+    spec = changed(CLUSTER, munge_key_secret_arn="b", overrides=overrides)  # noqa: S106 an ARN
+    assert {".".join(map(str, place)): arn for place, arn in secret_arns(spec)} == {
+        "munge_key_secret_arn": "b",
+        "overrides.DirectoryService.PasswordSecretArn": "a",
+        "overrides.Tools.0.TokenSecretArn": "d",
+        "overrides.Scheduling.SlurmSettings.Database.PasswordSecretArn": "c",
     }

@@ -14,6 +14,7 @@ make_root() {
     mkdir -p "$machine/upper" "$machine/work" "$machine/root"
     mount -t overlay -o "lowerdir=$directory/base,upperdir=$machine/upper,workdir=$machine/work" overlay "$machine/root"
     for mount in fsx home etc/slurm opt/slurm opt/ultracluster/current; do
+        mkdir -p "$machine/root/$mount"
         mount --bind "$directory/shared/$mount" "$machine/root/$mount"
     done
     while read -r mount source; do

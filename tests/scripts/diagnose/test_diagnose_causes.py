@@ -10,7 +10,7 @@ from scripts.diagnose.causes import SEEN, Cause, Evidence, FoundCause, find, tab
 from scripts.diagnose.diagnose import diagnose
 from scripts.diagnose.reader import KINDS, LOG_TERMS
 from scripts.logs import streams
-from tests.scripts.diagnose.causes.recorded import NOW, SAMPLES, Now, record, shown
+from tests.scripts.diagnose.causes.recorded import ISSUES, NOW, SAMPLES, Now, record, shown
 
 NAMES = {
     "env": "dev",
@@ -50,16 +50,26 @@ def found_in(kind: str, text: str) -> FoundCause | None:
     return find(Evidence(kind=kind, source="place", time=NOW, text=text), NAMES)
 
 
+def kind_of(where: str) -> str:
+    """Return the kind of evidence of a line of an issue."""
+    end = where.rpartition(" ")[2]
+    return next((kind for kind, ends in KINDS.items() if end in ends), end)
+
+
 def test_every_cause_has_one_row_and_a_sample_of_every_place_where_it_is_seen() -> None:
     assert len({each.id for each in table()}) == len(table())
     sampled = {(each["cause"], each["kind"]) for each in SAMPLES}
-    assert sampled == {(each.id, kind) for each in table() for kind in each.seen}
+    lines = [(kind_of(where), text) for case in ISSUES for _, where, text in case["lines"]]
+    sampled |= {(cause.id, kind) for kind, text in lines if (cause := found_in(kind, text))}
+    silent = {("head-node-silent", "instance")}  # what is not there
+    assert sampled | silent == {(each.id, kind) for each in table() for kind in each.seen}
 
 
 @pytest.mark.parametrize("cause", table(), ids=lambda cause: cause.id)
 def test_a_cause_is_complete(cause: Cause) -> None:
     assert set(cause.seen) <= set(SEEN) == {"event", "instance", "provider", *KINDS}
     assert set(cause.logs or ()) <= {"provider", *KINDS}
+    assert set(cause.behind) <= {each.id for each in table() if each.logs is not None}
     assert cause.source.startswith("https://")
     assert any(line.startswith("$ ") for line in cause.do), "something can be done or read"
     placeholders = set(re.findall(r"{(\w+)}", cause.why + " ".join(cause.do)))
@@ -106,6 +116,15 @@ def test_every_failure_code_of_parallelcluster_is_known(code: str) -> None:
         ("event", "DELETE_FAILED AWS::RDS::DBSubnetGroup Group: it is currently in use"),
         ("boot", "CREATE_FAILED AWS::EC2::EIP Address: The maximum number of addresses has been reached."),
         ("boot", "Curl attempt 1 failed, retrying in 1s..."),
+        ("boot", "gpg: Signature expired Tue 03 Mar 2026 10:00:00 AM UTC"),
+        (
+            "daemon",
+            "no corresponding instance in EC2 for node a-dy-b-1(10.0.1.9), node state: IDLE+CLOUD+POWERING_DOWN",
+        ),
+        (
+            "daemon",
+            "no corresponding instance in EC2 for node a-st-b-1(10.0.1.9), node state: DOWN+CLOUD+NOT_RESPONDING",
+        ),
         ("system", "ntpd[412]: bind() fd 24, family AF_INET6 failed: Network is unreachable"),
         ("boot", "mine.py failed (10): bad, failed (18): worse, failed (21): worst"),
     ],

@@ -1,6 +1,7 @@
 """The diagnosis of a running cluster, and of one in which nothing failed."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.diagnose.causes.recorded import (
     HEAD_NODE,
+    NOW,
     QUOTA,
     Now,
     deployment,
@@ -105,6 +107,44 @@ def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words
     diagnosis = diagnose(made, Now())
     assert ids(diagnosis) == [cause, "insufficient-capacity"]
     assert words in " ".join(diagnosis.causes[0].to_do)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "denied", "logged", "causes"),
+    [
+        (60, set(), True, ["head-node-silent"]),
+        (60, set(), False, []),
+        (60, {"filter_log_events"}, True, []),
+        (10, set(), True, []),
+    ],
+    ids=["for an hour", "no logs exist", "logs may not be read", "it starts"],
+)
+def test_a_head_node_that_logs_nothing(minutes: int, denied: set[str], logged: bool, causes: list[str]) -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.lines.clear()
+    if logged:
+        account.line(stream("daemon"), 30, "INFO - Managing cluster...")
+        account.line("ip-10-0-1-9.i-0c.slurmd", 59, "INFO - of a compute node")
+    account.launched = NOW - timedelta(minutes=minutes)
+    account.denied = denied
+    assert ids(diagnose(made, Now())) == causes
+
+
+def test_what_a_head_node_logs_at_each_start_explains_only_that_its_start_took_too_long() -> None:
+    normal = (
+        ("chef-client", "[2026-05-01T10:00:00+00:00] INFO: Waiting for static fleet capacity provisioning"),
+        ("cloud-init-output", "+ cfn-signal --exit-code=0 '--reason=HeadNode setup complete' 'https://x'"),
+    )
+    running, account = deployment(cluster="CREATE_COMPLETE")
+    broken, other, stack = failed()
+    other.event(
+        stack, 5, "CREATE_FAILED AWS::CloudFormation::WaitCondition W: WaitCondition received failed message: 'x'"
+    )
+    for end, text in normal:
+        account.line(stream("boot", end), 50, text)
+        other.line(stream("boot", end), 4, text)
+    assert not diagnose(running, Now()).failed
+    assert ids(diagnose(broken, Now())) == ["head-node-failed"]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from scripts.estimate import prices, products
 from scripts.estimate.prices import PriceListError, Prices, fetch, find_prices
@@ -90,6 +91,17 @@ def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units()
 )
 def test_what_is_not_one_price_is_no_price(offers: list[dict[str, Any]]) -> None:
     assert fetch(FakeApi(*offers), "us-west-2", [GP3]) == {}
+
+
+def test_a_page_in_place_of_an_answer_is_cut_short() -> None:
+    page = {"Error": {"Code": "403", "Message": "<?xml version='1.0'?>\n" + "<p>Forbidden</p>\n" * 99}}
+
+    class Proxy:
+        def get_paginator(self, _: str) -> Any:
+            raise ClientError(page, "GetProducts")
+
+    with pytest.raises(PriceListError, match=r"^the Price List API did not answer: .{100,200} \.\.\.$"):
+        fetch(Proxy(), "us-west-2", [TRN1])
 
 
 # --- which prices are taken ---

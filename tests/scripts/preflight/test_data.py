@@ -73,6 +73,13 @@ CASES = [
         edit=lambda raw: database(raw, SECRET.replace(REGION, "eu-west-1")),
     ),
     case(secrets, FAIL, f"no secret {SECRET}", "Database.PasswordSecretArn", edit=database),
+    case(
+        secrets,
+        FAIL,
+        f"no secret {SECRET}",
+        "change `cluster.munge_key_secret_arn`",
+        edit=lambda raw: raw["cluster"].update(munge_key_secret_arn=SECRET),
+    ),
     case(fsx_service_role, PASS, "AWSServiceRoleForAmazonFSx exists"),
     case(fsx_service_role, WARN, "create-service-linked-role", get_role=refusal("NoSuchEntity")),
 ]

@@ -25,6 +25,7 @@ from scripts.options import CONFIG
 from tests.scripts.refusals import refusal
 
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
+ISSUES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("issues.yaml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CLUSTER_GROUP = "/aws/parallelcluster/trn1-16-202605010900"
 HEAD_NODE = "i-0a1b2c3d4e5f60718"
@@ -57,6 +58,7 @@ class Recorded(Account):
         change_sets: Those of every stack.
         resources: Resources by stack name.
         instances: The instances of the cluster, by id their state; the first is the head node.
+        launched: When they were launched.
         lines: Group, stream, time and text of log lines.
         denied: Operations that are not allowed.
         calls: Counts of calls by operation; each page is one.
@@ -71,6 +73,7 @@ class Recorded(Account):
         self.change_sets: list[dict[str, Any]] = []
         self.resources: dict[str, list[dict[str, Any]]] = {}
         self.instances: dict[str, str] = {}
+        self.launched = NOW - timedelta(days=1)
         self.lines: list[tuple[str, str, datetime, str]] = []
         self.denied: set[str] = set()
         self.calls: Counter[str] = Counter()
@@ -129,7 +132,8 @@ class Recorded(Account):
                     raise _no_stack(name)
                 listed = [{"LastUpdatedTimestamp": NOW, **each} for each in self.resources[name]]
             case "describe_instances":
-                listed = [{"Instances": [_instance(n, *each) for n, each in enumerate(self.instances.items())]}]
+                described = [_instance(n, *each) for n, each in enumerate(self.instances.items())]
+                listed = [{"Instances": [{**each, "LaunchTime": self.launched} for each in described]}]
             case "describe_log_groups":
                 listed, size = [{"logGroupName": each} for each in sorted({group for group, *_ in self.lines})], 50
                 listed = [each for each in listed if each["logGroupName"].startswith(asked["logGroupNamePrefix"])]
@@ -146,7 +150,7 @@ class Recorded(Account):
 
         https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
         """
-        terms = re.findall(r'\?"([^"]+)"', asked["filterPattern"])
+        terms = re.findall(r'\?"([^"]+)"', asked.get("filterPattern", '?" "'))
         for group, stream, time, text in self.lines:
             stamp = int(time.timestamp() * 1000)
             is_in_time = asked["startTime"] <= stamp <= asked["endTime"]
@@ -203,6 +207,7 @@ def deployment(**stacks: str) -> tuple[Deployment, Recorded]:
     if stacks.get("cluster") in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         account.stacks[made.settings.cluster_spec.name] = stacks["cluster"]
         account.instances = {HEAD_NODE: "running"}
+        account.line(stream("daemon", "clustermgtd"), 59, "INFO - Managing cluster...")
     return made, account
 
 
@@ -251,7 +256,9 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
         account.event(stack, 3, f"ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack {stack}: The following resource(s)")
         account.event(stack, 4, f"DELETE_COMPLETE AWS::EC2::Subnet Other: {text}")
         for minute in (0.5, 1.5, 49, 51):
-            account.line(stream("slurm"), minute, "error: Munge decode failed: Expired credential")
+            account.line(
+                stream("slurm"), minute, "error: slurm_receive_msg_and_forward: Zero Bytes were transmitted or received"
+            )
             account.line(stream("boot"), minute, "[INFO] Command 05_touch succeeded, and nothing failed")
             account.line("ip-10-0-1-2.i-0a1b.dcv-server", minute, "ERROR InsufficientInstanceCapacity")
     return made

@@ -1,0 +1,194 @@
+"""The instances of clusters, as machines: they start with the instance, answer as it does, and end with it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+from wsgiref.types import WSGIApplication
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import make_server
+
+from emulator.calls import NODE_KEY
+from emulator.cloudformation.clients import Clients, Endpoint
+from emulator.cloudformation.clock import Speed
+from emulator.machines import metadata, names
+from emulator.machines.machinery import Machinery
+from emulator.machines.site import REBOOT_CODE, Machine, MachineSpec, Site
+from emulator.moto_patches.lives import InstanceListener, shut_down
+
+TYPE_TAG: Final = "parallelcluster:node-type"
+NAME_TAG: Final = "parallelcluster:cluster-name"
+_KINDS: Final = ("HeadNode", "Compute", "LoginNode")
+_LIVE: Final = ("pending", "running")
+_ENVIRONMENT: Final = {
+    "PATH": "/opt/slurm/bin:/opt/parallelcluster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LANG": "C.UTF-8",
+    "AWS_ACCESS_KEY_ID": NODE_KEY,
+    "AWS_SECRET_ACCESS_KEY": "testing",
+}
+
+
+class _Server(Protocol):
+    """What answers at a socket of a machine."""
+
+    def shutdown(self) -> object:
+        """Stop."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    machine: Machine
+    servers: tuple[_Server, ...]
+
+    def stop(self) -> None:
+        self.machine.stop()
+        for server in self.servers:
+            server.shutdown()
+
+
+class Fleet(InstanceListener):
+    """All machines of one server.
+
+    Attributes:
+        application: What answers the calls of AWS's APIs.
+    """
+
+    application: WSGIApplication
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        clients: Clients,
+        endpoint: Endpoint,
+        speed: Speed,
+    ) -> None:
+        """Take notice of what machines need; the first launch makes their site.
+
+        Args:
+            machinery: What they are made of.
+            clients: Of the server, as a node calls it.
+            endpoint: Where the server serves on this computer.
+            speed: How long things take in them.
+        """
+        self._machinery = machinery
+        self._clients = clients
+        self._endpoint = endpoint
+        self._pace = json.dumps({"speed": speed})
+        self._site: Site | None = None
+        self._running: dict[str, _Running] = {}
+        self._lock = threading.Lock()
+
+    def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
+        """Start the machine of an instance; instances of no cluster have none."""
+        if tags.get(TYPE_TAG) in _KINDS and NAME_TAG in tags:
+            self.started(region, instance_id)
+
+    def terminated(self, region: str, instance_id: str) -> None:
+        """End the machine of an instance, and delete its disk."""
+        del region
+        with self._lock:
+            running = self._running.pop(instance_id, None)
+        if running:
+            running.stop()
+            self._place().discard(instance_id)
+
+    def stopped(self, region: str, instance_id: str) -> None:
+        """Switch the machine of an instance off; its disk stays."""
+        del region
+        with self._lock:
+            running = self._running.pop(instance_id, None)
+        if running:
+            running.stop()
+
+    def rebooted(self, region: str, instance_id: str) -> None:
+        """Switch the machine of an instance off and on."""
+        self.stopped(region, instance_id)
+        self.started(region, instance_id)
+
+    def started(self, region: str, instance_id: str) -> None:
+        """Start the machine of an instance, in a while; nothing happens if that was terminated meanwhile."""
+        threading.Thread(target=self._start, args=(region, instance_id), daemon=True).start()
+
+    def shell(self, instance_id: str) -> list[str] | None:
+        """Return the beginning of what runs a command on the machine of an instance, as root; None: there is none."""
+        with self._lock:
+            running = self._running.get(instance_id)
+        return running.machine.command() if running else None
+
+    def console(self, instance_id: str) -> str:
+        """Return what the machine of an instance has printed on its console; empty: there is none."""
+        with self._lock:
+            running = self._running.get(instance_id)
+        return running.machine.console if running else ""
+
+    def reset(self) -> None:
+        """End all machines, and their place with them."""
+        with self._lock:
+            self._running = {}
+            site, self._site = self._site, None
+        if site:
+            site.stop()
+
+    def _start(self, region: str, instance_id: str) -> None:
+        described = self._clients("ec2", region).describe_instances(InstanceIds=[instance_id])
+        instance = described["Reservations"][0]["Instances"][0]
+        tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+        vpc = self._clients("ec2", region).describe_vpcs(VpcIds=[instance["VpcId"]])["Vpcs"][0]
+        spec = MachineSpec(
+            instance_id=instance_id,
+            address=instance["PrivateIpAddress"],
+            network=vpc["CidrBlock"],
+            cluster=tags[NAME_TAG],
+            environment={
+                **_ENVIRONMENT,
+                "AWS_ENDPOINT_URL": self._endpoint.url,
+                "AWS_REGION": region,
+                "AWS_DEFAULT_REGION": region,
+            },
+            pace=self._pace,
+            borrowed=self._machinery.borrowed,
+        )
+        with self._lock:
+            if instance["State"]["Name"] in _LIVE and instance_id not in self._running:
+                machine = self._place().start(spec, partial(self._ended, region, instance_id))
+                self._running[instance_id] = _Running(machine, self._serve(region, machine))
+
+    def _place(self) -> Site:
+        if self._site is None:
+            port = urlsplit(self._endpoint.url).port
+            assert port  # noqa: S101 - the server has one
+            self._site = Site(self._machinery.image, port)
+        return self._site
+
+    def _serve(self, region: str, machine: Machine) -> tuple[_Server, ...]:
+        """Answer a machine at its sockets."""
+        listeners, instance_id = machine.listeners, machine.spec.instance_id
+        host, port = listeners.endpoint.getsockname()
+        endpoint = make_server(
+            host, port, self.application, threaded=True, request_handler=MotoRequestHandler,
+            fd=listeners.endpoint.fileno(),
+        )  # fmt: skip
+        threading.Thread(target=endpoint.serve_forever, daemon=True).start()
+        return (
+            endpoint,
+            metadata.serve(listeners.metadata, region, instance_id),
+            names.serve(listeners.names, region),
+        )
+
+    def _ended(self, region: str, instance_id: str, code: int) -> None:
+        """Take notice that a machine has ended by itself: it boots again, or has shut down."""
+        with self._lock:
+            running = self._running.pop(instance_id, None)
+        if running is None:
+            return
+        running.stop()
+        if code == REBOOT_CODE:
+            self.started(region, instance_id)
+        else:
+            shut_down(region, instance_id)

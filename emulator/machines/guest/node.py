@@ -1,0 +1,285 @@
+"""What a node knows of itself, and how it runs, mounts and starts things."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pwd
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from emulator.machines.guest import aws
+
+DNA: Final = Path("/etc/chef/dna.json")
+SHARED: Final = Path("/opt/parallelcluster/shared")
+CLUSTER_CONFIGURATION: Final = SHARED / "cluster-config.yaml"
+LOGS: Final = Path("/var/log/parallelcluster")
+BOOTSTRAP_ERROR: Final = LOGS / "bootstrap_error_msg"
+RUN: Final = Path("/run/emulator")
+ENVIRONMENT: Final = RUN / "environment"
+IS_ROOT: Final = os.geteuid() == 0
+"""Whether there are other users. Otherwise one user, with all capabilities, is everybody."""
+
+_EXPORTED: Final = {
+    "home": Path("/home"),
+    "opt_slurm": Path("/opt/slurm"),
+    "opt_parallelcluster_shared": SHARED,
+    "opt_intel": Path("/opt/intel"),
+}
+_INTERNAL: Final = tuple(str(path) for path in _EXPORTED.values())
+_FSTAB: Final = Path("/etc/fstab")
+log = logging.getLogger("node")
+
+
+class StepError(RuntimeError):
+    """A step of a recipe failed.
+
+    Attributes:
+        resource: What Chef calls the resource of the cookbook's recipe, such as ``retrieve compute node info``.
+    """
+
+    def __init__(self, resource: str, message: str) -> None:
+        super().__init__(message)
+        self.resource = resource
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a cluster.
+
+    Attributes:
+        cluster: The section of that name in dna.json.
+    """
+
+    cluster: dict[str, Any]
+
+    @classmethod
+    def load(cls) -> Node:
+        """Return the node that this is, once it has its dna.json."""
+        return cls(json.loads(DNA.read_text(encoding="utf-8"))["cluster"])
+
+    @property
+    def kind(self) -> str:
+        """Return HeadNode, ComputeFleet or LoginNode."""
+        return str(self.cluster["node_type"])
+
+    @property
+    def table(self) -> str:
+        """Return the DynamoDB table of the cluster's status."""
+        return f"parallelcluster-{self.cluster['stack_name']}"
+
+    @cached_property
+    def instance_id(self) -> str:
+        """Return the id of its instance."""
+        return aws.metadata("meta-data/instance-id")
+
+    @cached_property
+    def instance_type(self) -> str:
+        """Return the type of its instance."""
+        return aws.metadata("meta-data/instance-type")
+
+    @cached_property
+    def address(self) -> str:
+        """Return its first private address."""
+        return aws.metadata("meta-data/local-ipv4")
+
+    @cached_property
+    def ec2_hostname(self) -> str:
+        """Return its name in the VPC's DNS."""
+        return aws.metadata("meta-data/local-hostname")
+
+
+def read_yaml(text: str) -> Any:
+    """Return what a text in YAML says."""
+    import yaml  # noqa: PLC0415 - most programs need none
+
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - the safe one, faster
+
+
+def cluster_configuration() -> dict[str, Any]:
+    """Return the cluster's configuration, with implied values."""
+    configuration: dict[str, Any] = read_yaml(CLUSTER_CONFIGURATION.read_text(encoding="utf-8"))
+    return configuration
+
+
+def run(resource: str, *command: str) -> str:
+    """Run a command and return what it prints.
+
+    Raises:
+        StepError: It failed.
+    """
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode:
+        raise StepError(resource, f"Expected process to exit with [0], but received '{done.returncode}': "
+                        f"{' '.join(command)}: {done.stdout.strip()}")  # fmt: skip
+    return done.stdout
+
+
+def write(path: str | Path, text: str, mode: int = 0o644, user: str = "root") -> None:
+    """Write a file of a user."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    if user != "root":
+        own(path, user)
+
+
+def own(path: Path, user: str) -> None:
+    """Give a file to a user, if there are others than this one."""
+    if IS_ROOT:
+        entry = pwd.getpwnam(user)
+        os.chown(path, entry.pw_uid, entry.pw_gid)
+
+
+def add_line(path: Path, line: str) -> None:
+    """Append a line to a file, unless it is there."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if line not in text.splitlines():
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n" if text.endswith("\n") or not text else f"\n{line}\n")
+
+
+def set_host_name(node: Node, name: str, domain: str) -> None:
+    """Set the host name, and let /etc/hosts know it (cookbook: init_dns.rb)."""
+    socket.sethostname(name)
+    write("/etc/hostname", f"{name}\n")
+    hosts = Path("/etc/hosts")
+    lines = hosts.read_text(encoding="utf-8").splitlines() if hosts.exists() else []
+    kept = [line for line in lines if line.split()[:1] != [node.address]]
+    kept = kept if any("localhost" in line.split() for line in kept) else ["127.0.0.1 localhost", *kept]
+    hosts.write_text("\n".join([*kept, f"{node.address} {name}.{domain.rstrip('.')} {name}", ""]), encoding="utf-8")
+
+
+def search_domain(domain: str) -> None:
+    """Look for short names in a domain."""
+    add_line(Path("/etc/resolv.conf"), f"search {domain.rstrip('.')}")
+
+
+def mount(source: Path, target: Path, resource: str) -> None:
+    """Mount a directory, now and when the machine starts again.
+
+    Raises:
+        StepError: It cannot be mounted.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    if not source.is_dir():
+        raise StepError(resource, f"mount: {target}: no file system {source.name}")
+    if not target.is_mount():
+        run(resource, "mount", "--bind", str(source), str(target))
+    add_line(_FSTAB, f"{source} {target} none bind 0 0")
+
+
+def mount_local_disks(node: Node) -> None:
+    """Mount the local disks of the instance type, if it has any (cookbook: ephemeral_drives.rb): memory, here."""
+    types = json.loads((SHARED / "instance-types-data.json").read_text(encoding="utf-8"))
+    if types.get(node.instance_type, {}).get("InstanceStorageSupported"):
+        add_line(_FSTAB, f"tmpfs {node.cluster['ephemeral_dir']} tmpfs mode=1777 0 0")
+        mount_all()
+
+
+def mount_all() -> None:
+    """Mount what is to be mounted and is not; what is missing is left out."""
+    lines = _FSTAB.read_text(encoding="utf-8").splitlines() if _FSTAB.exists() else []
+    for source, target, kind, options, *_ in (line.split() for line in lines if line and line[0] != "#"):
+        if not Path(target).is_mount():
+            Path(target).mkdir(parents=True, exist_ok=True)
+            how = ["--bind"] if options == "bind" else ["-t", kind, "-o", options]
+            subprocess.run(["mount", *how, source, target], check=False)
+
+
+def export_directories(*names: str) -> None:
+    """Share directories of the head node with the other nodes, with what is in them."""
+    for name in names:
+        exported, path = RUN / "exports" / name, _EXPORTED[name]
+        path.mkdir(parents=True, exist_ok=True)
+        exported.mkdir(parents=True, exist_ok=True)
+        if not path.is_mount():
+            run(f"export {path}", "cp", "--archive", "--update", f"{path}/.", str(exported))
+        mount(exported, path, f"export {path}")
+
+
+def mount_exports(*names: str) -> None:
+    """Mount directories of the head node.
+
+    Raises:
+        StepError: It does not export them.
+    """
+    for name in names:
+        mount(RUN / "exports" / name, _EXPORTED[name], f"mount {_EXPORTED[name]}")
+
+
+def mount_file_systems(node: Node) -> None:
+    """Mount the cluster's EBS, EFS and FSx file systems.
+
+    Raises:
+        StepError: One cannot be mounted.
+    """
+    for kind, ids, directories in (
+        ("ebs", "volume", "ebs_shared_dirs"),
+        ("efs", "efs_fs_ids", "efs_shared_dirs"),
+        ("fsx", "fsx_fs_ids", "fsx_shared_dirs"),
+    ):
+        for file_system, directory in zip(
+            _listed(node.cluster.get(ids, "")), _listed(node.cluster.get(directories, "")), strict=False
+        ):
+            target = directory if directory.startswith("/") else f"/{directory}"
+            if not target.startswith(_INTERNAL):
+                source = RUN / "filesystems" / file_system
+                source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
+                mount(source, Path(target), f"mount {kind}")
+
+
+def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:
+    """Start a program that goes into the background by itself.
+
+    Raises:
+        StepError: It does not start.
+    """
+    log.info("Starting %s", " ".join(command))
+    with Path(f"/var/log/{Path(command[0]).name}-start.log").open("w", encoding="utf-8") as file:
+        code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False).returncode
+    if code and attempts > 1:
+        time.sleep(1)
+        start_daemon(*command, resource=resource, attempts=attempts - 1)
+    elif code:
+        raise StepError(resource, Path(file.name).read_text(encoding="utf-8").strip())
+
+
+def stop_daemon(pid_file: Path, seconds: float = 10) -> None:
+    """Stop a program that left its process id in a file, and wait until it has ended."""
+    try:
+        process = int(pid_file.read_text(encoding="ascii"))
+        os.kill(process, 15)
+    except (OSError, ValueError):
+        return
+    end = time.monotonic() + seconds
+    while Path(f"/proc/{process}").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def service(name: str, pid_file: str, command: Sequence[str]) -> None:
+    """Describe a daemon to systemctl, as a unit; `start_daemon` starts it faster."""
+    write(
+        f"/etc/systemd/system/{name}.service",
+        f"[Unit]\nDescription={name}\n[Service]\nType=forking\nPIDFile={pid_file}\nEnvironmentFile={ENVIRONMENT}\n"
+        f"ExecStart={' '.join(command)}\n[Install]\nWantedBy=multi-user.target\n",
+    )
+
+
+def only_user() -> str:
+    """Return the name of the user that is everybody, where there are no others."""
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _listed(text: str) -> list[str]:
+    return [each for each in text.split(",") if each not in ("", "NONE")]

@@ -1,0 +1,48 @@
+#!/bin/bash
+# What a virtual machine has before its operating system starts: disks, devices, network. Then that system: its process 1.
+# The environment is the machine's. Arguments:
+image=$1 root=$2          # directories of the site's image and of the machine
+address=$3 network=$4     # its own, and what it reaches without a router
+exports=$5 filesystems=$6 # directories that it can mount
+guest=$7 python=$8 port=$9
+pace=${10}       # JSON, how long things take in it
+borrowed=${*:11} # directories of this computer that it can read, at the same path
+set -euo pipefail
+
+# Network. When the server has the sockets, it adds eth0.
+chroot "$image" ip link set lo up
+chroot "$image" ip address add 169.254.169.254/32 dev lo
+chroot "$image" ip address add 169.254.169.253/32 dev lo
+"$python" "$(dirname "${BASH_SOURCE[0]}")/listen.py" 3 "$port"
+until chroot "$image" ip link set eth0 up 2>/dev/null; do
+    sleep 0.02
+done
+chroot "$image" ip address add "$address/32" dev eth0
+chroot "$image" ip route add "$network" dev eth0 src "$address"
+
+# Disks and devices.
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for device in null zero full random urandom tty; do
+    touch "$root/dev/$device"
+    mount --bind "/dev/$device" "$root/dev/$device"
+done
+ln --symbolic /proc/self/fd "$root/dev/fd"
+mkdir --mode=1777 "$root/dev/shm"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mkdir --parents "$root/run/emulator/exports" "$root/run/emulator/filesystems" "$root/opt/emulator"
+mount --bind "$exports" "$root/run/emulator/exports"
+mount --bind "$filesystems" "$root/run/emulator/filesystems"
+mount --bind -o ro "$guest" "$root/opt/emulator"
+for source in $borrowed; do
+    mkdir --parents "$root$source"
+    mount --bind -o ro "$source" "$root$source"
+done
+env >"$root/run/emulator/environment"
+echo "$pace" >"$root/run/emulator/pace.json"
+name=ip-${address//./-}
+hostname "$name"
+echo "$name" >"$root/etc/hostname"
+echo "nameserver 169.254.169.253" >"$root/etc/resolv.conf"
+exec 3>&-
+exec chroot "$root" /usr/bin/env --chdir=/ /usr/bin/python3 /opt/emulator/init.py

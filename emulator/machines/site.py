@@ -1,0 +1,228 @@
+"""The place where machines run, and how one starts, runs commands and ends.
+
+A site has namespaces of its own: processes, mounts and network. Its process 1 reads a pipe that only this process
+holds, so that everything in it ends with this process, however that ends; its files are in memory and its mounts and
+interfaces in its namespaces: nothing is left. A machine has namespaces below those of the site.
+
+Without root, a user namespace comes first, in which this user has all capabilities and is the only user.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from emulator.machines.support import MachineError
+
+_HERE = Path(__file__).parent
+_ROOT_OF_ITS_OWN: Final = ("--user", "--map-root-user")
+_ONE_USER: Final = ("--user", "--map-user=1000", "--map-group=1000", "--keep-caps")
+"""Without root: slurmd cannot start as a root who may not change groups, but as another user with all capabilities."""
+_CONSOLE_LINES: Final = 1000
+REBOOT_CODE: Final = 66
+"""Exit code of the guest's process 1 that asks for a reboot."""
+
+
+@dataclass(frozen=True)
+class MachineSpec:
+    """What a machine is started with.
+
+    Attributes:
+        instance_id: Of the EC2 instance that it is.
+        address: Its primary private address.
+        network: What it reaches, a CIDR.
+        cluster: Name of the cluster whose exports it can mount.
+        environment: Environment variables of its processes.
+        pace: JSON, how long things take in it; `guest/pace.py` has the names.
+        borrowed: Directories of this computer that it can read, at the same path.
+    """
+
+    instance_id: str
+    address: str
+    network: str
+    cluster: str
+    environment: Mapping[str, str]
+    pace: str = "{}"
+    borrowed: Sequence[Path] = ()
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Sockets in a machine's network that the server answers at.
+
+    `endpoint` has the address that the AWS endpoint has on this computer, `metadata` is the instance metadata service,
+    and `names` takes DNS queries, as datagrams.
+    """
+
+    endpoint: socket.socket
+    metadata: socket.socket
+    names: socket.socket
+
+
+class Site:
+    """One place for machines. It ends with `stop`, or with this process."""
+
+    def __init__(self, image: Path, port: int) -> None:
+        """Make a place for machines.
+
+        Args:
+            image: The root directory that they start from. Beside it is an empty directory, `site`.
+            port: Of the AWS endpoint, on this computer's loopback interface.
+
+        Raises:
+            MachineError: It cannot be made.
+        """
+        self._image = image
+        self._directory = image.with_name("site")
+        self._directory.mkdir(exist_ok=True)
+        self._port = port
+        self._numbers = count(1)
+        is_root = os.geteuid() == 0
+        self._entering = () if is_root else ("--user", "--preserve-credentials")
+        self._one_user = () if is_root else _ONE_USER
+        own_user = () if is_root else _ROOT_OF_ITS_OWN
+        self._process = subprocess.Popen(
+            ["unshare", *own_user, "--mount", "--net", "--pid", "--fork", "--kill-child",
+             "bash", str(_HERE / "site.sh"), str(image), str(self._directory)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
+        if (said := self._process.stdout.readline()) != "ready\n":
+            raise MachineError(f"no place for machines: {said}{self._process.stdout.read()}")
+        self._init = _only_child(self._process.pid)
+
+    def start(self, spec: MachineSpec, ended: Callable[[int], object]) -> Machine:
+        """Start a machine.
+
+        Args:
+            spec: What it is.
+            ended: Called with the exit code of its process 1 when that ends by itself, in a thread of its own.
+
+        Raises:
+            MachineError: It did not start.
+        """
+        command = self.inside(
+            "bash", str(_HERE / "start.sh"), str(self._image), str(self._directory), spec.instance_id, spec.cluster,
+            " ".join(self._one_user), spec.address, spec.network, str(_HERE / "guest"), sys.executable, str(self._port),
+            spec.pace, *map(str, spec.borrowed),
+        )  # fmt: skip
+        return Machine(self, spec, command, ended)
+
+    def connect(self, process: int) -> None:
+        """Give a machine, whose process 1 this is, its interface eth0 on the site's network."""
+        [inside] = (
+            line.split()[2]
+            for line in Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+            if line.startswith("NSpid:")
+        )
+        name = f"node{next(self._numbers)}"
+        command = f"ip link add {name} type veth peer name eth0 netns {inside} && ip link set {name} master switch up"
+        done = subprocess.run(
+            self.inside("chroot", str(self._image), "sh", "-c", command), capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise MachineError(f"no interface for a machine: {done.stdout}{done.stderr}")
+
+    def inside(self, *command: str) -> list[str]:
+        """Return what runs a command in the site's namespaces, in this computer's root directory."""
+        return ["nsenter", f"--target={self._init}", "--mount", "--net", "--pid", *self._entering, *command]
+
+    def within(self, process: int, *command: str) -> list[str]:
+        """Return what runs a command in the namespaces and in the root directory of a machine's process."""
+        namespaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd")
+        return ["nsenter", f"--target={process}", *namespaces, *self._entering, *command]
+
+    def discard(self, instance_id: str) -> None:
+        """Delete the disk of a machine that has ended."""
+        directory = f"{self._directory}/machines/{instance_id}"
+        command = f"umount {directory}/root && rm --recursive --force {directory}"
+        subprocess.run(self.inside("sh", "-c", command), check=False)
+
+    def stop(self) -> None:
+        """End everything in it."""
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
+        self._process.stdin.close()
+        self._process.wait()
+
+
+class Machine:
+    """A machine that runs.
+
+    Attributes:
+        listeners: Where the server has to answer it.
+    """
+
+    listeners: Listeners
+
+    def __init__(self, site: Site, spec: MachineSpec, command: Sequence[str], ended: Callable[[int], object]) -> None:
+        """Start it; `Site.start` has the arguments.
+
+        Raises:
+            MachineError: It did not start.
+        """
+        self.spec = spec
+        self._site = site
+        self._ended = ended
+        self._stopped = threading.Event()
+        self._console: deque[str] = deque(maxlen=_CONSOLE_LINES)
+        own, other = socket.socketpair()
+        with own, other:
+            self._process = subprocess.Popen(
+                ["bash", "-c", 'exec 3<&"$0" "$@"', str(other.fileno()), *command],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                env={**spec.environment}, pass_fds=(other.fileno(),), start_new_session=True,
+            )  # fmt: skip
+            other.close()
+            _, received, _, _ = socket.recv_fds(own, 16, 3)
+        follower = threading.Thread(target=self._follow, daemon=True)
+        follower.start()
+        if not received:
+            self._stopped.set()
+            follower.join()
+            raise MachineError(f"{spec.instance_id} did not start: {self.console}")
+        self._init = _only_child(_only_child(self._process.pid))
+        site.connect(self._init)
+        self.listeners = Listeners(*(socket.socket(fileno=number) for number in received))
+
+    @property
+    def console(self) -> str:
+        """Return the last lines that its process 1 printed."""
+        return "".join(self._console)
+
+    def command(self, *command: str) -> list[str]:
+        """Return what runs a command in it, as root."""
+        variables = (f"{name}={value}" for name, value in self.spec.environment.items())
+        return self._site.within(self._init, "/usr/bin/env", "--ignore-environment", *variables, *command)
+
+    def stop(self) -> None:
+        """End it at once, and wait until it has; its disk stays."""
+        self._stopped.set()
+        with suppress(ProcessLookupError):
+            os.kill(self._init, signal.SIGKILL)
+        self._process.wait()
+
+    def _follow(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
+        with self._process.stdout as lines:
+            self._console.extend(lines)
+        code = self._process.wait()
+        for listener in vars(self.listeners).values() if hasattr(self, "listeners") else ():
+            listener.close()
+        if not self._stopped.is_set():
+            self._ended(code)
+
+
+def _only_child(process: int) -> int:
+    [child] = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
+    return int(child)

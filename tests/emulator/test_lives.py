@@ -1,0 +1,115 @@
+"""Who is told of the lives of instances, and the agents that nodes have of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from moto.ec2.models import ec2_backends, instances
+
+from emulator.agents import Agents
+from emulator.aws import ACCOUNT, EmulatedAws
+from emulator.cloudformation.clients import Clients, Endpoint
+from emulator.moto_patches import lives
+from tests.emulator.account import REGION, Account
+
+TYPE = "trn1.32xlarge"
+
+
+class Diary(lives.InstanceListener):
+    def __init__(self) -> None:
+        self.entries: list[str] = []
+
+    def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
+        self.entries.append(f"launched {region} {dict(tags)}")
+
+    def stopped(self, region: str, instance_id: str) -> None:
+        self.entries.append("stopped")
+
+    def started(self, region: str, instance_id: str) -> None:
+        self.entries.append("started")
+
+    def rebooted(self, region: str, instance_id: str) -> None:
+        self.entries.append("rebooted")
+
+    def terminated(self, region: str, instance_id: str) -> None:
+        self.entries.append("terminated")
+
+    def console(self, instance_id: str) -> str:
+        return "" if "terminated" in self.entries else "printed"
+
+
+@pytest.fixture
+def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
+    diary = Diary()
+    monkeypatch.setattr(lives, "LISTENERS", [diary])
+    return diary
+
+
+@pytest.fixture
+def ec2(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(instances, "Instance", lives.LivingInstance)
+    ec2 = ec2_backends[ACCOUNT][REGION]
+    yield ec2
+    ec2.reset()
+
+
+def launch(ec2: Any, **options: Any) -> Any:
+    tags = {"instance": {"Name": "n"}}
+    reservation = ec2.run_instances(
+        "ami-0",
+        1,
+        None,
+        [],
+        instance_type=TYPE,
+        is_instance_type_default=True,
+        region_name=REGION,
+        tags=tags,
+        **options,
+    )
+    return reservation.instances[0]
+
+
+def test_a_listener_follows_a_life_from_its_launch_to_its_end(ec2: Any, diary: Diary) -> None:
+    node = launch(ec2)
+    assert diary.entries == [], "it is not complete yet"
+    node.announce()
+    for action in ("stop", "stop", "reboot", "start", "start", "reboot", "terminate", "terminate", "reboot"):
+        getattr(node, action)()
+    told = ["stopped", "started", "rebooted", "terminated"]
+    assert diary.entries == [f"launched {REGION} {{'Name': 'n'}}", *told]
+
+
+def test_a_shutdown_from_inside_ends_only_what_runs(ec2: Any, diary: Diary) -> None:
+    node = launch(ec2, instance_initiated_shutdown_behavior="terminate")
+    node.announce()
+    for _ in range(2):
+        lives.shut_down(REGION, node.id)
+    assert diary.entries[1:] == ["terminated"]
+    assert node.console() == "printed", "as it was at the end"
+    assert node.state_reason.code == "Client.InstanceInitiatedShutdown"
+
+
+def test_a_node_without_a_shell_of_its_own_has_no_agent() -> None:
+    agents = Agents(Clients(Endpoint()))
+    agents.shells = {"i-1": ["env", "NODE=one"]}.get
+    assert [agents.answers(each) for each in ("i-1", "i-2")] == [True, False]
+    assert agents.run("i-2", "true", 9, None) is None
+    run = agents.run("i-1", 'echo "on $NODE"; cat; exit 3', 60, None)
+    assert run
+    run.wait(60)
+    assert (run.status, run.code, run.output["stdout"]) == ("Failed", 3, "on one\n")
+    agents.shell = "cat"
+    run = agents.run("i-2", "for tests", 60, None)
+    assert run
+    run.wait(60)
+    assert (run.status, run.output["stdout"]) == ("Success", "for tests")
+
+
+def test_all_instances_of_a_launch_have_its_profile(aws: EmulatedAws) -> None:
+    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html, IamInstanceProfile
+    account = Account(aws)
+    aws.client("iam", "us-east-1").create_instance_profile(InstanceProfileName="node")
+    ids = account.launch(2, IamInstanceProfile={"Name": "node"})
+    assert all(each["IamInstanceProfile"]["Arn"].endswith("/node") for each in account.instances(*ids))

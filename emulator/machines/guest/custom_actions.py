@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.machines.guest import aws, compute_node
+from emulator.machines.guest import aws, compute_node, preinstalled
 from emulator.machines.guest.node import BOOTSTRAP_ERROR, Node, cluster_configuration, write
 
 _EVENTS: Final = {"-preinstall": "OnNodeStart", "-postinstall": "OnNodeConfigured", "-postupdate": "OnNodeUpdated"}
@@ -61,7 +61,9 @@ def fetch_and_run(arguments: Sequence[str]) -> int:
     """Run the scripts of the event that the first argument names; return the exit code."""
     event, node = _EVENTS[arguments[0]], Node.load()
     name = node.cluster.get("scheduler_queue_name") or node.cluster.get("pool_name") or ""
-    actions = scripts(cluster_configuration(), node.kind, name, event)
+    configuration = cluster_configuration()
+    preinstalled.set_system(str(configuration["Image"]["Os"]))
+    actions = scripts(configuration, node.kind, name, event)
     if event == "OnNodeUpdated" and actions and not _is_in_update(node):
         return 0
     for step, action in enumerate(actions, 1):
@@ -87,6 +89,7 @@ def _run(event: str, step: int, url: str, arguments: Sequence[str]) -> None:
         file.write(content)
     path = Path(file.name)
     path.chmod(0o700)
+    preinstalled.provide(arguments)
     done = subprocess.run([file.name, *arguments], stderr=subprocess.PIPE, text=True, check=False, env={**os.environ})
     path.unlink(missing_ok=True)
     if done.returncode:

@@ -83,7 +83,7 @@ _AGENTS: Final[list[LogAgent]] = []
 def _start(stopped: threading.Event) -> None:
     try:
         programs.install()
-        _install_hardware()
+        programs.preinstalled("install", aws.metadata("meta-data/instance-type"))
         supervisor.Supervisor()
         _AGENTS.append(LogAgent())
         if cloud_init.is_first_boot():
@@ -95,15 +95,6 @@ def _start(stopped: threading.Event) -> None:
     except Exception as error:  # the machine lives on, as one whose services failed
         _print(f"[FAILED] {type(error).__name__}: {error}\n")
         raise
-
-
-def _install_hardware() -> None:
-    """Write what the kernel and its drivers show of the instance type's devices, where that is known."""
-    try:
-        from emulator.machines.guest import preinstalled  # noqa: PLC0415
-    except ImportError:
-        return
-    preinstalled.install(aws.metadata("meta-data/instance-type"))
 
 
 def _start_again() -> None:

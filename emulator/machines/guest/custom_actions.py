@@ -61,9 +61,7 @@ def fetch_and_run(arguments: Sequence[str]) -> int:
     """Run the scripts of the event that the first argument names; return the exit code."""
     event, node = _EVENTS[arguments[0]], Node.load()
     name = node.cluster.get("scheduler_queue_name") or node.cluster.get("pool_name") or ""
-    configuration = cluster_configuration()
-    preinstalled.set_system(str(configuration["Image"]["Os"]))
-    actions = scripts(configuration, node.kind, name, event)
+    actions = scripts(cluster_configuration(), node.kind, name, event)
     if event == "OnNodeUpdated" and actions and not _is_in_update(node):
         return 0
     for step, action in enumerate(actions, 1):
@@ -85,11 +83,11 @@ def _run(event: str, step: int, url: str, arguments: Sequence[str]) -> None:
     except aws.AwsError as error:
         raise ActionError(step, "downloading", f"{failed} using aws s3.", str(error)) from error
     print(f"INFO:root:The hash of script {url} is: {hashlib.sha256(content).hexdigest()}", flush=True)
+    preinstalled.provide(arguments)
     with tempfile.NamedTemporaryFile(delete=False) as file:
         file.write(content)
     path = Path(file.name)
     path.chmod(0o700)
-    preinstalled.provide(arguments)
     done = subprocess.run([file.name, *arguments], stderr=subprocess.PIPE, text=True, check=False, env={**os.environ})
     path.unlink(missing_ok=True)
     if done.returncode:

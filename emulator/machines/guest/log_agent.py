@@ -117,6 +117,12 @@ class LogAgent:
         self._look()
 
     def _look(self) -> None:
+        try:
+            self._send_new_lines()
+        except OSError as error:  # such as of a full disk
+            print(f"log agent: {error}", flush=True)
+
+    def _send_new_lines(self) -> None:
         if not self._tails and not self._configure():
             return
         before = [tail.offset for tail in self._tails.values()]

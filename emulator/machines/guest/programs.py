@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import pwd
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from emulator.machines.guest import node as nodes
 from emulator.machines.guest.node import write
 
 PACKAGES: Final = ("/usr/lib/emulator", "/opt/parallelcluster/python")
@@ -27,11 +24,10 @@ _PROGRAMS: Final[Mapping[str, str]] = {
     "/opt/parallelcluster/scripts/fetch_and_run": "custom_actions.fetch_and_run",
 }
 _POWER: Final = {"shutdown": "TERM", "poweroff": "TERM", "halt": "TERM", "reboot": "INT"}
-_USER: Final = ("ubuntu", 1000)
 
 
 def install() -> None:
-    """Write what an AMI of ParallelCluster has: programs, the version it was made for, the user of its system."""
+    """Write what an AMI of ParallelCluster has: programs, and the version it was made for."""
     for path, function in _PROGRAMS.items():
         module, _, name = function.rpartition(".")
         write(
@@ -51,17 +47,3 @@ def install() -> None:
     write("/opt/parallelcluster/.bootstrapped", f"aws-parallelcluster-cookbook-{version}\n")
     for directory in ("/opt/parallelcluster/tmp", "/etc/chef", "/var/log/parallelcluster", "/var/spool/slurmd"):
         Path(directory).mkdir(parents=True, exist_ok=True)
-    _add_user()
-
-
-def _add_user() -> None:
-    name, number = _USER
-    with suppress(KeyError):
-        pwd.getpwnam(name)
-        return
-    nodes.add_line(Path("/etc/passwd"), f"{name}:x:{number}:{number}:Ubuntu:/home/{name}:/bin/bash")
-    nodes.add_line(Path("/etc/group"), f"{name}:x:{number}:")
-    home = Path(f"/home/{name}")
-    if not home.exists():
-        home.mkdir(parents=True)
-        nodes.own(home, name)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from emulator.machines.guest import aws, compute_node, head_node, login_node, update
+from emulator.machines.guest import aws, compute_node, head_node, login_node, preinstalled, update
 from emulator.machines.guest.node import BOOTSTRAP_ERROR, Node, StepError, write
 
 _LOG: Final = Path("/var/log/chef-client.log")
@@ -48,6 +48,8 @@ def cinc_client(arguments: Sequence[str]) -> int:
     node = Node.load()
     started = time.monotonic()
     log.info("*** Cinc Client: run list [recipe[%s]] ***", arguments[-1])
+    if name == "init":
+        preinstalled.set_system(str(node.cluster["base_os"]))
     try:
         _RECIPES[node.kind, name](node)
     except (StepError, aws.AwsError, OSError) as error:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -139,5 +140,5 @@ def supervisorctl(arguments: Sequence[str]) -> int:
 
 def _note(level: str, text: str) -> None:
     now = datetime.now(UTC)
-    with _LOG.open("a", encoding="utf-8") as file:
+    with suppress(OSError), _LOG.open("a", encoding="utf-8") as file:  # programs are kept on a full disk, too
         file.write(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03} {level} {text}\n")

@@ -173,7 +173,6 @@ class Emulator:
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
         if self._fleet:
             agents.shells = self._fleet.shell
-            lives.Lives.console = staticmethod(self._fleet.console)
         self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (

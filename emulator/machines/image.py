@@ -186,9 +186,9 @@ def _make(root: Path) -> None:
     (root / "usr/bin/uname").rename(root / "usr/bin/uname.real")
     for command, directory in _FAKE_COMMANDS.items():
         _replace(FAKES / command, root / directory / command)
-    for path in sorted(_LAID.rglob("*")):
-        if not path.is_dir():
-            _replace(path, root / path.relative_to(_LAID))
+    for laid in sorted(_LAID.rglob("*")):
+        if not laid.is_dir():
+            _replace(laid, root / laid.relative_to(_LAID))
     _run("chroot", str(root), "python3", "-m", "compileall", "-q", "-j", "2", f"/{_PYTHON}")
 
 

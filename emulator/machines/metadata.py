@@ -20,11 +20,11 @@ from typing import Any, Final
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.instances import Instance
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from emulator.aws import ACCOUNT
 from emulator.calls import NODE_KEY
-from emulator.moto_patches.lives import LivingInstance
 
 _LONGEST_TTL: Final = 21_600
 _ROOT: Final = "/latest"
@@ -112,7 +112,7 @@ class _Quiet(WSGIRequestHandler):
         """Write no line for a request."""
 
 
-def _values(instance: LivingInstance) -> Mapping[str, bytes]:
+def _values(instance: Instance) -> Mapping[str, bytes]:
     """Return all that can be asked for, by path."""
     texts = {
         **{f"meta-data/{key}": value for key, value in _metadata(instance).items()},
@@ -124,7 +124,7 @@ def _values(instance: LivingInstance) -> Mapping[str, bytes]:
     return values
 
 
-def _metadata(instance: LivingInstance) -> dict[str, Any]:
+def _metadata(instance: Instance) -> dict[str, Any]:
     groups = list(instance.security_groups)
     values: dict[str, Any] = {
         "ami-id": instance.image_id,
@@ -167,7 +167,7 @@ def _metadata(instance: LivingInstance) -> dict[str, Any]:
     return {**values, **_role(instance)}
 
 
-def _role(instance: LivingInstance) -> dict[str, str]:
+def _role(instance: Instance) -> dict[str, str]:
     """Return what is known of the instance's role: nothing without an instance profile."""
     association = instance.ec2_backend.iam_instance_profile_associations.get(instance.id)
     if association is None:
@@ -189,7 +189,7 @@ def _role(instance: LivingInstance) -> dict[str, str]:
     }
 
 
-def _identity(instance: LivingInstance) -> dict[str, Any]:
+def _identity(instance: Instance) -> dict[str, Any]:
     """Return the instance identity document.
 
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/retrieve-iid.html
@@ -213,7 +213,7 @@ def _identity(instance: LivingInstance) -> dict[str, Any]:
     }
 
 
-def _reservation_id(instance: LivingInstance) -> str | None:
+def _reservation_id(instance: Instance) -> str | None:
     reservations = instance.ec2_backend.all_reservations()
     return next((each.id for each in reservations if instance in each.instances), None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
-from moto.autoscaling import autoscaling_backends
+from moto.autoscaling.models import autoscaling_backends
 from moto.core.responses import ActionResult
 from moto.core.types import Base64EncodedString
 from moto.core.utils import utcnow
@@ -16,7 +16,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 from moto.ec2.responses import EC2Response
-from moto.elbv2 import elbv2_backends
+from moto.elbv2.models import elbv2_backends
 
 from emulator.aws import ACCOUNT
 from emulator.faults import FAULTS_IN_FORCE
@@ -34,7 +34,10 @@ _STARTABLE = ("pending", "running", "stopped")
 
 
 class InstanceListener:
-    """Who is told of the lives of all instances: a subclass overrides what it needs. Each call is to be quick."""
+    """Who is told of the lives of all instances, and has their consoles: a subclass overrides what it needs.
+
+    Each call is to be quick.
+    """
 
     def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
         """Take notice of a new instance, by whatever API it was launched."""
@@ -50,6 +53,11 @@ class InstanceListener:
 
     def terminated(self, region: str, instance_id: str) -> None:
         """Take notice of an instance that was terminated, once."""
+
+    def console(self, instance_id: str) -> str:
+        """Return what an instance has printed on its console; empty: it has none."""
+        del instance_id
+        return ""
 
 
 LISTENERS: list[InstanceListener] = []
@@ -69,6 +77,7 @@ class LivingInstance(Instance):
         self.impaired_since: dict[str, datetime] = {}
         self.events: list[dict[str, Any]] = []
         self._is_announced = False
+        self._last_console = ""
         super().__init__(*arguments, **options)
 
     def announce(self) -> None:
@@ -79,6 +88,7 @@ class LivingInstance(Instance):
 
     def stop(self) -> InstanceState:
         was_running = self.is_running()
+        self.console()
         previous = super().stop()
         if was_running:
             self._tell(lambda listener: listener.stopped(self.region_name, self.id))
@@ -102,6 +112,7 @@ class LivingInstance(Instance):
         """Terminate it, once: moto would delete the interfaces again. Those that outlive it are free for others."""
         if self.state in ("shutting-down", "terminated"):
             return self._state
+        self.console()
         previous = super().terminate()
         for interface in self.network_interfaces:
             if not interface.delete_on_termination:
@@ -124,6 +135,11 @@ class LivingInstance(Instance):
             self.stop()
         code = "Client.InstanceInitiatedShutdown"
         self._reason, self.state_reason = "", StateReason(f"{code}: Instance initiated shutdown", code)
+
+    def console(self) -> str:
+        """Return what it has printed on its console, also after its end."""
+        self._last_console = next(filter(None, (each.console(self.id) for each in LISTENERS)), self._last_console)
+        return self._last_console
 
     @property
     def instance_id(self) -> str:
@@ -163,7 +179,7 @@ def shut_down(region: str, instance_id: str) -> None:
     Raises:
         EC2ClientError: There is no such instance.
     """
-    instance: LivingInstance = ec2_backends[ACCOUNT][region].get_instance(instance_id)
+    instance = cast(LivingInstance, ec2_backends[ACCOUNT][region].get_instance(instance_id))
     if instance.is_running():
         instance.shut_down()
         if instance.state != "stopped":
@@ -184,7 +200,7 @@ def afflict(region: str, instance_id: str, event: str) -> None:
         ValueError: There is no such event.
         EC2ClientError: There is no such instance.
     """
-    instance: LivingInstance = ec2_backends[ACCOUNT][region].get_instance(instance_id)
+    instance = cast(LivingInstance, ec2_backends[ACCOUNT][region].get_instance(instance_id))
     what, _, details = event.partition(":")
     check, _, seconds = details.partition(":")
     if event == "shutdown":
@@ -212,13 +228,7 @@ def afflict(region: str, instance_id: str, event: str) -> None:
 
 
 class Lives(EC2Response):
-    """EC2 that starts and stops only what can be, and tells how instances are.
-
-    Attributes:
-        console: Returns what an instance's console shows so far; None: it has none.
-    """
-
-    console: ClassVar[Callable[[str], str | None]] = staticmethod(lambda _: None)
+    """EC2 that starts and stops only what can be, and tells how instances are."""
 
     def start_instances(self) -> ActionResult:
         self._check_states(_STARTABLE, "started")
@@ -230,8 +240,8 @@ class Lives(EC2Response):
 
     def terminate_instances(self) -> ActionResult:
         """Let those that are terminated already be so in the answer; moto says that they shut down."""
-        answer: Any = super().terminate_instances()
-        for change in answer.result["TerminatingInstances"]:
+        answer = super().terminate_instances()
+        for change in cast(dict[str, Any], answer.result)["TerminatingInstances"]:
             if change["PreviousState"].name == "terminated":
                 change["CurrentState"] = change["PreviousState"]
         return answer
@@ -250,14 +260,14 @@ class Lives(EC2Response):
         return ActionResult({"InstanceStatuses": statuses})
 
     def get_console_output(self) -> ActionResult:
-        """Answer with what the console shows by now, with `Latest` and without.
+        """Answer with what the console shows by now, with `Latest` and without, or showed at its end.
 
         Without it EC2 answers with what was there shortly after the last change of the instance's state.
         https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetConsoleOutput.html
         """
-        instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
+        instance = cast(LivingInstance, self.ec2_backend.get_instance(self._get_param("InstanceId")))
         answer = {"InstanceId": instance.id, "Timestamp": utcnow()}
-        if text := self.console(instance.id):
+        if text := instance.console():
             last = text.encode()[-_CONSOLE_BYTES:].decode(errors="ignore")
             answer["Output"] = Base64EncodedString.from_raw_string(last)
         return ActionResult(answer)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from botocore.exceptions import ClientError
 from emulator.aws import EmulatedAws
 from tests.emulator.account import REGION, Account
 
+PROJECT = Path(__file__).parents[2]
 EC2 = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_"
 GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
 SSM = "https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_"
@@ -381,3 +385,34 @@ FACTS = [
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.calls.__name__)
 def test_aws_documents_it(fact: Fact, aws: EmulatedAws) -> None:
     assert fact.calls(Region(aws)) == fact.expected, fact.source
+
+
+@pytest.mark.validation
+def test_the_aws_cli_sees_the_same(aws: EmulatedAws) -> None:
+    region = Region(aws)
+    node = region.node()
+
+    def run(*words: str) -> str:
+        command = [f"{PROJECT}/.venv-pcluster/bin/aws", *words, "--region", REGION]
+        environment = {**aws.environment, "AWS_DEFAULT_OUTPUT": "json"}
+        return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    aws.set_shell("bash")
+    [listed] = json.loads(run("ssm", "describe-instance-information"))["InstanceInformationList"]
+    assert (listed["InstanceId"], listed["PingStatus"]) == (node, "Online")
+    region.logs.create_log_group(logGroupName=GROUP)
+    script = json.dumps({"commands": ["echo from a node"]})
+    logged = f"CloudWatchOutputEnabled=true,CloudWatchLogGroupName={GROUP}"
+    sent = run(
+        *("ssm", "send-command", "--document-name", "AWS-RunShellScript", "--parameters", script),
+        *("--targets", f"Key=InstanceIds,Values={node}", "--cloud-watch-output-config", logged),
+    )
+    command_id = json.loads(sent)["Command"]["CommandId"]
+    assert command_id == json.loads(run("ssm", "list-commands"))["Commands"][0]["CommandId"]
+    while not (events := json.loads(run("logs", "filter-log-events", "--log-group-name", GROUP))["events"]):
+        pass
+    assert [each["message"] for each in events] == ["from a node\n"]
+    run("ec2", "terminate-instances", "--instance-ids", node)
+    run("ec2", "wait", "instance-terminated", "--instance-ids", node)
+    assert json.loads(run("ssm", "describe-instance-information"))["InstanceInformationList"] == []
+    assert json.loads(run("ec2", "describe-instance-status"))["InstanceStatuses"] == []

@@ -72,9 +72,9 @@ def run(said: UserData, console: Callable[[str], object]) -> None:
     _INSTANCE.mkdir(parents=True, exist_ok=True)
     (_INSTANCE / "boot-finished").touch()
     for number, script in enumerate(said.scripts):
-        path = _INSTANCE / "scripts" / f"part-{number:03}"
-        if code := _run(path, script, console):
-            _note("WARNING", f"Failed running {path} [{code}]")
+        program = _INSTANCE / "scripts" / f"part-{number:03}"
+        if code := _run(program, script, console):
+            _note("WARNING", f"Failed running {program} [{code}]")
     _note("DEBUG", "Ran user data")
 
 

@@ -111,7 +111,8 @@ def record(node: Node, status: str) -> None:
 
 def kind(name: str) -> str:
     """Return whether a node with a name is static or dynamic."""
-    return "static" if re.fullmatch(r"[a-z0-9-]+-st-[a-z0-9-]+-\d+", name) else "dynamic"
+    match = re.fullmatch(r".+-(st|dy)-.+-\d+", name)
+    return "static" if match and match[1] == "st" else "dynamic"
 
 
 def event(node: Node, component: str, event_type: str, message: str, detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -97,7 +97,8 @@ def _follow(node: Node) -> None:
         change_status(node, now, during)
     REQUEST.write_text(json.dumps({**_read(node), "status": _ASKED[during]}), encoding="utf-8")
     log.info("Calling update event handler, log can be found at /var/log/chef-client.log")
-    subprocess.run(["/usr/local/sbin/cinc-client", "--override-runlist", _RECIPE], check=True)
+    program = "/usr/local/sbin/cinc-client"
+    subprocess.run([program, "--override-runlist", _RECIPE], stdout=subprocess.DEVNULL, check=True)
     log.info("Updating compute fleet status from %s to %s", during, after)
     change_status(node, during, after)
 

@@ -6,6 +6,7 @@ Which file goes to which stream is in the cookbook (cloudwatch_agent_config.json
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -48,6 +49,8 @@ _FILES: Final[Sequence[tuple[str, str, Sequence[str]]]] = (
 )
 _TIME: Final = re.compile(r"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{3}))?")
 _BATCH: Final = 1000
+_STATE: Final = Path("/var/lib/log-agent.json")
+"""What was sent of each file, for the time after a reboot."""
 
 
 def event_time(line: str, now: datetime) -> int:
@@ -116,9 +119,13 @@ class LogAgent:
     def _look(self) -> None:
         if not self._tails and not self._configure():
             return
+        before = [tail.offset for tail in self._tails.values()]
         for suffix, tail in self._tails.items():
             if lines := [line for line in tail.lines() if line.strip()]:
                 self._send(f"{self._host}.{self._instance_id}.{suffix}", lines)
+        if before != [tail.offset for tail in self._tails.values()]:
+            sent = {suffix: [tail.offset, tail.inode] for suffix, tail in self._tails.items()}
+            _STATE.write_text(json.dumps(sent), encoding="utf-8")
 
     def _configure(self) -> bool:
         try:
@@ -128,7 +135,10 @@ class LogAgent:
         if node.cluster.get("cw_logging_enabled") != "true" or not DNA.stat().st_size:
             return False
         self._group, self._instance_id = str(node.cluster["log_group_name"]), node.instance_id
-        self._tails = {suffix: Tail(Path(path)) for suffix, path, kinds in _FILES if node.kind in kinds}
+        sent = json.loads(_STATE.read_text(encoding="utf-8")) if _STATE.exists() else {}
+        self._tails = {
+            suffix: Tail(Path(path), *sent.get(suffix, ())) for suffix, path, kinds in _FILES if node.kind in kinds
+        }
         return True
 
     def _send(self, stream: str, lines: Sequence[str]) -> None:

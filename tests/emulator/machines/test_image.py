@@ -19,8 +19,13 @@ def _complete(directory: Path) -> None:
 
 def test_it_is_made_once(tmp_path: Path) -> None:
     made = []
+
+    def make(directory: Path) -> None:
+        made.append(directory)
+        _complete(directory)
+
     for _ in range(2):
-        directory = image.cached(tmp_path, "0" * 16, lambda directory: (made.append(directory), _complete(directory)))
+        directory = image.cached(tmp_path, "0" * 16, make)
         assert (directory / "etc/os-release").exists()
     assert len(made) == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def instance() -> Iterator[Any]:
         region_name=REGION,
     )  # fmt: skip
     [launched] = reservation.instances
-    iam.create_role("node-role", "{}", "/", None, None, [], 3600)
+    iam.create_role("node-role", "{}", "/", "", "", [], "3600")
     iam.create_instance_profile("node", "/", ["node-role"])
     ec2.associate_iam_instance_profile(launched.id, iam_instance_profile_name="node")
     yield launched
@@ -91,8 +92,8 @@ def test_each_request_needs_a_token(client: Client) -> None:
 
 
 def test_a_token_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    token, now = client.token("60"), metadata.time.monotonic()
-    monkeypatch.setattr(metadata.time, "monotonic", lambda: now + 61)
+    token, now = client.token("60"), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
     assert client.ask("/latest/meta-data/", X_aws_ec2_metadata_token=token)[0] == 401
 
 
@@ -134,6 +135,7 @@ def test_an_instance_knows_itself(client: Client, instance: Any) -> None:
         ("4.0.0.10.in-addr.arpa", "PTR", ["ip-10-0-0-4.us-west-2.compute.internal."]),
         # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/hosted-zone-private-considerations.html
         ("q-dy-cr-2.c.pcluster", "A", None),
+        ("q-dy-cr-1.inner.c.pcluster", "A", None),  # the zone with the longer name has it not
         ("q-dy-cr-1.other.pcluster", "A", None),
         ("ip-10-0-0-5.us-west-2.compute.internal", "A", None),
         ("5.0.0.10.in-addr.arpa", "PTR", None),
@@ -142,10 +144,15 @@ def test_an_instance_knows_itself(client: Client, instance: Any) -> None:
 )
 def test_names_of_the_vpc_and_no_others(name: str, kind: str, answers: list[str] | None, instance: Any) -> None:
     route53 = route53_backends[ACCOUNT]["aws"]
-    for domain, vpc_id in (("c.pcluster.", instance.vpc_id), ("other.pcluster.", "vpc-0")):
+    zones = {
+        "c.pcluster.": (instance.vpc_id, ["q-dy-cr-1", "q-dy-cr-1.inner"]),
+        "inner.c.pcluster.": (instance.vpc_id, []),
+        "other.pcluster.": ("vpc-0", ["q-dy-cr-1"]),
+    }
+    for domain, (vpc_id, hosts) in zones.items():
         zone = route53.create_hosted_zone(domain, private_zone=True, vpcid=vpc_id, vpcregion=REGION)
-        record = {"Name": f"q-dy-cr-1.{domain}", "Type": "A", "TTL": 120, "ResourceRecords": ["10.0.0.4"]}
-        zone.add_rrset(record)
+        for host in hosts:
+            zone.add_rrset({"Name": f"{host}.{domain}", "Type": "A", "TTL": 120, "ResourceRecords": ["10.0.0.4"]})
     with socket.socket(type=socket.SOCK_DGRAM) as listener, socket.socket(type=socket.SOCK_DGRAM) as asker:
         listener.bind(("127.0.0.1", 0))
         server = names.serve(listener, REGION, instance.vpc_id)

@@ -183,7 +183,7 @@ def test_what_the_daemons_are_told() -> None:
 
 def test_how_each_kind_of_capacity_is_launched() -> None:
     reserved = {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}}
-    several = {"InstanceType": None, "Instances": [{"InstanceType": "c5.2xlarge"}], "SpotPrice": 2}
+    several: dict[str, Any] = {"InstanceType": None, "Instances": [{"InstanceType": "c5.2xlarge"}], "SpotPrice": 2}
     launches = slurm.fleet(
         configuration(
             queue(resource("own", **reserved), resource("one")),

@@ -1,0 +1,134 @@
+"""Decisions of the programs in a machine, on plain values: what runs them is in tests of a life."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.machines.guest import cloud_init, compute_node, custom_actions, log_agent, update
+
+USER_DATA = """\
+Content-Type: multipart/mixed; boundary="==BOUNDARY=="
+MIME-Version: 1.0
+
+--==BOUNDARY==
+Content-Type: text/cloud-boothook; charset="us-ascii"
+MIME-Version: 1.0
+
+#!/bin/bash -x
+echo first
+
+--==BOUNDARY==
+Content-Type: text/cloud-config; charset=us-ascii
+MIME-Version: 1.0
+
+bootcmd:
+  - echo 0 > /sys/devices/system/cpu/cpu1/online
+write_files:
+  - path: /opt/parallelcluster/tmp/dna.json
+    permissions: '0644'
+    owner: root:root
+    content: |
+      {"cluster": {}}
+--==BOUNDARY==
+Content-Type: text/x-shellscript; charset="us-ascii"
+MIME-Version: 1.0
+
+#!/bin/bash -x
+echo last
+--==BOUNDARY==
+"""
+
+
+def test_user_data_is_taken_apart_and_turns_no_processor_off() -> None:
+    said = cloud_init.parse(USER_DATA)
+    assert said.files == [("/opt/parallelcluster/tmp/dna.json", '{"cluster": {}}', 0o644)]
+    assert [text.split() for text in (*said.boothooks, *said.scripts)] == [
+        ["#!/bin/bash", "-x", "echo", "first"],
+        ["#!/bin/bash", "-x", "echo", "last"],
+    ]
+
+
+@pytest.mark.parametrize(("text", "scripts"), [("#!/bin/sh\nexit 1\n", ["#!/bin/sh\nexit 1\n"]), ("", [])])
+def test_user_data_without_parts_is_one_script_or_nothing(text: str, scripts: list[str]) -> None:
+    assert cloud_init.parse(text).scripts == scripts
+
+
+SCRIPT = {"Script": "s3://bucket/a.sh", "Args": ["x"]}
+OTHER = {"Script": "s3://bucket/b.sh", "Args": None}
+CONFIGURATION: dict[str, Any] = {
+    "HeadNode": {"CustomActions": {"OnNodeStart": None, "OnNodeConfigured": SCRIPT}},
+    "Scheduling": {
+        "SlurmQueues": [
+            {"Name": "a", "CustomActions": None},
+            {"Name": "b", "CustomActions": {"OnNodeConfigured": {"Sequence": [SCRIPT, OTHER]}}},
+        ]
+    },
+    "LoginNodes": {"Pools": [{"Name": "a", "CustomActions": {"OnNodeConfigured": OTHER}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "event", "expected"),
+    [
+        ("HeadNode", "", "OnNodeConfigured", [SCRIPT]),
+        ("HeadNode", "", "OnNodeStart", []),
+        ("HeadNode", "", "OnNodeUpdated", []),
+        ("ComputeFleet", "a", "OnNodeConfigured", []),
+        ("ComputeFleet", "b", "OnNodeConfigured", [SCRIPT, OTHER]),
+        ("LoginNode", "a", "OnNodeConfigured", [OTHER]),
+    ],
+)
+def test_the_scripts_of_a_custom_action(kind: str, name: str, event: str, expected: list[object]) -> None:
+    assert custom_actions.scripts(CONFIGURATION, kind, name, event) == expected
+
+
+def test_only_queues_with_a_change_that_replaces_nodes_are_replaced() -> None:
+    changes = [
+        {
+            "parameter": "Scheduling.SlurmQueues[a].ComputeResources[x].MaxCount",
+            "updatePolicy": "RESIZE_UPDATE_STRATEGY",
+        },
+        {"parameter": "Scheduling.SlurmQueues[b].CustomActions", "updatePolicy": "QUEUE_UPDATE_STRATEGY"},
+        {"parameter": "Scheduling.SlurmQueues[b].Image", "updatePolicy": "QUEUE_UPDATE_STRATEGY"},
+        {"parameter": "HeadNode.CustomActions", "updatePolicy": "SUPPORTED"},
+    ]
+    assert update.queues_to_replace(changes) == ["b"]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("trn1-st-x-1", "static"), ("a-st-b-dy-c-1", "dynamic")])
+def test_the_name_says_whether_a_node_is_static(name: str, kind: str) -> None:
+    assert compute_node.kind(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("2026-11-22 19:13:39,285 - [m:f] - INFO - text", "2026-11-22T19:13:39.285"),
+        ("[2026-11-22T19:13:39+00:00] INFO: text", "2026-11-22T19:13:39.000"),
+        ("[2026-11-22T19:13:39.004] slurmctld", "2026-11-22T19:13:39.004"),
+        ('{"datetime": "2026-11-22T19:13:39.004+00:00"}', "2026-11-23T00:00:00.000"),
+    ],
+)
+def test_an_event_has_the_time_that_its_line_begins_with(line: str, expected: str) -> None:
+    milliseconds = log_agent.event_time(line, datetime(2026, 11, 23, tzinfo=UTC))
+    assert datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds") == f"{expected}+00:00"
+
+
+def test_whole_lines_are_sent_once_and_another_file_from_its_start(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    tail = log_agent.Tail(path)
+    assert tail.lines() == []
+    path.write_text("one\ntw", encoding="utf-8")
+    assert tail.lines() == ["one"]
+    path.write_text("one\ntwo\n", encoding="utf-8")
+    assert log_agent.Tail(path, tail.offset, tail.inode).lines() == ["two"]
+    rotated = tmp_path / "new"
+    rotated.write_text("three\n", encoding="utf-8")
+    rotated.rename(path)
+    assert tail.lines() == ["three"]
+    path.write_text("", encoding="utf-8")
+    tail.lines()
+    path.write_text("4\n", encoding="utf-8")
+    assert tail.lines() == ["4"]

@@ -43,6 +43,14 @@ set +a
 exec sudo -E /opt/parallelcluster/bin/{name} "$@"
 """
 
+_WAIT_FOR_NODES = """#!/bin/bash
+# PrologSlurmctld: ends when the nodes of the job are there, or the job no longer waits for them.
+while [[ $(/usr/bin/squeue -h -j "$SLURM_JOB_ID" -o %T) == CONFIGURING ]] &&
+    [[ $(/usr/bin/sinfo -h -n "$SLURM_JOB_NODELIST" -o %t) == *[#~%!*]* ]]; do
+    sleep {seconds}
+done
+"""
+
 
 def init(node: Node) -> None:
     """Share directories, and fetch the cluster's configuration."""
@@ -68,6 +76,8 @@ def config(node: Node) -> None:
         *((name, _PROGRAM.format(name=name)) for name in ("slurm_suspend", "slurm_fleet_status_manager")),
     ):
         write(f"{SCRIPTS}/slurm/{name}", text, 0o744, user=_slurm_user())
+    text = _WAIT_FOR_NODES.format(seconds=pace.load().nodes_seconds)
+    write(slurm_configuration.WAIT_FOR_NODES, text, 0o755, user=_slurm_user())
     for name in "clustermgtd.events", "slurm_resume.events", "slurm_resume.log", "slurm_suspend.log":
         write(LOGS / name, "", user=_slurm_user())
     for name in "compute_console_output.log", "slurm_fleet_status_manager.log":

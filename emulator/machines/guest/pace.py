@@ -26,6 +26,7 @@ class Pace:
         ready_seconds: Between two looks of an update at the nodes' records.
         settle_seconds: What an update waits after slurmctld's start; thrice that before it starts clustermgtd.
         power_save_seconds: Between two looks of slurmctld for nodes to power up or down.
+        nodes_seconds: Between two looks for the nodes of a job that powers them up; 0: slurmctld's own, every 30.
         resume_timeout: Until a node that does not come is down; None: what the cluster's configuration says.
         suspend_seconds: Until an idle node is powered down; None: what the cluster's configuration says.
         suspend_timeout: Until a node that is powered down may be used again.
@@ -49,6 +50,7 @@ class Pace:
     ready_seconds: float = 90
     settle_seconds: float = 5
     power_save_seconds: int = 30
+    nodes_seconds: float = 0
     resume_timeout: int | None = None
     suspend_seconds: int | None = None
     suspend_timeout: int = 120
@@ -74,6 +76,7 @@ FAST: Final = Pace(
     ready_seconds=1,
     settle_seconds=0,
     power_save_seconds=1,
+    nodes_seconds=0.5,
     suspend_timeout=10,
     slurmd_timeout=10,
     message_timeout=10,

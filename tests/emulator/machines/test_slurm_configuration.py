@@ -157,7 +157,7 @@ DebugFlags=Power JobCompType=jobcomp/none
 
 DIFFERENT = {
     "SlurmctldParameters=idle_on_node_suspend,power_save_min_interval=30,power_save_interval=10,"
-    "enable_expedited_requeue,node_reg_mem_percent=75",
+    "node_reg_mem_percent=75,enable_expedited_requeue",
     "SlurmdParameters=config_overrides",
     "ProctrackType=proctrack/linuxproc",
     "TaskPlugin=task/none",
@@ -169,6 +169,11 @@ def test_at_the_real_pace_slurm_conf_is_the_cookbooks_but_for_what_a_machine_lac
     written = {line for line in lines if "=" in line}
     assert written - set(COOKBOOK.split()) == DIFFERENT
     assert set(COOKBOOK.split()) <= written
+
+
+def test_only_at_a_fast_pace_a_program_waits_for_the_nodes_of_jobs() -> None:
+    added = {pace: "PrologSlurmctld" in files(queue(resource()), pace=pace)["slurm.conf"] for pace in (REAL, FAST)}
+    assert added == {REAL: False, FAST: True}
 
 
 def test_what_the_daemons_are_told() -> None:

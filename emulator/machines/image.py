@@ -16,6 +16,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -210,7 +211,7 @@ def _make(root: Path) -> None:
             _replace(laid, root / laid.relative_to(_LAID))
     shutil.copytree(_HARDWARE, root / _PACKAGE / _HARDWARE.name, ignore=_IGNORED)
     as_root = () if is_root else ("unshare", "--map-root-user")
-    _run(*as_root, "chroot", str(root), "python3", "-m", "compileall", "-q", "-j", "2", f"/{_PYTHON}")
+    _run(*as_root, "chroot", str(root), "python3", "-m", "compileall", "-q", f"/{_PYTHON}")
 
 
 def _install_debian(root: Path, *options: str, packages: tuple[str, ...]) -> None:
@@ -267,7 +268,8 @@ def _install_python(root: Path) -> None:
     packages, commands = root / _PYTHON, root / "opt/parallelcluster/bin"
     _run(
         str(_CHECKOUT / ".uv/bin/uv"), "pip", "install", "--quiet", "--target", str(packages), "--link-mode=copy",
-        "--python-version=3.13", "--no-deps", "--require-hashes", "--requirements", str(_REQUIREMENTS),
+        "--python", sys.executable, "--python-version=3.13", "--no-deps", "--require-hashes",
+        "--requirements", str(_REQUIREMENTS),
     )  # fmt: skip
     shutil.rmtree(packages / "awscli/examples")
     shutil.rmtree(packages / "awscli/botocore/data")

@@ -58,7 +58,11 @@ _CLIENTS: Final = (
     "sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "sdiag", "sinfo",
     "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger",
 )  # fmt: skip
-_UNWANTED: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+_UNWANTED: Final = (
+    "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/[a-ln-z]*",
+    "/usr/share/man/man[1-46-9]/*",
+)  # fmt: skip
+"""man5 stays: it tells which parameters this Slurm knows."""
 _FAKE_COMMANDS: Final = {
     "dkms": "usr/sbin",
     "lctl": "usr/sbin",

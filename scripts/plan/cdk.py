@@ -29,15 +29,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1", "CDK_DISABLE_VERSION_CHECK": "1"}
 
 
-def run(*arguments: str, output: IO[str] | None = None, directory: Path = ROOT) -> int:
+def run(*arguments: str, output: IO[str] | None = None, directory: Path | None = None) -> int:
     """Run the CDK to its end, and return its exit code.
 
     Args:
         arguments: Those of the CDK.
         output: Where its standard output goes; None: to this program's.
-        directory: Where it runs: one without this app has nothing to synthesize.
+        directory: Where it runs, and one without this app has nothing to synthesize; None: where the app is.
     """
-    code = interrupts.run(command(*arguments), directory, environment(), output)
+    code = interrupts.run(command(*arguments), directory or ROOT, environment(), output)
     if code in ENDED:
         print(
             "The CDK was terminated. CloudFormation continues what it has started; the same command follows it.",

@@ -88,5 +88,5 @@ def test_the_real_one_has_slurm_and_the_node_daemons_of_parallelcluster() -> Non
         ["chroot", str(root), "bash", "-c", commands], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("slurm 24.11")
+    assert done.stdout.startswith("slurm-wlm 24.11")
     assert done.stdout.endswith("ubuntu\n")

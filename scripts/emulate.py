@@ -86,17 +86,16 @@ class Account:
 
 
 @contextmanager
-def account(say: Say, *, speed: Literal["fast", "real"] = "fast") -> Iterator[Account]:
-    """Start an emulated AWS in which nodes run, if this computer can run any.
+def account(say: Say, *, speed: Literal["fast", "real"] = "fast", nodes: bool = True) -> Iterator[Account]:
+    """Start an emulated AWS, in which nodes run if they are wanted and this computer can run any.
 
     Raises:
         OperationError: What nodes start from cannot be made.
     """
-    reason = support.reason()
-    if reason:
-        say(f"No nodes run here: {reason}. Stacks are emulated, nodes, Slurm and jobs are not.")
-        machinery = None
-    else:
+    machinery = None
+    if nodes and (reason := support.reason()):
+        say(reason)
+    elif nodes:
         machinery = Machinery(_image(say), borrowed())
     with EmulatedAws(speed=speed, machinery=machinery) as aws:
         yield Account(aws, machines=machinery is not None)
@@ -205,7 +204,7 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
         UnusableError: The settings have nothing that the scenario is about.
     """
     scenario = scenarios.SCENARIOS[name] if name else scenarios.GOOD
-    with account(print) as running, closing(CommandLine(running.aws)) as cdk:
+    with account(print, nodes=name is None) as running, closing(CommandLine(running.aws)) as cdk:
         aws = running.aws
 
         def bootstrap() -> None:

@@ -23,7 +23,7 @@ from scripts.errors import ENDED, CliError, ExitCode
 GROUPS = {
     "Start": {
         "init": "Write a settings file of your own",
-        "rehearse": "Deploy, update and destroy in an emulated AWS",
+        "rehearse": "Deploy, run jobs and destroy in an emulated AWS",
         "emulate": "Emulate an account until Ctrl-C, to try commands on",
     },
     "Check": {

@@ -17,8 +17,9 @@ _INTRODUCTION = """\
 # Commands
 
 Generated from `./ultracluster`; `./ultracluster COMMAND --help` has the same. DEPLOYMENT is the name of a settings file
-in `config/`, without `.yaml`; without it `ULTRACLUSTER_DEPLOYMENT` names it, or there is only one file. Results go to
-standard output, all else to standard error.
+in `config/`, or in the directory that `ULTRACLUSTER_CONFIG` names, without `.yaml`; without it
+`ULTRACLUSTER_DEPLOYMENT` names it, or there is only one file. Results go to standard output, all else to standard
+error.
 
 `--output json` prints a model, which has a schema; `--output markdown` prints what people see, the answer first, for a
 ticket or pull request. Commands without either have no result but lines or a file that serve as they are: `open` prints

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scripts.bench.common import BenchRow
 
 PAGE = ROOT / "docs/explanation/performance.md"
-ON_REQUEST = ("tests", "clone")
+ON_REQUEST = ("tests", "clone", "rehearse")
 
 
 def write(part: str, report: str) -> None:
@@ -39,10 +39,11 @@ def main() -> int:
         "status": status.report,
         "tests": lambda _: developer.tests(),
         "clone": lambda _: developer.clone(),
+        "rehearse": lambda _: developer.rehearsals(),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often a command is measured (default: 5)")
-    parser.add_argument("--only", choices=parts, help=f"measure one part (default: all but {' and '.join(ON_REQUEST)})")
+    parser.add_argument("--only", choices=parts, help=f"measure one part (default: all but {', '.join(ON_REQUEST)})")
     parser.add_argument("--write", action="store_true", help="also put the tables into docs/explanation/performance.md")
     options = parser.parse_args()
     if options.rounds < 1:

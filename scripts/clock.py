@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from scripts.errors import OperationError
+
+LONGEST_PAUSE = "ULTRACLUSTER_LONGEST_PAUSE"
+"""Environment variable: the most seconds between two calls while a command waits. It is for an emulated AWS."""
 
 
 class Clock:
@@ -17,8 +21,8 @@ class Clock:
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
+        """Wait, but for no longer than `LONGEST_PAUSE` says."""
+        time.sleep(min(seconds, float(os.environ.get(LONGEST_PAUSE, seconds))))
 
     def until(self, condition: Callable[[], bool], *, every: float, limit: float) -> bool:
         """Wait until a condition is true, and return whether it was in time.

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import closing
-from dataclasses import replace
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 from emulator import prerequisites, scenarios
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.cdk import CommandLine
+from emulator.machines import image, support
+from emulator.machines.machinery import Machinery
+from emulator.machines.support import MachineError
 from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, ReservationPrerequisite
+from scripts.clock import LONGEST_PAUSE
+from scripts.environments import ROOT, was_built
 from scripts.errors import OperationError, UnusableError
+from scripts.terminal import Say
 from toolchain.bootstrap import arguments, assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
 
 if TYPE_CHECKING:
     from config.sections import ClusterSettings, NetworkSettings
     from config.settings import Settings
+
+
+TRAINING: Final = ROOT / ".venv-training"
+"""The environment of `make setup-training`, in which the training program runs on CPUs."""
+_SECONDS_OF_SILENCE: Final = 1.0
+_MAKING: Final = "Making the root directory of nodes in {}, once: Debian with Slurm, 400 MB, half a minute or more ..."
 
 
 def prerequisites_of(settings: Settings) -> Prerequisites:
@@ -58,11 +72,68 @@ def bootstrap(aws: EmulatedAws, settings: Settings) -> None:
     prerequisites.bootstrap(aws, settings.region, prerequisites_of(settings).bootstrap)
 
 
+@dataclass(frozen=True)
+class Account:
+    """An emulated AWS that runs.
+
+    Attributes:
+        aws: The account.
+        machines: Whether the nodes of clusters run in it.
+    """
+
+    aws: EmulatedAws
+    machines: bool
+
+
+@contextmanager
+def account(say: Say, *, speed: Literal["fast", "real"] = "fast") -> Iterator[Account]:
+    """Start an emulated AWS in which nodes run, if this computer can run any.
+
+    Raises:
+        OperationError: What nodes start from cannot be made.
+    """
+    reason = support.reason()
+    if reason:
+        say(f"No nodes run here: {reason}. Stacks are emulated, nodes, Slurm and jobs are not.")
+        machinery = None
+    else:
+        machinery = Machinery(_image(say), borrowed())
+    with EmulatedAws(speed=speed, machinery=machinery) as aws:
+        yield Account(aws, machines=machinery is not None)
+
+
+def _image(say: Say) -> Path:
+    """Return the root directory that nodes start from; if it has to be made, say where and how long that takes."""
+    started = time.monotonic()
+    telling = threading.Timer(_SECONDS_OF_SILENCE, say, [_MAKING.format(image.default_cache())])
+    telling.start()
+    try:
+        made = image.prepare()
+    except MachineError as error:
+        raise OperationError(f"the root directory of nodes could not be made: {error}") from None
+    finally:
+        telling.cancel()
+    if (seconds := time.monotonic() - started) > _SECONDS_OF_SILENCE:
+        say(f"It is there after {seconds:.0f} s, and stays there.")
+    return made
+
+
+def borrowed() -> tuple[Path, ...]:
+    """Return what nodes borrow from this computer for PyTorch: .venv-training and its Python, if that is built."""
+    if not was_built(TRAINING.name):
+        return ()
+    return (TRAINING, (TRAINING / "bin/python").resolve().parents[1])
+
+
+def variables(region: str) -> dict[str, str]:
+    """Return further variables for commands on an emulated AWS: its Region, and that it is quick."""
+    return {"AWS_REGION": region, "AWS_DEFAULT_REGION": region, LONGEST_PAUSE: "0.2"}
+
+
 def exports(environment: Mapping[str, str], region: str) -> list[str]:
     """Return what to type in another shell, so that `aws`, `cdk`, `pcluster` and `make` talk to an emulated AWS."""
-    regions = {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}  # boto3 and version 1 of `aws` know the second
     path = f"{Path(sys.executable).parent}:{PYTHON.parent}:$PATH"
-    return [f"export {name}={value}" for name, value in {**environment, **regions, "PATH": path}.items()]
+    return [f"export {name}={value}" for name, value in {**environment, **variables(region), "PATH": path}.items()]
 
 
 def wait_for_ctrl_c() -> NoReturn:
@@ -79,6 +150,8 @@ def reason_to_stay(settings: Settings, resource_type: str, name: str) -> str:
     functions = (f"/aws/lambda/{settings.name}-", "/aws/lambda/pcluster-")
     if resource_type == "AWS::Logs::LogGroup" and name.startswith(functions):
         return "the log of a Lambda function, which outlives it"
+    if resource_type == "AWS::Logs::LogGroup" and name == f"/ultracluster/{settings.name}/commands":
+        return "the outputs of exec and submit, for a week"
     if resource_type == "AWS::Logs::LogGroup" and settings.cluster.monitoring.retain_logs:
         return "kept by cluster.monitoring.retain_logs"
     return ""
@@ -132,7 +205,8 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
         UnusableError: The settings have nothing that the scenario is about.
     """
     scenario = scenarios.SCENARIOS[name] if name else scenarios.GOOD
-    with EmulatedAws() as aws, closing(CommandLine(aws)) as cdk:
+    with account(print) as running, closing(CommandLine(running.aws)) as cdk:
+        aws = running.aws
 
         def bootstrap() -> None:
             said: list[str] = []

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 ROOT = Path(__file__).parents[1]
-CONFIG = ROOT / "config"
+CONFIG = Path(os.environ.get("ULTRACLUSTER_CONFIG", ROOT / "config")).absolute()
+"""Directory of the settings files."""
 SETTINGS_REFERENCE = "docs/reference/settings.md"
 BUILD = ROOT / "build"
 VARIABLE = "ULTRACLUSTER_DEPLOYMENT"

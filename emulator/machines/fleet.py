@@ -82,6 +82,7 @@ class Fleet(InstanceListener):
         self._pace = json.dumps({"speed": speed})
         self._site: Site | None = None
         self._running: dict[str, _Running] = {}
+        self._printed: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
@@ -92,18 +93,14 @@ class Fleet(InstanceListener):
     def terminated(self, region: str, instance_id: str) -> None:
         """End the machine of an instance, and delete its disk."""
         del region
-        with self._lock:
-            running = self._running.pop(instance_id, None)
-        if running:
+        if running := self._remove(instance_id):
             running.stop()
             self._place().discard(instance_id)
 
     def stopped(self, region: str, instance_id: str) -> None:
         """Switch the machine of an instance off; its disk stays."""
         del region
-        with self._lock:
-            running = self._running.pop(instance_id, None)
-        if running:
+        if running := self._remove(instance_id):
             running.stop()
 
     def rebooted(self, region: str, instance_id: str) -> None:
@@ -122,10 +119,10 @@ class Fleet(InstanceListener):
         return running.machine.command() if running else None
 
     def console(self, instance_id: str) -> str:
-        """Return what the machine of an instance has printed on its console; empty: there is none."""
+        """Return what the machine of an instance prints on its console, or printed last; empty: there was none."""
         with self._lock:
             running = self._running.get(instance_id)
-        return running.machine.console if running else ""
+            return running.machine.console if running else self._printed.get(instance_id, "")
 
     def reset(self) -> None:
         """End all machines, and their place with them."""
@@ -157,7 +154,15 @@ class Fleet(InstanceListener):
         with self._lock:
             if instance["State"]["Name"] in _LIVE and instance_id not in self._running:
                 machine = self._place().start(spec, partial(self._ended, region, instance_id))
-                self._running[instance_id] = _Running(machine, self._serve(region, machine))
+                self._running[instance_id] = _Running(machine, self._serve(region, instance["VpcId"], machine))
+
+    def _remove(self, instance_id: str) -> _Running | None:
+        """Return a machine that is to stop, and keep what it has printed; None: there is none."""
+        with self._lock:
+            running = self._running.pop(instance_id, None)
+            if running:
+                self._printed[instance_id] = running.machine.console
+        return running
 
     def _place(self) -> Site:
         if self._site is None:
@@ -166,7 +171,7 @@ class Fleet(InstanceListener):
             self._site = Site(self._machinery.image, port)
         return self._site
 
-    def _serve(self, region: str, machine: Machine) -> tuple[_Server, ...]:
+    def _serve(self, region: str, vpc_id: str, machine: Machine) -> tuple[_Server, ...]:
         """Answer a machine at its sockets."""
         listeners, instance_id = machine.listeners, machine.spec.instance_id
         host, port = listeners.endpoint.getsockname()
@@ -178,13 +183,12 @@ class Fleet(InstanceListener):
         return (
             endpoint,
             metadata.serve(listeners.metadata, region, instance_id),
-            names.serve(listeners.names, region),
+            names.serve(listeners.names, region, vpc_id),
         )
 
     def _ended(self, region: str, instance_id: str, code: int) -> None:
         """Take notice that a machine has ended by itself: it boots again, or has shut down."""
-        with self._lock:
-            running = self._running.pop(instance_id, None)
+        running = self._remove(instance_id)
         if running is None:
             return
         running.stop()

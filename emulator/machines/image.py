@@ -16,6 +16,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +33,7 @@ _HERE: Final = Path(__file__).parent
 _CHECKOUT: Final = _HERE.parents[1]
 _LAID: Final = _HERE / "root"
 """What is laid over Debian, by its path there."""
+_HARDWARE: Final = _HERE / "hardware"
 _REQUIREMENTS: Final = _CHECKOUT / "constraints-machines.txt"
 
 _SUITE: Final = "trixie"
@@ -40,7 +42,27 @@ _PACKAGES: Final = (
     # what a Python that was built on another system needs
     "libbz2-1.0", "libffi8", "liblzma5", "libreadline8t64", "libsqlite3-0", "libssl3t64", "zlib1g",
 )  # fmt: skip
-_UNWANTED: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+_ESSENTIAL: Final = (
+    "apt", "base-files", "base-passwd", "bash", "coreutils", "dash", "debianutils", "diffutils", "findutils", "grep",
+    "gzip", "hostname", "init-system-helpers", "libc-bin", "login", "mawk", "mount", "ncurses-base", "ncurses-bin",
+    "netbase", "passwd", "perl-base", "sed", "sysvinit-utils", "tar", "util-linux",
+)  # fmt: skip
+"""What Debian always has, where packages are only unpacked."""
+_ALTERNATIVES: Final = {
+    "usr/bin/awk": "mawk",
+    **{f"usr/sbin/{name}": f"{name}-wlm" for name in ("slurmctld", "slurmd", "slurmstepd")},
+}
+_OF_PACKAGES: Final = {"slurm": 64030, "munge": 100}
+"""Users that the packages make, whose numbers are those of Debian."""
+_CLIENTS: Final = (
+    "sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "sdiag", "sinfo",
+    "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger",
+)  # fmt: skip
+_UNWANTED: Final = (
+    "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/[a-ln-z]*",
+    "/usr/share/man/man[1-46-9]/*",
+)  # fmt: skip
+"""man5 stays: it tells which parameters this Slurm knows."""
 _FAKE_COMMANDS: Final = {
     "dkms": "usr/sbin",
     "lctl": "usr/sbin",
@@ -56,6 +78,9 @@ _COMMANDS: Final = (
 )  # fmt: skip
 """Commands of the Python packages."""
 _PYTHON: Final = "opt/parallelcluster/python"
+_PACKAGE: Final = "usr/lib/emulator/emulator/machines"
+"""Where `emulator.machines` is on a machine."""
+_IGNORED: Final = shutil.ignore_patterns("__pycache__")
 _UNITS: Final = ("etc/systemd/system", "usr/lib/systemd/system")
 _USERS: Final = {"pcluster-admin": 400, "ubuntu": 1000}
 _DIRECTORIES: Final = (
@@ -159,22 +184,21 @@ def _sources() -> Iterator[Path]:
     """Yield all files that a root directory is made of, this one included."""
     yield Path(__file__)
     yield _REQUIREMENTS
-    for directory in (_LAID, FAKES):
-        yield from sorted(path for path in directory.rglob("*") if not path.is_dir())
+    for directory in (_LAID, _HARDWARE):
+        files = (path for path in directory.rglob("*") if not path.is_dir())
+        yield from sorted(path for path in files if path.suffix != ".pyc")
 
 
 def _make(root: Path) -> None:
-    # mmdebstrap as root mounts /proc, /sys and /dev: in a namespace, so that they go with it, however it ends.
-    # It ends with this process.
-    isolated = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
-    options = [f"--dpkgopt=path-exclude={path}" for path in _UNWANTED]
-    if not shutil.which("mmdebstrap"):
+    is_root = os.geteuid() == 0
+    if is_root and not shutil.which("mmdebstrap"):
         _run("apt-get", "--quiet=2", "update")
         _run("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
-    _run(
-        *isolated, "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--dpkgopt=force-unsafe-io", *options,
-        f"--include={','.join(_PACKAGES)}", _SUITE, str(root),
-    )  # fmt: skip
+    if is_root:
+        _install_debian(root, "--mode=root", "--variant=minbase", "--dpkgopt=force-unsafe-io", packages=_PACKAGES)
+    else:
+        _install_debian(root, "--mode=chrootless", "--variant=extract", packages=_ESSENTIAL + _PACKAGES)
+        _configure(root)
     _add_users(root)
     for path in _DIRECTORIES:
         (root / path).mkdir(parents=True, exist_ok=True)
@@ -189,7 +213,31 @@ def _make(root: Path) -> None:
     for laid in sorted(_LAID.rglob("*")):
         if not laid.is_dir():
             _replace(laid, root / laid.relative_to(_LAID))
-    _run("chroot", str(root), "python3", "-m", "compileall", "-q", "-j", "2", f"/{_PYTHON}")
+    shutil.copytree(_HARDWARE, root / _PACKAGE / _HARDWARE.name, ignore=_IGNORED)
+    as_root = () if is_root else ("unshare", "--map-root-user")
+    _run(*as_root, "chroot", str(root), "python3", "-m", "compileall", "-q", f"/{_PYTHON}")
+
+
+def _install_debian(root: Path, *options: str, packages: tuple[str, ...]) -> None:
+    # It ends with this process. As root it mounts /proc, /sys and /dev: in a namespace, so that no mount outlives it.
+    isolated = ["setpriv", "--pdeathsig", "KILL"]
+    if os.geteuid() == 0:
+        isolated += ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    unwanted = [f"--dpkgopt=path-exclude={path}" for path in _UNWANTED]
+    include = f"--include={','.join(packages)}"
+    _run(*isolated, "mmdebstrap", "--quiet", *options, *unwanted, include, _SUITE, str(root))
+
+
+def _configure(root: Path) -> None:
+    """Do what matters of what the packages' scripts would have done: without root they are only unpacked."""
+    for name, more in {"passwd": "{0}::/nonexistent:/usr/sbin/nologin", "group": ""}.items():
+        text = (root / "usr/share/base-passwd" / f"{name}.master").read_text(encoding="utf-8").replace(":*:", ":x:")
+        text += "".join(f"{user}:x:{number}:{more.format(number)}\n" for user, number in _OF_PACKAGES.items())
+        (root / "etc" / name).write_text(text, encoding="utf-8")
+    shutil.copy(root / "usr/share/libc-bin/nsswitch.conf", root / "etc")
+    for link, target in _ALTERNATIVES.items():
+        (root / link).symlink_to(target)
+    (root / "var/lib/dpkg/info").mkdir(parents=True, exist_ok=True)
 
 
 def _add_users(root: Path) -> None:
@@ -201,18 +249,17 @@ def _add_users(root: Path) -> None:
             file.write(f"{name}:x:{number}:\n")
         home = root / "home" / name
         home.mkdir()
-        os.chown(home, number, number)
+        if os.geteuid() == 0:
+            os.chown(home, number, number)
     (root / "root").chmod(0o755)  # directories of the computer may be mounted below
 
 
 def _install_slurm(root: Path) -> None:
     """Lay Slurm's commands where ParallelCluster has them."""
-    numbers = re.search(r"^slurm:x:(\d+):(\d+):", (root / "etc/passwd").read_text(encoding="utf-8"), re.MULTILINE)
-    assert numbers  # noqa: S101 - the package made this user
     for path in ("var/spool/slurmctld", "var/log/slurm"):
-        os.chown(root / path, int(numbers[1]), int(numbers[2]))
-    clients = (root / "var/lib/dpkg/info/slurm-client.list").read_text(encoding="utf-8")
-    for path in (*re.findall(r"^/usr/bin/\S+$", clients, re.MULTILINE), "/usr/sbin/slurmctld", "/usr/sbin/slurmd"):
+        if os.geteuid() == 0:
+            shutil.chown(root / path, _OF_PACKAGES["slurm"], _OF_PACKAGES["slurm"])
+    for path in (*(f"/usr/bin/{name}" for name in _CLIENTS), "/usr/sbin/slurmctld", "/usr/sbin/slurmd"):
         link = root / "opt/slurm" / Path(path).relative_to("/usr")
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(path)
@@ -225,7 +272,8 @@ def _install_python(root: Path) -> None:
     packages, commands = root / _PYTHON, root / "opt/parallelcluster/bin"
     _run(
         str(_CHECKOUT / ".uv/bin/uv"), "pip", "install", "--quiet", "--target", str(packages), "--link-mode=copy",
-        "--python-version=3.13", "--no-deps", "--require-hashes", "--requirements", str(_REQUIREMENTS),
+        "--python", sys.executable, "--python-version=3.13", "--no-deps", "--require-hashes",
+        "--requirements", str(_REQUIREMENTS),
     )  # fmt: skip
     shutil.rmtree(packages / "awscli/examples")
     shutil.rmtree(packages / "awscli/botocore/data")
@@ -236,13 +284,13 @@ def _install_python(root: Path) -> None:
         (commands / name).write_text(f"#!/usr/bin/python3\n{program}", encoding="utf-8")
         (commands / name).chmod(0o755)
     shutil.rmtree(packages / "bin")
-    (root / "usr/local/bin/aws").symlink_to("/opt/parallelcluster/bin/aws")
     importable = root / "usr/local/lib/python3.13/dist-packages/parallelcluster.pth"
     importable.parent.mkdir(parents=True, exist_ok=True)
     importable.write_text(f"/{_PYTHON}\n", encoding="utf-8")
 
 
 def _replace(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     shutil.copy(source, target, follow_symlinks=False)
 

@@ -5,6 +5,10 @@ Run as `python listen.py SOCKET PORT`: the number of the file to send them by, a
 
 import socket
 import sys
+from typing import Final
+
+OPENED: Final = b"opened"
+"""What comes with the sockets."""
 
 
 def main(channel: int, port: int) -> None:
@@ -21,7 +25,7 @@ def main(channel: int, port: int) -> None:
             listener.listen(128)
         opened.append(listener)
     with socket.socket(fileno=channel) as server:
-        socket.send_fds(server, [b"opened"], [listener.fileno() for listener in opened])
+        socket.send_fds(server, [OPENED], [listener.fileno() for listener in opened])
 
 
 if __name__ == "__main__":

@@ -44,5 +44,4 @@ name=ip-${address//./-}
 hostname "$name"
 echo "$name" >"$root/etc/hostname"
 echo "nameserver 169.254.169.253" >"$root/etc/resolv.conf"
-exec 3>&-
-exec chroot "$root" /usr/bin/env --chdir=/ /usr/bin/python3 /opt/emulator/init.py
+exec chroot "$root" /bin/sh -c 'cd /; echo up >&3; exec 3>&-; exec /usr/bin/python3 /opt/emulator/init.py'

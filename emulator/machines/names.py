@@ -29,11 +29,11 @@ class Names:
 
     Attributes:
         region: The VPC's AWS Region.
-        vpc_id: Its id; None: all VPCs.
+        vpc_id: Its id.
     """
 
     region: str
-    vpc_id: str | None
+    vpc_id: str
 
     def answer(self, query: DNSRecord) -> DNSRecord:
         """Return the response to a query for an address or a name; of what exists in another type, it is empty."""
@@ -51,7 +51,7 @@ class Names:
         zones: list[FakeZone] = [
             zone
             for zone in list(route53_backends[ACCOUNT]["aws"].zones.values())
-            if zone.private_zone and any(self._is_ours(vpc.get("vpc_id")) for vpc in zone.vpcs)
+            if zone.private_zone and any(vpc.get("vpc_id") == self.vpc_id for vpc in zone.vpcs)
         ]
         fitting = [zone for zone in zones if f".{name}".endswith(f".{zone.name.lower()}")]
         for zone in sorted(fitting, key=lambda zone: -len(zone.name))[:1]:
@@ -66,16 +66,13 @@ class Names:
     def _of_instances(self, name: str) -> list[RR]:
         """Return the address of an instance's private DNS name, or the name of its address."""
         for instance in ec2_backends[ACCOUNT][self.region].all_running_instances():
-            if self._is_ours(instance.vpc_id) and instance.private_ip:
+            if instance.vpc_id == self.vpc_id and instance.private_ip:
                 private_name = f"{instance.private_dns_name}."
                 if name == private_name:
                     return [RR(name, QTYPE.A, rdata=A(instance.private_ip), ttl=_TTL)]
                 if name == _reverse(instance):
                     return [RR(name, QTYPE.PTR, rdata=PTR(private_name), ttl=_TTL)]
         return []
-
-    def _is_ours(self, vpc_id: str | None) -> bool:
-        return self.vpc_id in (None, vpc_id)
 
 
 class _Server(socketserver.ThreadingUDPServer):
@@ -97,13 +94,13 @@ class _Handler(socketserver.BaseRequestHandler):
             listener.sendto(server.names.answer(DNSRecord.parse(data)).pack(), self.client_address)
 
 
-def serve(listener: socket.socket, region: str, vpc_id: str | None = None) -> socketserver.BaseServer:
+def serve(listener: socket.socket, region: str, vpc_id: str) -> socketserver.BaseServer:
     """Answer queries on a UDP socket until the server is shut down; each in a thread.
 
     Args:
         listener: A bound socket; the caller closes it, when it likes.
         region: The VPC's AWS Region.
-        vpc_id: Its id; None: the names of all VPCs are known.
+        vpc_id: Its id.
     """
     server = _Server(listener, Names(region, vpc_id))
 
@@ -111,7 +108,7 @@ def serve(listener: socket.socket, region: str, vpc_id: str | None = None) -> so
         with server:
             server.serve_forever()
 
-    threading.Thread(target=live, name=f"DNS of {vpc_id or region}", daemon=True).start()
+    threading.Thread(target=live, name=f"DNS of {vpc_id}", daemon=True).start()
     return server
 
 

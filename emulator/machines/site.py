@@ -18,11 +18,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from pathlib import Path
 from typing import Final
 
+from emulator.machines.listen import OPENED
 from emulator.machines.support import MachineError
 
 _HERE = Path(__file__).parent
@@ -184,16 +185,17 @@ class Machine:
                 env={**spec.environment}, pass_fds=(other.fileno(),), start_new_session=True,
             )  # fmt: skip
             other.close()
-            _, received, _, _ = socket.recv_fds(own, 16, 3)
-        follower = threading.Thread(target=self._follow, daemon=True)
-        follower.start()
-        if not received:
-            self._stopped.set()
-            follower.join()
-            raise MachineError(f"{spec.instance_id} did not start: {self.console}")
-        self._init = _only_child(_only_child(self._process.pid))
-        site.connect(self._init)
-        self.listeners = Listeners(*(socket.socket(fileno=number) for number in received))
+            threading.Thread(target=self._follow, daemon=True).start()
+            # What runs a command in it takes its root directory, so it is not up before that has been changed.
+            _, received, _, _ = socket.recv_fds(own, len(OPENED), len(fields(Listeners)))
+            if received:
+                self.listeners = Listeners(*(socket.socket(fileno=number) for number in received))
+                self._init = _only_child(_only_child(self._process.pid))
+                site.connect(self._init)
+            if not received or own.recv(1) == b"":
+                self._stopped.set()
+                self._process.wait()
+                raise MachineError(f"{spec.instance_id} did not start: {self.console}")
 
     @property
     def console(self) -> str:

@@ -55,7 +55,7 @@ class InstanceListener:
         """Take notice of an instance that was terminated, once."""
 
     def console(self, instance_id: str) -> str:
-        """Return what an instance has printed on its console; empty: it has none."""
+        """Return what an instance has printed on its console, also after its end; empty: it has none."""
         del instance_id
         return ""
 
@@ -77,7 +77,6 @@ class LivingInstance(Instance):
         self.impaired_since: dict[str, datetime] = {}
         self.events: list[dict[str, Any]] = []
         self._is_announced = False
-        self._last_console = ""
         super().__init__(*arguments, **options)
 
     def announce(self) -> None:
@@ -88,7 +87,6 @@ class LivingInstance(Instance):
 
     def stop(self) -> InstanceState:
         was_running = self.is_running()
-        self.console()
         previous = super().stop()
         if was_running:
             self._tell(lambda listener: listener.stopped(self.region_name, self.id))
@@ -112,7 +110,6 @@ class LivingInstance(Instance):
         """Terminate it, once: moto would delete the interfaces again. Those that outlive it are free for others."""
         if self.state in ("shutting-down", "terminated"):
             return self._state
-        self.console()
         previous = super().terminate()
         for interface in self.network_interfaces:
             if not interface.delete_on_termination:
@@ -137,9 +134,8 @@ class LivingInstance(Instance):
         self._reason, self.state_reason = "", StateReason(f"{code}: Instance initiated shutdown", code)
 
     def console(self) -> str:
-        """Return what it has printed on its console, also after its end."""
-        self._last_console = next(filter(None, (each.console(self.id) for each in LISTENERS)), self._last_console)
-        return self._last_console
+        """Return what it has printed on its console."""
+        return "".join(listener.console(self.id) for listener in LISTENERS)
 
     @property
     def instance_id(self) -> str:
@@ -260,7 +256,7 @@ class Lives(EC2Response):
         return ActionResult({"InstanceStatuses": statuses})
 
     def get_console_output(self) -> ActionResult:
-        """Answer with what the console shows by now, with `Latest` and without, or showed at its end.
+        """Answer with what the console shows by now, with `Latest` and without.
 
         Without it EC2 answers with what was there shortly after the last change of the instance's state.
         https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetConsoleOutput.html

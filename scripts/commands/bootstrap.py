@@ -8,6 +8,8 @@ Exit code: that of `cdk bootstrap`; before that 2: arguments or settings cannot 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from scripts import options, terminal
@@ -25,10 +27,12 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
     from scripts.plan import cdk
     from toolchain import bootstrap
 
-    name = deployment.environment
-    deployment.account.ask("sts", "get_caller_identity")  # without credentials the CDK hides the reason
-    words = ("--context", f"env={name}", "bootstrap", *bootstrap.arguments(deployment.settings.bootstrap))
-    code = cdk.run(*words, *of_cdk)
+    settings = deployment.settings
+    identity = deployment.account.ask("sts", "get_caller_identity")  # without credentials the CDK hides the reason
+    target = f"aws://{settings.account or identity['Account']}/{settings.region}"
+    with TemporaryDirectory() as directory:
+        words = ("bootstrap", target, *bootstrap.arguments(settings.bootstrap), *of_cdk)
+        code = cdk.run(*words, directory=Path(directory))
     if code == ExitCode.DONE:
-        terminal.suggest(f"preflight {name}")
+        terminal.suggest(f"preflight {deployment.environment}")
     return code

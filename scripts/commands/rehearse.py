@@ -1,8 +1,8 @@
-"""Rehearse a deployment on this machine, without an AWS account: create it, change it, destroy it.
+"""Rehearse the life of a deployment on this computer, without an AWS account: deploy, run jobs, lose a node, destroy.
 
-The real CDK command line deploys the unchanged templates into an emulated AWS; the cluster is made by the real
-ParallelCluster. build/rehearsal.log has all that the CDK prints. Without DEPLOYMENT and
-ULTRACLUSTER_DEPLOYMENT it is config/trn1-16.yaml.
+The commands are those that you will type, in an emulated AWS: the real CDK and ParallelCluster make the stacks, and
+nodes run the real Slurm and this project's scripts, on Linux, as root or with user namespaces. build/rehearsal.log has
+all that commands print. Without DEPLOYMENT and ULTRACLUSTER_DEPLOYMENT it is config/trn1-16.yaml.
 
 Exit code 0: every step succeeded; 1: a step failed; 2: arguments or settings cannot be used; 130: Ctrl-C.
 """
@@ -27,12 +27,19 @@ FAULTS = (
 @options.command(
     __doc__,
     ("rehearse", "AWS's cluster of 16 nodes"),
-    ("rehearse research", "settings of your own"),
+    ("rehearse research --pause", "settings of your own, step by step"),
+    ("rehearse research --train", "also a tiny BERT on 2 nodes, of which one is lost"),
     ("rehearse dev --fault capacity", "what happens when EC2 has no instance left, then a deployment without"),
     ("rehearse dev --keep", "leave the emulated AWS running, for other commands"),
 )
 @click.argument(
     "name", metavar="[DEPLOYMENT]", type=options.DeploymentName(), default="trn1-16", envvar=options.VARIABLE
+)
+@click.option(
+    "--train", is_flag=True, help="Train a tiny BERT on 2 nodes, too, and lose one: needs make setup-training."
+)
+@click.option(
+    "--nodes", type=click.IntRange(1), default=2, show_default=True, metavar="N", help="Nodes of the first job."
 )
 @click.option(
     "--fault",
@@ -45,32 +52,43 @@ FAULTS = (
     "--speed", type=click.Choice(("fast", "real")), default="fast", show_default=True, help="real: as slow as AWS."
 )
 @click.option("--keep", is_flag=True, help="Do not destroy: leave the emulated AWS running until Ctrl-C.")
-@click.option("--step", is_flag=True, help="Wait for Enter before each step.")
+@click.option("--pause", is_flag=True, help="Say before each step what it shows, and wait for Enter.")
 def command(
-    *, name: str, fault: str | None, list_faults: bool, speed: Literal["fast", "real"], keep: bool, step: bool
+    *,
+    name: str,
+    train: bool,
+    nodes: int,
+    fault: str | None,
+    list_faults: bool,
+    speed: Literal["fast", "real"],
+    keep: bool,
+    pause: bool,
 ) -> int:
     """Rehearse, and return the exit code."""
-    terminal.require_answers(given=not step, instead="no --step")
+    terminal.require_answers(given=not pause, instead="no --pause")
 
     from scripts.rehearse import faults
 
     if list_faults:
         print(faults.as_text())
         return ExitCode.DONE
-    options.settings_of(name)
+    settings = options.settings_of(name)
     injected = None if fault is None else faults.parse(fault)
 
-    from scripts.rehearse.rehearsal import RehearsalError, rehearse
+    from scripts.rehearse.rehearsal import Choices, check, rehearse
+    from scripts.rehearse.stage import RehearsalError
 
+    choices = Choices(speed=speed, fault=injected, keep=keep, pause=pause, nodes=nodes, train=train)
+    check(settings, choices)
     console = terminal.console()
     path = options.BUILD / "rehearsal.log"
     path.parent.mkdir(exist_ok=True)
     started = time.monotonic()
     try:
         with path.open("w", encoding="utf-8") as log:
-            rehearse(name, console, log, speed=speed, fault=injected, keep=keep, step=step)
+            rehearse(name, console, log, choices)
     except RehearsalError as error:
-        raise OperationError(str(error), f"the CDK's output is in {path}") from None
+        raise OperationError(str(error), f"what commands printed is in {path}") from None
     console.print(f"\nAll in {time.monotonic() - started:.0f} s.")
     terminal.suggest(f"estimate {name}", "what it would cost in AWS")
     return ExitCode.DONE

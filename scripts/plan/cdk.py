@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from scripts import interrupts
+from scripts import interrupts, options
 from scripts.errors import ENDED, ExitCode
 from scripts.plan.model import PlanError
 
@@ -29,14 +29,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1", "CDK_DISABLE_VERSION_CHECK": "1"}
 
 
-def run(*arguments: str, output: IO[str] | None = None) -> int:
+def run(*arguments: str, output: IO[str] | None = None, directory: Path | None = None) -> int:
     """Run the CDK to its end, and return its exit code.
 
     Args:
         arguments: Those of the CDK.
         output: Where its standard output goes; None: to this program's.
+        directory: Where it runs, and one without this app has nothing to synthesize; None: where the app is.
     """
-    code = interrupts.run(command(*arguments), ROOT, environment(), output)
+    code = interrupts.run(command(*arguments), directory or ROOT, environment(), output)
     if code in ENDED:
         print(
             "The CDK was terminated. CloudFormation continues what it has started; the same command follows it.",
@@ -65,7 +66,7 @@ def synthesize(name: str, directory: Path) -> None:
         PlanError: It failed; the message is its output, or its exit code.
     """
     done = subprocess.run(
-        command("--context", f"env={name}", "synth", "--quiet", "--output", str(directory)),
+        command("--context", f"env={options.CONFIG / name}", "synth", "--quiet", "--output", str(directory)),
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,

@@ -1,241 +1,216 @@
-"""A rehearsal, step by step: what the real CDK and ParallelCluster make of a configuration in an emulated AWS."""
+"""A rehearsal, step by step: what this project's commands do to a deployment in an emulated AWS."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from copy import deepcopy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, Literal
 
-import yaml
 from rich.console import Console
 from rich.table import Table
 
+from config.edit import set_values
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
-from emulator.cdk import CommandLine
 from emulator.faults import FAULTS
 from emulator.inventory import inventory
-from scripts import options, screen
-from scripts.emulate import create_prerequisites, exports, reason_to_stay, wait_for_ctrl_c
-from toolchain import bootstrap
-from toolchain.synthesis import synthesize
+from scripts import emulate, options, screen
+from scripts.errors import ExitCode, UnusableError
+from scripts.rehearse.life import Life, too_many
+from scripts.rehearse.stage import RehearsalError, Stage
+from scripts.status.cost import cost_now
 from ultracluster.domain.validator_warnings import accepted, judge
 
-EVENT_COLUMNS = 5
 OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")
 HARMLESS_FAULTS = ("throttling",)
 """A deployment succeeds despite them."""
-REASON = "ResourceStatusReason"
-Edit = Callable[[dict[str, Any]], object]
 Speed = Literal["fast", "real"]
-
-
-class RehearsalError(RuntimeError):
-    """A step did not succeed; the message says what."""
-
-
-def raise_max_count(settings: dict[str, Any]) -> None:
-    """Let the first compute resource grow by one node."""
-    settings["cluster"]["queues"][0]["compute_resources"][0]["max_count"] += 1
-
-
-def change_head_node(settings: dict[str, Any]) -> None:
-    """Give the head node another instance type, which ParallelCluster refuses."""
-    head_node = settings["cluster"]["head_node"]
-    head_node["instance_type"] = next(each for each in OTHER_HEAD_NODE if each != head_node["instance_type"])
-
-
-def remove_protection(settings: dict[str, Any]) -> None:
-    """Remove all protection, as `destroy --all --unprotect` does."""
-    settings["termination_protection"] = []
-    settings["storage"]["retain"] = False
-
-
-EDITS: Mapping[str, Sequence[Edit]] = {
-    "created": (),
-    "raised": (raise_max_count,),
-    "refused": (raise_max_count, change_head_node),
-    "unprotected": (raise_max_count, remove_protection),
-}
-"""What is changed in the settings for each assembly."""
-
-
-def edit(environment: str, directory: Path) -> dict[str, Path]:
-    """Write the edited settings, and return the files by the names of their assemblies."""
-    raw = options.settings_of(environment).model_dump(mode="json")
-    paths = {}
-    for name, edits in EDITS.items():
-        edited = deepcopy(raw)
-        for change in edits:
-            change(edited)
-        paths[name] = directory / f"{name}.yaml"
-        paths[name].write_text(yaml.safe_dump(edited), encoding="utf-8")
-    return paths
-
-
-def _synthesize(path: Path) -> Path:
-    directory = path.with_suffix(".out")
-    synthesize(str(path.with_suffix("")), directory)
-    return directory
 
 
 @dataclass
 class Rehearsal:
     """One run, step by step, shown to a person.
 
-    `waits`: for Enter before each step.
+    Attributes:
+        name: Of the deployment.
+        file: Its settings, a copy that may be changed.
+        aws: The account.
+        stage: Where it is shown.
+        life: What happens to nodes; None: there are none here.
     """
 
-    settings: Settings
-    assemblies: Mapping[str, Future[Path]]
+    name: str
+    file: Path
     aws: EmulatedAws
-    cdk: CommandLine
-    console: Console
-    log: IO[str]
-    waits: bool
-    _failing: bool = False
+    stage: Stage
+    life: Life | None
 
-    def prepare(self, largest: Settings) -> None:
-        """Prepare the account as a person does; reservations have room for the largest settings."""
-        with self._step("An account that has what the settings name, and the CDK's bootstrap stack"):
-            create_prerequisites(self.aws, largest)
-            arguments = bootstrap.arguments(self.settings.bootstrap)
-            self._succeed(self.cdk.bootstrap(self.settings.region, self._relay, arguments))
+    @property
+    def settings(self) -> Settings:
+        """Return the settings as they are now."""
+        return load(self.file)
+
+    def prepare(self) -> None:
+        """Prepare the account as a person does; reservations have room for the node that is added."""
+        with self.stage.step(
+            "An AWS account",
+            "It has what the settings name, such as reservations; the CDK's bucket and roles come once per Region.",
+        ):
+            larger = self.file.with_name("larger.yaml")
+            shutil.copy(self.file, larger)
+            set_values(larger, _one_node_more(self.settings))
+            emulate.create_prerequisites(self.aws, load(larger))
+            larger.unlink()
+            self.stage.run("bootstrap", self.name)
 
     def deploy(self) -> None:
         """Create all stacks."""
-        with self._step("cdk deploy --all"):
-            self._succeed(self._run_cdk("created", "deploy", "--all"))
+        with self.stage.step(
+            "Deploy",
+            "A plan, then four stacks, one per lifecycle: network, file system, cluster and alarms. The real CDK and "
+            "ParallelCluster make them; on AWS that takes 30 to 45 minutes.",
+        ):
+            self._deploy()
 
     def deploy_despite(self, fault: str, target: str) -> None:
         """Deploy with an injected fault, show what AWS says, clear the fault, and deploy again."""
-        with self._step(f"cdk deploy --all, while {FAULTS[fault].what}"):
-            started = datetime.now(UTC)
+        with self.stage.step(
+            f"Deploy, while {FAULTS[fault].what}",
+            f"What the CDK shows, and what diagnose makes of it. AWS describes it at {FAULTS[fault].source}",
+        ):
             self.aws.inject(fault, target)
-            code = self._kill_midway() if fault == "killed" else self._run_cdk("created", "deploy", "--all")
-            self._say(f"The CDK's exit code is {code}. AWS describes this at {FAULTS[fault].source}")
+            code = self._deploy_and_kill() if fault == "killed" else self._deploy(ExitCode.DONE, ExitCode.FAILED)
             if fault == "warning":
                 verdict = judge(target, accepted(self.settings.cluster_spec))
-                self._say(f"A warning of {target}: {verdict.explanation}")
+                self.stage.say(f"A warning of {target}: {verdict.explanation}")
                 harmless = not verdict.stops
             else:
                 harmless = fault in HARMLESS_FAULTS
-            if code == 0 and not harmless:
+            if code == ExitCode.DONE and not harmless:
                 named = f"{fault}:{target}" if target else fault
                 raise RehearsalError(f"nothing failed: the fault {named} concerns nothing in this deployment")
-            self._explain(started)
+            if code == ExitCode.FAILED:
+                self.stage.run("diagnose", self.name, codes=(ExitCode.FAILED,))
             self.aws.clear_faults()
-        with self._step("The same once more, without the fault"):
+        with self.stage.step("The same once more, without the fault", "The same command is the way out."):
             self._wait_for_stacks()
             self._unprotect_failed()
-            self._succeed(self._run_cdk("created", "deploy", "--all"))
+            self._deploy()
 
     def show(self) -> None:
-        """Show what was created, as the APIs describe it."""
-        with self._step("What exists now, as AWS's APIs describe it"):
-            stacks = self.aws.client("cloudformation", self.settings.region).describe_stacks()["Stacks"]
+        """Show what was created, as EC2 describes it."""
+        with self.stage.step(
+            "What the nodes will be", "Launch templates that ParallelCluster has made: EFA interfaces, placement group."
+        ):
             ec2 = self.aws.client("ec2", self.settings.region)
-            self.console.print(_launch_templates(ec2, self.settings.cluster_spec.name))
-            self.console.print()
-            self.console.print(_outputs(sorted(stacks, key=lambda stack: stack["CreationTime"])))
+            self.stage.console.print(_launch_templates(ec2, self.settings.cluster_spec.name))
 
     def change(self) -> None:
         """Update the cluster in place."""
-        with self._step("A change: one node more (max_count), cdk deploy"):
-            self._succeed(self._run_cdk("raised", "deploy", "--all"))
+        queue = self.settings.cluster.queues[0]
+        resource = queue.compute_resources[0]
+        with self.stage.step(
+            "A change: one node more", "ParallelCluster makes it in place; jobs that run are not disturbed."
+        ):
+            if self.life:
+                maximum = str(resource.max_count + 1)
+                queue_and_resource = ("--queue", f"{queue.name}/{resource.name}")
+                self.stage.run(
+                    "fleet", "scale", self.name, *queue_and_resource, "--max", maximum, "--no-preflight", "--yes"
+                )
+            else:  # it would wait for Slurm
+                set_values(self.file, _one_node_more(self.settings))
+                self._deploy()
 
     def change_rejected(self) -> None:
-        """Update the cluster in a way that ParallelCluster rejects."""
-        with self._step("A change that is rejected: another instance type for the head node, cdk deploy"):
-            code = self._run_cdk("refused", "deploy", "--all")
-            if code == 0:
-                raise RehearsalError("a change of the head node's instance type was not rejected")
-            self._say("Rejected by ParallelCluster's own update check, and rolled back; the cluster is unchanged.")
+        """Ask for an update that ParallelCluster rejects."""
+        with self.stage.step(
+            "A change that is rejected: another instance type for the head node",
+            "ParallelCluster would refuse it in the middle of an update; the plan knows before anything is touched.",
+        ):
+            before = self.file.read_bytes()
+            now = self.settings.cluster.head_node.instance_type
+            other = next(each for each in OTHER_HEAD_NODE if each != now)
+            set_values(self.file, {("cluster", "head_node", "instance_type"): other})
+            self._deploy(ExitCode.FAILED)
+            self.file.write_bytes(before)
 
     def destroy(self, *, stopping: bool = False) -> None:
         """Destroy everything."""
-        with self._step("Destroy everything: protection off, then cdk destroy --all"):
-            protected = [self.settings.stack_name(part) for part in ("network", "storage")]
-            self._succeed(self._run_cdk("unprotected", "deploy", *protected))
+        everything = ("--all", "--unprotect", "--no-final-backup", "--sweep", "--confirm", self.settings.name)
+        words = ("destroy", self.name, *everything, *(() if self.life else ("--force",)))
+        with self.stage.step("Destroy everything", "Jobs and nodes, stacks and data; then a search for leftovers."):
             if stopping:
                 self.aws.inject("stopping")
-                if self._run_cdk("unprotected", "destroy", "--all", "--force") == 0:
-                    raise RehearsalError("the cluster stack was deleted although its instances were not gone")
-                self._say("Instances have stopped by now. Once more:")
+                self.stage.run(*words, codes=(ExitCode.FAILED,))
+                self.stage.say("Instances have stopped by now. Once more:")
                 self.aws.clear_faults()
-            self._succeed(self._run_cdk("unprotected", "destroy", "--all", "--force"))
+            self.stage.run(*words)
 
     def check_leftovers(self, before: set[tuple[str, str]]) -> None:
         """Show what exists that did not exist before, and fail if AWS would not keep it."""
-        with self._step("What is left, of all services"):
+        with self.stage.step("What is left", "Everything that exists now, of all services, and did not before."):
             left = sorted(inventory(self.aws, self.settings.region) - before)
             unexpected = []
             for resource_type, name in left:
-                reason = reason_to_stay(self.settings, resource_type, name)
-                self._say(f"{resource_type} {name}: {reason or 'LEFT BEHIND'}")
+                reason = emulate.reason_to_stay(self.settings, resource_type, name)
+                self.stage.say(f"{resource_type} {name}: {reason or 'LEFT BEHIND'}")
                 if not reason:
                     unexpected.append(name)
             if unexpected:
                 raise RehearsalError(f"destroyed, but left behind: {', '.join(unexpected)}")
-            self._say("Nothing else." if left else "Nothing.")
+            self.stage.say("Nothing else." if left else "Nothing.")
+
+    def cost(self, nodes: int) -> None:
+        """Say what the deployment costs on AWS, without nodes and with some."""
+        queue = self.settings.cluster.queues[0]
+        resource = queue.compute_resources[0]
+        cost = cost_now(self.settings, {(queue.name, resource.name): nodes}, datetime.now(UTC).date())
+        with self.stage.step("What it costs on AWS", f"By the {cost.source}; nodes run, and cost, only for jobs."):
+            self.stage.say(f"Without nodes: ${cost.standing_usd:,.2f} an hour, ${cost.standing_usd * 24:,.0f} a day")
+            self.stage.say(f"{nodes} x {resource.instance_type}: ${cost.nodes_usd:,.2f} an hour more")
 
     def keep(self) -> None:
         """Show how to use the emulated AWS from another shell, and wait for Ctrl-C."""
-        self.console.print("\nThe emulated AWS keeps running. In another shell:\n")
-        for line in exports(self.aws.settings, self.settings.region):
-            self._say(line)
-        self.console.print("\nCtrl-C here stops it and discards everything in it.")
-        wait_for_ctrl_c()
+        self.stage.console.print("\nThe emulated AWS keeps running. In another shell:\n")
+        for line in emulate.exports(self.aws.settings, self.settings.region):
+            self.stage.say(line)
+        self.stage.say(f"./ultracluster status {self.name}")
+        self.stage.console.print("\nCtrl-C here stops it and discards everything in it.")
+        emulate.wait_for_ctrl_c()
 
-    def _run_cdk(self, assembly: str, *arguments: str) -> int:
-        directory = str(self.assemblies[assembly].result())
-        self._failing = False
-        consent = ["--require-approval", "never"] if arguments[0] == "deploy" else []
-        return self.cdk.run(*arguments, "--app", directory, *consent, report=self._relay)
-
-    def _relay(self, line: str) -> None:
-        """Log what the CDK says; show the results of stacks and resources, and all about a failure."""
-        self.log.write(f"{line}\n")
-        event = [part.strip() for part in line.split("|")]
-        if line.startswith("❌"):
-            self._failing = True
-        if len(event) > EVENT_COLUMNS:
-            status, resource_type, what = event[3:6]
-            if status.endswith("COMPLET"):  # the CDK cuts long ones
-                status += "E"
-            if status.endswith(("COMPLETE", "FAILED")):
-                self._say(f"{status:24}  {resource_type:37}  {what}")
-        elif self._failing or line.startswith("✅"):
-            self._say(line)
-
-    def _kill_midway(self) -> int:
-        """Start to deploy, and kill the CDK once the cluster is being created."""
-        cloudformation = self.aws.client("cloudformation", self.settings.region)
-
-        def cluster_has_started() -> bool:
-            return any(
-                each["StackName"] == self.settings.cluster_spec.name
-                for each in cloudformation.describe_stacks()["Stacks"]
-            )
-
-        directory = str(self.assemblies["created"].result())
-        arguments = ("deploy", "--all", "--app", directory, "--require-approval", "never")
-        code = self.cdk.run_until(cluster_has_started, *arguments)
-        self._say(f"killed while the stack {self.settings.cluster_spec.name} was being created")
+    def _deploy(self, *codes: int) -> int:
+        """Deploy, and return the exit code; if it is not one of these, or not 0, also say why it failed."""
+        code = self.stage.run(*self._deploy_words, codes=(ExitCode.DONE, ExitCode.FAILED)).code
+        if code not in (codes or (ExitCode.DONE,)):
+            self.stage.run("diagnose", self.name, codes=(ExitCode.DONE, ExitCode.FAILED))
+            raise RehearsalError(f"deploy ended with exit code {code}")
         return code
 
-    def _explain(self, since: datetime) -> None:
-        """Show what failed, in all stacks: the CDK shows its own only, and cuts the provider's message."""
-        for event in failures(self.aws.client("cloudformation", self.settings.region), since):
-            status, logical_id, reason = (event.get(key, "") for key in ("ResourceStatus", "LogicalResourceId", REASON))
-            self._say(f"{event['StackName']}: {status} {logical_id}: {reason}")
+    @property
+    def _deploy_words(self) -> tuple[str, ...]:
+        return ("deploy", self.name, "--yes", "--", "--progress", "events")
+
+    def _deploy_and_kill(self) -> int:
+        """Start to deploy, kill that once the cluster is being created, and return its exit code."""
+        cloudformation = self.aws.client("cloudformation", self.settings.region)
+        name = self.settings.cluster_spec.name
+        with self.stage.start(*self._deploy_words, output=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                if any(each["StackName"] == name for each in cloudformation.describe_stacks()["Stacks"]):
+                    os.killpg(process.pid, signal.SIGKILL)
+                    break
+                time.sleep(0.1)
+        self.stage.say(f"killed while the stack {name} was being created")
+        return process.returncode
 
     def _wait_for_stacks(self) -> None:
         """Wait until nothing is in progress: CloudFormation refuses to change a stack until then."""
@@ -249,39 +224,14 @@ class Rehearsal:
         for stack in cloudformation.describe_stacks()["Stacks"]:
             if stack["StackStatus"] == "ROLLBACK_COMPLETE" and stack["EnableTerminationProtection"]:
                 name = stack["StackName"]
-                self._say(f"aws cloudformation update-termination-protection --no-enable-... --stack-name {name}")
+                self.stage.say(f"aws cloudformation update-termination-protection --no-enable-... --stack-name {name}")
                 cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
 
-    def _succeed(self, code: int) -> None:
-        if code != 0:
-            raise RehearsalError(f"the CDK failed, with exit code {code}")
 
-    def _say(self, line: str) -> None:
-        self.console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
-
-    @contextmanager
-    def _step(self, title: str) -> Iterator[None]:
-        if self.waits:
-            self.console.input(f"\n[bold]{title}[/bold]  (Enter) ")
-        else:
-            self.console.print(f"\n[bold]{title}[/bold]")
-        started = time.monotonic()
-        yield
-        self.console.print(f"[green]done[/green] in {time.monotonic() - started:.1f} s")
-
-
-def failures(cloudformation: Any, since: datetime) -> list[dict[str, Any]]:
-    """Return the events of failures in a Region since a time, oldest first; of deleted and nested stacks, too."""
-    events = [
-        event
-        for stacks in cloudformation.get_paginator("list_stacks").paginate()
-        for stack in stacks["StackSummaries"]
-        for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack["StackId"])
-        for event in page["StackEvents"]
-        if event["Timestamp"] >= since and event["ResourceStatus"].endswith("_FAILED")
-    ]
-    causes = [event for event in events if not event.get(REASON, "").endswith(" cancelled")]
-    return sorted(causes, key=lambda event: event["Timestamp"])
+def _one_node_more(settings: Settings) -> Mapping[tuple[str | int, ...], int]:
+    """Return what to set so that the first compute resource may grow by one node."""
+    maximum = settings.cluster.queues[0].compute_resources[0].max_count
+    return {("cluster", "queues", 0, "compute_resources", 0, "max_count"): maximum + 1}
 
 
 def _launch_templates(ec2: Any, cluster_name: str) -> Table:
@@ -308,72 +258,73 @@ def _launch_templates(ec2: Any, cluster_name: str) -> Table:
     return table
 
 
-def _outputs(stacks: list[dict[str, Any]]) -> Table:
-    table = screen.table("stack", "output", "value")
-    for stack in stacks:
-        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-        if "Summary" not in outputs:  # not of this app
-            continue
-        for key, value in outputs.items():
-            if key != "Summary" and not key.startswith(("ExportsOutput", "PublishOutput")):
-                table.add_row(stack["StackName"], key, value)
-    return table
-
-
 def _is_busy(status: str) -> bool:
     return status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"  # that one waits for a change set
 
 
-@contextmanager
-def _background() -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread; at the end what it has not started is cancelled."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+@dataclass(frozen=True)
+class Choices:
+    """What is asked of a rehearsal.
+
+    Attributes:
+        speed: Of the emulated AWS.
+        fault: Name and target of what goes wrong at first; None: nothing.
+        keep: Leave the emulated AWS running until Ctrl-C, and destroy nothing.
+        pause: Wait for Enter before each step.
+        nodes: How many the first job takes.
+        train: Whether a training run follows.
+    """
+
+    speed: Speed = "fast"
+    fault: tuple[str, str] | None = None
+    keep: bool = False
+    pause: bool = False
+    nodes: int = 2
+    train: bool = False
 
 
-def rehearse(
-    environment: str,
-    console: Console,
-    log: IO[str],
-    *,
-    speed: Speed,
-    fault: tuple[str, str] | None,
-    keep: bool,
-    step: bool,
-) -> None:
-    """Run all steps.
+def check(settings: Settings, choices: Choices) -> None:
+    """Raise UnusableError if these nodes cannot run on this computer, or PyTorch is missing."""
+    if why := too_many(settings, choices.nodes):
+        raise UnusableError(why)
+    if choices.train and not emulate.borrowed():
+        raise UnusableError(f"--train needs {emulate.TRAINING.name}", "make setup-training")
 
-    `log` gets all that the CDK says; `fault` is name and target of what goes wrong at first. With `keep` the emulated
-    AWS runs until Ctrl-C, and nothing is destroyed; with `step` each step waits for Enter.
+
+def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> None:
+    """Run all steps; `log` gets all that commands print.
 
     Raises:
         RehearsalError: A step did not succeed.
     """
-    name, target = fault or ("", "")
-    with (
-        TemporaryDirectory() as directory,
-        _background() as pool,
-        EmulatedAws(speed=speed) as aws,
-        closing(CommandLine(aws)) as cdk,
-    ):
-        paths = edit(environment, Path(directory))
-        edited = {each: load(path) for each, path in paths.items()}  # now: all must keep the rules
-        settings = edited["created"]
-        assemblies = {each: pool.submit(_synthesize, path) for each, path in paths.items()}
-        rehearsal = Rehearsal(settings, assemblies, aws, cdk, console, log, waits=step)
-        rehearsal.prepare(edited["raised"])
+    fault, target = choices.fault or ("", "")
+    with TemporaryDirectory() as directory, emulate.account(console.print, speed=choices.speed) as account:
+        aws, file = account.aws, Path(directory) / f"{name}.yaml"
+        shutil.copy(options.CONFIG / file.name, file)
+        settings = load(file)
+        variables = {**aws.environment, **emulate.variables(settings.region), "ULTRACLUSTER_CONFIG": directory}
+        stage = Stage(console, log, choices.pause, variables)
+        life = Life(name, settings, aws, stage, choices.nodes) if account.machines else None
+        rehearsal = Rehearsal(name, file, aws, stage, life)
+        rehearsal.prepare()
         before = inventory(aws, settings.region)
-        if name and name != "stopping":
-            rehearsal.deploy_despite(name, target)
+        if fault and fault != "stopping":
+            rehearsal.deploy_despite(fault, target)
         else:
             rehearsal.deploy()
         rehearsal.show()
+        if life:
+            life.show_health()
+            life.submit()
         rehearsal.change()
         rehearsal.change_rejected()
-        if keep:
+        if life:
+            life.follow_job()
+            life.lose_node()
+        if life and choices.train:
+            life.train()
+        if choices.keep:
             rehearsal.keep()
-        rehearsal.destroy(stopping=name == "stopping")
+        rehearsal.destroy(stopping=fault == "stopping")
         rehearsal.check_leftovers(before)
+        rehearsal.cost(choices.nodes)

@@ -122,7 +122,7 @@ class HeadNode:
             if not is_started:
                 why = "it may be booting or stopped"
                 if "AWS_ENDPOINT_URL" in os.environ:
-                    why += ", and that of an emulated AWS (AWS_ENDPOINT_URL is set) never answers"
+                    why += ", or this emulated AWS (AWS_ENDPOINT_URL is set) runs no nodes"
                 sentence = f"does not answer ({details}): {why}"
             hint = status_command(self._deployment)
             raise NotRunError(f"The head node {self.instance_id} {sentence}", hint, is_started=is_started)

@@ -13,16 +13,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.settings import Settings
+from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.faults import FAULTS
-from scripts import options
-from scripts.rehearse import rehearsal
+from emulator.machines import support
+from scripts import emulate, options
+from scripts.emulate import Account
+from scripts.rehearse.life import too_many
 from scripts.rehearse.rehearsal import Rehearsal
+from scripts.rehearse.stage import Ran, Relay, Stage
 from tests.command_line import ultracluster
-from tests.configurations import CONFIG, SHIPPED
+from tests.configurations import CONFIG
 from tests.end_to_end.checks import Deployed, check_deployment
-from tests.stacks.deployments import PARTS, raw_settings
+from tests.stacks.deployments import PARTS
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
@@ -45,21 +48,63 @@ def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
     """Let the steps that take long do nothing."""
     for step in STEPS:
         monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
-    monkeypatch.setattr(rehearsal, "_synthesize", lambda *_: None)
-    monkeypatch.setattr(rehearsal, "EmulatedAws", lambda **_: nullcontext(aws))
+    monkeypatch.setattr(emulate, "account", lambda *_, **__: nullcontext(Account(aws, machines=False)))
 
 
-@pytest.mark.parametrize("environment", SHIPPED)
-def test_each_configuration_can_be_changed(environment: str) -> None:
-    """Otherwise the settings' own rules would refuse it, long after the start."""
-    raw = raw_settings(environment)
-    before = Settings.model_validate(raw)
-    for edit in (rehearsal.raise_max_count, rehearsal.change_head_node, rehearsal.remove_protection):
-        edit(raw)
-    after = Settings.model_validate(raw)
-    assert after.cluster_spec.max_nodes == before.cluster_spec.max_nodes + 1
-    assert after.cluster.head_node.instance_type != before.cluster.head_node.instance_type
-    assert (after.termination_protection, after.storage.retain) == ([], False)
+@pytest.fixture
+def without_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "reason", lambda: "this is not Linux")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("dev-network |  0/23 | 10:33:29 PM | CREATE_IN_PROGRESS | AWS::EC2::VPC | Network/Vpc (Network) ", None),
+        (
+            "dev-network | 1/23 | 10:33:29 PM | UPDATE_ROLLBACK_COMPLET | AWS::EC2::VPC | Network/Vpc",
+            f"UPDATE_ROLLBACK_COMPLETE  {'AWS::EC2::VPC':37}  Network/Vpc",
+        ),
+        ("dev-network: start: Building dev-network Template", None),
+        ("dev-network: the stack does not exist yet: 22 resources are added", ...),
+        ("  ❌  dev-network failed", ...),
+    ],
+)
+def test_of_what_the_cdk_prints_results_are_shown(line: str, shown: object) -> None:
+    assert Relay()(line) == (line if shown is ... else shown)
+
+
+def test_long_sections_of_a_plan_are_in_the_log_only() -> None:
+    lines = [
+        "Cluster dev: created",
+        "IAM, security groups and the like",
+        "  + Allow s3:GetObject",
+        "",
+        "Nothing blocks",
+    ]
+    relay = Relay()
+    assert [each for each in map(relay, lines) if each] == ["Cluster dev: created", "Nothing blocks"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "static", "complaint"),
+    [
+        (2, 0, ""),
+        (16, 0, ""),
+        (17, 0, "--nodes: got 17; allowed: 1 to 16, max_count of trn1-32xl"),
+        (2, 8, ""),
+        (2, 9, "the settings keep 9 nodes running (min_count), and 8 run on this computer at once; pass --nodes 9"),
+        (9, 9, ""),
+    ],
+)
+def test_how_many_nodes_run_here(nodes: int, static: int, complaint: str) -> None:
+    settings = load(CONFIG / "trn1-16.yaml")
+    resource = settings.cluster.queues[0].compute_resources[0]
+    resource = resource.model_copy(update={"min_count": static})
+    queue = settings.cluster.queues[0].model_copy(update={"compute_resources": [resource]})
+    cluster = settings.cluster.model_copy(update={"queues": [queue]})
+    why = too_many(settings.model_copy(update={"cluster": cluster}), nodes)
+    assert why.startswith(complaint)
+    assert bool(why) == bool(complaint)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +114,7 @@ def test_each_configuration_can_be_changed(environment: str) -> None:
         (["dev", "--fault", "fire"], f"got fire; allowed: {', '.join(FAULTS)}"),
         (["dev", "--fault", "resource"], "resource takes a logical id or a resource type after a colon"),
         (["dev", "--fault", "warning:Nobody"], "got Nobody; allowed: AmiOsCompatibleValidator, "),
+        (["dev", "--nodes", "3"], "--nodes: got 3; allowed: 1 to 2, max_count of trn1-32xl"),
     ],
 )
 def test_what_cannot_be_rehearsed(
@@ -103,17 +149,18 @@ def test_what_is_left_behind_is_named(
 def test_a_fault_that_strikes_nothing_is_no_success_unless_it_is_harmless(
     fault: str, code: int, run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rehearsal, "_run_cdk", lambda *_: 0)
+    monkeypatch.setattr(Stage, "run", lambda *_, **__: Ran(0, ""))
     assert run("dev", "--fault", fault) == code
     complaint = f"error: nothing failed: the fault {fault} concerns nothing"
     assert (complaint in capsys.readouterr().err) == (code == 1)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_nodes")
 def test_another_bootstrap_stack(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The CDK's command line needs it for every stack; one shows it."""
+    """The CDK's command line needs it for every stack."""
     key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
     raw = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
     raw["bootstrap"] = {"qualifier": "ml-team", "kms_key_arn": key}
@@ -121,7 +168,6 @@ def test_another_bootstrap_stack(
     monkeypatch.setattr(options, "CONFIG", tmp_path)
     for step in ("change", "change_rejected", "destroy", "check_leftovers"):
         monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
-    monkeypatch.setattr(Rehearsal, "deploy", lambda running: running._run_cdk("created", "deploy", "trn1-16-network"))
     stacks: set[str] = set()
     keys: set[str] = set()
 
@@ -134,12 +180,13 @@ def test_another_bootstrap_stack(
 
     monkeypatch.setattr(Rehearsal, "show", show)
     assert run("trn1-16") == 0, capsys.readouterr().out
-    assert stacks == {"CDKToolkit-ml-team", "trn1-16-network"}
+    assert stacks >= {"CDKToolkit-ml-team", "trn1-16-network"}
     assert keys == {key.rpartition("/")[2]}
 
 
 @pytest.mark.validation
-def test_every_step_is_shown(
+@pytest.mark.usefixtures("without_nodes")
+def test_every_step_of_the_stacks_is_shown(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Between them the deployment is checked, and deployed once more."""
@@ -154,20 +201,22 @@ def test_every_step_is_shown(
     assert run("dev", "--fault", "quota") == 0
     said = capsys.readouterr().out
     in_order = (
+        r"No nodes run here: this is not Linux\.",
         r"bootstrapped\.",
-        r"cdk deploy --all, while the account has no Elastic IP address left",
+        r"Deploy, while the account has no Elastic IP address left",
         r"❌  dev-network failed to deploy",
-        r"The CDK's exit code is 1\.",
-        r"dev-network: CREATE_FAILED NetworkVpcNatAddress\w+: .*The maximum number of addresses has been reached",
+        r"exit code 1\n",
+        r"\$ \./ultracluster diagnose dev\n",
+        r"The maximum number of\s+addresses has been reached",
         r"The same once more, without the fault",
         r"✅  dev-cluster",
         r"dev-trn1-trn1-32xl\W+trn1\.32xlarge\W+1 interface, 8",
-        r"dev-cluster\W+Connect\W+aws ssm start-session --region us-west-2 --target i-",
         r"UPDATE_COMPLETE +Custom::PclusterCluster",
-        r"UPDATE_FAILED +Custom::PclusterCluster .*Restore 'InstanceType' value to 'c6i.xlarge'",
-        r"the cluster is unchanged\.",
-        r"✅  dev-network: destroyed",
+        r"FAIL cluster dev: HeadNode.InstanceType from c6i.xlarge to c6i.8xlarge is refused",
+        r"\$ \./ultracluster destroy dev --all .*--force\n",
+        r"Deleted in \d+ s: dev-cluster",
         r"Nothing else\.",
+        r"2 x trn1\.32xlarge: \$43\.\d\d an hour",
         r"All in \d+ s\.",
     )
     assert re.search(".*".join(in_order), said, re.DOTALL), said
@@ -179,11 +228,11 @@ def test_every_step_is_shown(
 
 KEPT = """
 import sys
+from emulator.machines import support
 from scripts.main import main
-from scripts.rehearse import rehearsal
 from scripts.rehearse.rehearsal import Rehearsal
 
-rehearsal._synthesize = lambda *_: None
+support.reason = lambda: "of a test"
 for step in ("deploy", "show", "change", "change_rejected"):
     setattr(Rehearsal, step, lambda *_: None)
 sys.exit(main(["rehearse", *sys.argv[1:]]))

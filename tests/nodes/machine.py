@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.machines.hardware.files import SHAPES, hardware_files
+from emulator.machines.hardware.files import instance_files
 from scripts.estimate.hardware import TRAINIUM_HARDWARE
 from tests.end_to_end.slurm.base import ENVIRONMENT
 from tests.nodes.base import NODES, Base
@@ -258,20 +258,10 @@ class Machine:
             if self.path(path).exists():
                 self.remove(path)
         hardware = TRAINIUM_HARDWARE.get(instance_type)
-        self.write("/etc/nproc", f"{hardware.vcpus if hardware else 4}\n")
         memory_kib = int(hardware.memory_gib if hardware else 8) * 1024**2
         (self._directory / "meminfo").write_text(f"MemTotal: {memory_kib} kB\n", encoding="utf-8")
-        shape = SHAPES / instance_type
-        if not shape.exists():
-            return
-        self.write("/etc/neuron-ls.json", (shape / "neuron-ls.json").read_text(encoding="utf-8"))
-        adapters = {path: text for path, text in hardware_files(instance_type).items() if "/device/" in path}
-        for path, text in adapters.items():
+        for path, text in instance_files(instance_type, hardware.vcpus if hardware else 4).items():
             self.write(path, text)
-            bus, name = re.fullmatch(r".*/rdmap(\d+)s26/device/(\w+)", path).groups()  # type: ignore[union-attr]
-            self.write(f"/sys/bus/pci/devices/0000:{int(bus):02x}:1a.0/{name}", text)
-        self.write("/sys/bus/pci/devices/0000:00:05.0/vendor", "0x1d0f\n")
-        self.write("/sys/bus/pci/devices/0000:00:05.0/device", "0xec20\n")  # an Elastic Network Adapter
 
 
 def time_limit(script: str) -> int:

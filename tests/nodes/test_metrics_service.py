@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from emulator.machines.hardware.files import SHAPES
+from emulator.machines.hardware.files import FAKES
 from tests.nodes.facts import COMPUTE_NODE
 from tests.nodes.machine import NO_INTERNET, Machine, Outcome
-from tests.nodes.packages import HERE
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
@@ -36,10 +35,8 @@ def unit_of(machine: Machine) -> dict[str, str]:
 def trn1(compute_node: Machines) -> Machine:
     """A trn1.2xlarge that sends metrics, with neuron-monitor; what it sends is kept."""
     machine = compute_node(instance_type="trn1.2xlarge")
-    shape = (SHAPES / "trn1.2xlarge/neuron-monitor.json").read_text(encoding="utf-8")
-    machine.write("/etc/neuron-monitor.json", shape)
-    monitor = (HERE / "fakes/neuron-monitor").read_text(encoding="utf-8")
-    machine.write_program("/opt/aws/neuron/bin/neuron-monitor", monitor)
+    machine.write("/etc/neuron-monitor.period", "0.1")
+    machine.write_program("/opt/aws/neuron/bin/neuron-monitor", (FAKES / "neuron-monitor").read_text(encoding="utf-8"))
     # aws cloudwatch put-metric-data ... --cli-input-json JSON ...
     aws = 'while [[ $1 != --cli-input-json ]]; do shift; done; echo "$2" >>/var/log/metrics'
     machine.write_program("/usr/local/bin/aws", aws)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.machines.guest import aws, compute_node, programs
+from emulator.machines.guest import aws, compute_node, preinstalled
 from emulator.machines.guest.node import BOOTSTRAP_ERROR, Node, cluster_configuration, write
 
 _EVENTS: Final = {"-preinstall": "OnNodeStart", "-postinstall": "OnNodeConfigured", "-postupdate": "OnNodeUpdated"}
@@ -83,7 +83,7 @@ def _run(event: str, step: int, url: str, arguments: Sequence[str]) -> None:
     except aws.AwsError as error:
         raise ActionError(step, "downloading", f"{failed} using aws s3.", str(error)) from error
     print(f"INFO:root:The hash of script {url} is: {hashlib.sha256(content).hexdigest()}", flush=True)
-    programs.preinstalled("provide", arguments)
+    preinstalled.provide(arguments)
     with tempfile.NamedTemporaryFile(delete=False) as file:
         file.write(content)
     path = Path(file.name)

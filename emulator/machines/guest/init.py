@@ -28,7 +28,7 @@ import time
 from types import FrameType
 from typing import Final
 
-from emulator.machines.guest import aws, cloud_init, compute_node, head_node, programs, supervisor, update
+from emulator.machines.guest import aws, cloud_init, compute_node, head_node, preinstalled, programs, supervisor, update
 from emulator.machines.guest import node as nodes
 from emulator.machines.guest.log_agent import LogAgent
 from emulator.machines.guest.node import DNA, Node, StepError
@@ -83,7 +83,7 @@ _AGENTS: Final[list[LogAgent]] = []
 def _start(stopped: threading.Event) -> None:
     try:
         programs.install()
-        programs.preinstalled("install", aws.metadata("meta-data/instance-type"))
+        preinstalled.install(aws.metadata("meta-data/instance-type"))
         supervisor.Supervisor()
         _AGENTS.append(LogAgent())
         if cloud_init.is_first_boot():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Mapping
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -49,9 +47,3 @@ def install() -> None:
     write("/opt/parallelcluster/.bootstrapped", f"aws-parallelcluster-cookbook-{version}\n")
     for directory in ("/opt/parallelcluster/tmp", "/etc/chef", "/var/log/parallelcluster", "/var/spool/slurmd"):
         Path(directory).mkdir(parents=True, exist_ok=True)
-
-
-def preinstalled(function: str, *arguments: object) -> None:
-    """Call a function of the module of that name, about hardware and packages; nothing happens where there is none."""
-    with suppress(ModuleNotFoundError):
-        getattr(import_module("emulator.machines.guest.preinstalled"), function)(*arguments)

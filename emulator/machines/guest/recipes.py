@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from emulator.machines.guest import aws, compute_node, head_node, login_node, programs, update
+from emulator.machines.guest import aws, compute_node, head_node, login_node, preinstalled, update
 from emulator.machines.guest.node import BOOTSTRAP_ERROR, Node, StepError, write
 
 _LOG: Final = Path("/var/log/chef-client.log")
@@ -49,7 +49,7 @@ def cinc_client(arguments: Sequence[str]) -> int:
     started = time.monotonic()
     log.info("*** Cinc Client: run list [recipe[%s]] ***", arguments[-1])
     if name == "init":
-        programs.preinstalled("set_system", node.cluster["base_os"])
+        preinstalled.set_system(str(node.cluster["base_os"]))
     try:
         _RECIPES[node.kind, name](node)
     except (StepError, aws.AwsError, OSError) as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 SHAPES = Path(__file__).parent / "shapes"
 FAKES = Path(__file__).parent / "fakes"
 DEVICES = "/sys/devices/virtual/neuron_device"
+_TOOLS = ("neuron-ls", "neuron-monitor")
 NODE_FACTS = "/var/lib/ultracluster/node.env"
 COUNTERS = ("sram_ecc_uncorrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected")
 EFA_COUNTERS = ("rx_bytes", "tx_bytes", "recv_bytes", "send_bytes", "rdma_read_bytes", "retrans_bytes")
@@ -29,6 +31,27 @@ def hardware_files(instance_type: str) -> dict[str, str]:
         for counter in EFA_COUNTERS:
             files[f"/sys/class/infiniband/rdmap{index}s26/ports/1/hw_counters/{counter}"] = "1000\n"
     return files
+
+
+def instance_files(instance_type: str, vcpus: int) -> dict[str, str]:
+    """Return what an instance shows before a driver of Neuron is loaded, and what fakes of its tools print.
+
+    Args:
+        instance_type: One without a recorded shape has no devices.
+        vcpus: How many it has.
+    """
+    files = {"/etc/nproc": f"{vcpus}\n"}
+    shape = SHAPES / instance_type
+    if not shape.exists():
+        return files
+    for path, text in hardware_files(instance_type).items():
+        if device := re.fullmatch(r"/sys/class/infiniband/rdmap(\d+)s26/device/(\w+)", path):
+            files[f"/sys/bus/pci/devices/0000:{int(device[1]):02x}:1a.0/{device[2]}"] = text
+        if not path.startswith("/sys/module/"):
+            files[path] = text
+    ena = "/sys/bus/pci/devices/0000:00:05.0"  # an Elastic Network Adapter
+    files |= {f"{ena}/vendor": "0x1d0f\n", f"{ena}/device": "0xec20\n"}
+    return files | {f"/etc/{tool}.json": (shape / f"{tool}.json").read_text(encoding="utf-8") for tool in _TOOLS}
 
 
 def neuron_monitor_report(instance_type: str) -> dict[str, Any]:

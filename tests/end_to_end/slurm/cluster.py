@@ -28,9 +28,6 @@ _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid")
 
 _FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
-_FAKES = {"/usr/local/bin/journalctl": "#!/bin/bash\ncat /run/kernel.log\n", "/run/kernel.log": ""}
-"""What the health checks call."""
-
 
 class Node:
     """A node of a cluster.
@@ -111,7 +108,7 @@ class SlurmCluster:
         """Describe a cluster.
 
         Args:
-            base: Root directory made by ``create_base``.
+            base: Root directory of `emulator.machines.image`.
             directory: Where its files go; an empty directory.
             nodes: How many nodes.
             settings: Lines of slurm.conf in place of those in the file next to this one.
@@ -123,6 +120,7 @@ class SlurmCluster:
         (directory / "machines").mkdir()
         for mount in MOUNTS[:-1]:
             (directory / "shared" / mount).mkdir(parents=True)
+        (directory / "shared/opt/slurm/etc").mkdir()
         (directory / "shared/fsx").chmod(0o1777)
         home = directory / "shared/home" / USER
         home.mkdir()
@@ -171,7 +169,7 @@ class SlurmCluster:
             f"NodeName=trn1-st-trn1-32xl-[1-{last}] NodeAddr=10.99.1.[1-{last}] CPUs=4",
             "PartitionName=trn1 Nodes=ALL Default=YES",
         ]
-        configuration = self.directory / "shared/etc/slurm"
+        configuration = self.directory / "shared/opt/slurm/etc"
         (configuration / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
         (configuration / "cgroup.conf").write_text("CgroupPlugin=disabled\n", encoding="utf-8")
         for when in ("prolog", "epilog"):
@@ -215,7 +213,9 @@ class SlurmCluster:
     def make_healthy(self) -> None:
         """Let all nodes look like a trn1.32xlarge without a fault."""
         for node in self.nodes:
-            node.write({**hardware_files("trn1.32xlarge"), NODE_FACTS: node_facts("trn1.32xlarge"), **_FAKES})
+            node.write(
+                {**hardware_files("trn1.32xlarge"), NODE_FACTS: node_facts("trn1.32xlarge"), "/run/kernel.log": ""}
+            )
 
     def add_hooks(self) -> None:
         """Let Slurm check the nodes before and after each job, as the head node's script sets it."""

@@ -13,7 +13,7 @@ make_root() {
     local machine=$directory/machines/$1 mount source
     mkdir -p "$machine/upper" "$machine/work" "$machine/root"
     mount -t overlay -o "lowerdir=$directory/base,upperdir=$machine/upper,workdir=$machine/work" overlay "$machine/root"
-    for mount in fsx home etc/slurm opt/slurm opt/ultracluster/current; do
+    for mount in fsx home opt/slurm opt/ultracluster/current; do
         mkdir -p "$machine/root/$mount"
         mount --bind "$directory/shared/$mount" "$machine/root/$mount"
     done
@@ -21,6 +21,7 @@ make_root() {
         mkdir -p "$machine/root$mount"
         mount --bind -o ro "$source" "$machine/root$mount"
     done <"$directory/borrowed"
+    mkdir -p "$machine/root/run/munge"
     cp "$directory/hosts" "$machine/root/etc/hosts"
     mount -t tmpfs -o mode=1777 tmpfs "$machine/root/scratch"
 }

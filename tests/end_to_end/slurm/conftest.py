@@ -1,4 +1,4 @@
-"""Slurm clusters. Their root directory takes half a minute, once for all tests."""
+"""Slurm clusters. Their root directory takes half a minute, once on a computer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from emulator.machines import image
 from emulator.machines.hardware.files import DEVICES
 from tests.end_to_end.slurm import training
-from tests.end_to_end.slurm.base import USER, create_base
+from tests.end_to_end.slurm.base import USER
 from tests.end_to_end.slurm.cluster import SlurmCluster
 from tests.shared import shared_directory
 
@@ -18,7 +19,8 @@ from tests.shared import shared_directory
 @pytest.fixture(scope="session")
 def slurm_workspace() -> Iterator[Path]:
     """Directory for clusters, with their root directory."""
-    with shared_directory("slurm", lambda workspace: create_base(workspace / "base")) as workspace:
+    with shared_directory("slurm", lambda workspace: (workspace / "base").symlink_to(image.prepare())) as workspace:
+        image.prepare()  # which keeps it, in each worker
         yield workspace
 
 

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.end_to_end.slurm.base import USER, create_base
+from emulator.machines import image
+from tests.end_to_end.slurm.base import USER
 from tests.end_to_end.slurm.cluster import SlurmCluster
 from ultracluster.domain import slurm
 
@@ -77,7 +78,7 @@ class Controller(SlurmCluster):
         """Describe a controller.
 
         Args:
-            base: Root directory made by ``create_base``.
+            base: Root directory of `emulator.machines.image`.
             directory: Where its files go; an empty directory.
             settings: What ParallelCluster would get as CustomSlurmSettings.
         """
@@ -97,7 +98,7 @@ class Controller(SlurmCluster):
             **programs,
         }
         for name, text in files.items():
-            path = self.directory / "shared/etc/slurm" / name
+            path = self.directory / "shared/opt/slurm/etc" / name
             path.write_text(text, encoding="utf-8")
             path.chmod(0o755 if name in programs else 0o644)
 
@@ -137,13 +138,13 @@ def measure_all() -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="ultracluster-slurm-") as name:
         workspace = Path(name)
         workspace.chmod(0o755)
-        create_base(workspace / "base")
+        base = image.prepare()
         for load in LOADS:
             for whose, settings in SETTINGS.items():
                 print(f"{load.name}, {whose} settings", file=sys.stderr, flush=True)
                 with (
                     tempfile.TemporaryDirectory(dir=workspace) as directory,
-                    Controller(workspace / "base", Path(directory), settings) as controller,
+                    Controller(base, Path(directory), settings) as controller,
                 ):
                     loads.setdefault(load.name, {})[whose] = asdict(controller.measure(load))
                     version = controller.run("slurmctld -V").split()[1]

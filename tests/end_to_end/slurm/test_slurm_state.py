@@ -39,7 +39,7 @@ class CloudCluster(SlurmCluster):
 
     def __init__(self, workspace: Path) -> None:
         super().__init__(workspace / "base", new_directory(workspace), 5, CLOUD)
-        path = self.directory / "shared/etc/slurm/slurm.conf"
+        path = self.directory / "shared/opt/slurm/etc/slurm.conf"
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace("Nodes=ALL", "Nodes=trn1-st-trn1-32xl-[1-5]"), encoding="utf-8")
 

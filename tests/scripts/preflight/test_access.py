@@ -123,9 +123,9 @@ def test_bootstrap_passes_on_what_the_settings_name(
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
     monkeypatch.setattr(options, "CONFIG", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
-    monkeypatch.setattr(Account, "ask", Mock())
+    monkeypatch.setattr(Account, "ask", Mock(return_value={"Account": ACCOUNT}))
     assert ultracluster("bootstrap", "own") == 0
 
     stack = "--qualifier ml-team --toolkit-stack-name CDKToolkit-ml-team"
     key = "--bootstrap-kms-key-id 1234abcd-12ab-34cd-56ef-1234567890ab"
-    assert capfd.readouterr().out == f"--context env=own bootstrap {stack} {key}\n"
+    assert capfd.readouterr().out == f"bootstrap aws://{ACCOUNT}/us-west-2 {stack} {key}\n"

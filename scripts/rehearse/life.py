@@ -1,0 +1,260 @@
+"""What nodes do in a rehearsal: they start for a job, one is lost and replaced, a training run survives that."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from config.settings import Settings
+from emulator.aws import EmulatedAws
+from scripts.emulate import TRAINING
+from scripts.errors import ExitCode
+from scripts.options import ROOT
+from scripts.rehearse.stage import RehearsalError, Stage
+
+MOST_NODES: Final = 8
+"""Nodes at once that two processors carry; --nodes may ask for more."""
+_SECONDS: Final = 300.0
+_HEAD: Final = {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]}
+_RUNNING: Final = {"Name": "instance-state-name", "Values": ["running"]}
+_PROGRAM: Final = (
+    "srun --label neuron-ls --json-output | grep --count '\"neuron_device\"'; srun --label hostname; sleep 900"
+)
+TINY: Final = (
+    "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
+    "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2 "
+    "--steps 200 --checkpoint-interval 20"
+)
+"""Options of a model that two processors train in seconds."""
+_LOST_AT: Final = 80
+"""The step after which the training run loses a node."""
+_SAME: Final = 1e-5
+"""Relative difference of losses whose additions are made in another order, by another number of workers."""
+
+
+def too_many(settings: Settings, nodes: int) -> str:
+    """Return why the nodes of a deployment, or so many for a job, are more than run here; empty: they are not."""
+    resources = [each for queue in settings.cluster.queues for each in queue.compute_resources]
+    limit = max(MOST_NODES, nodes)
+    static = sum(each.min_count for each in resources)
+    if static > limit:
+        return (
+            f"the settings keep {static} nodes running (min_count), and {limit} run on this computer at once; "
+            f"pass --nodes {static}, or settings with fewer"
+        )
+    if nodes > resources[0].max_count:
+        return f"--nodes: got {nodes}; allowed: 1 to {resources[0].max_count}, max_count of {resources[0].name}"
+    return ""
+
+
+@dataclass
+class Life:
+    """What happens to the nodes of one deployment.
+
+    Attributes:
+        name: Of the deployment.
+        settings: Its settings.
+        aws: The account.
+        stage: Where it is shown.
+        nodes: How many the first job takes.
+    """
+
+    name: str
+    settings: Settings
+    aws: EmulatedAws
+    stage: Stage
+    nodes: int
+    _job: str = ""
+
+    def show_health(self) -> None:
+        """Show the state of everything."""
+        with self.stage.step(
+            "Is it healthy?", "One screen for everything; exit code 0 means healthy, for programs, too."
+        ):
+            self.stage.run("status", self.name)
+
+    def submit(self) -> None:
+        """Submit a job, for which nodes start."""
+        with self.stage.step(
+            f"A first job, on {self.nodes} nodes",
+            "No node runs yet: Slurm asks ParallelCluster's daemon for them, which launches them in the placement "
+            "group, all or none. State CF: the job has nodes, which boot.",
+        ):
+            options = (f"--nodes={self.nodes}", "--exclusive", "--job-name=first")
+            printed = self._exec("sbatch", *options, "--wrap", _PROGRAM)
+            self._job = re.findall(r"Submitted batch job (\d+)", printed)[0]
+            self.stage.run("jobs", "list", self.name)
+
+    def follow_job(self) -> None:
+        """Show what the job does, once it runs."""
+        with self.stage.step(
+            "The job runs", "Nodes, job and logs as you would see them on AWS: nothing here needs SSH or an open port."
+        ):
+            self._wait_for_job("R")
+            self.stage.run("status", self.name)
+            self.stage.run("jobs", "logs", self.name, self._job)
+            self.stage.run("logs", self.name, "slurm_resume", "--lines", "8")
+
+    def lose_node(self) -> None:
+        """Terminate a node under the job."""
+        with self.stage.step(
+            "A node is lost under the job",
+            "EC2 takes an instance away. clustermgtd sees it in its next loop, Slurm requeues the job, and a new "
+            "instance takes the node's place.",
+        ):
+            lost = self._lose_node_of(self._job)
+            self._until(lambda: self._restarts(self._job) > 0, "the job is requeued")
+            self.stage.run("jobs", "list", self.name)
+            self.stage.run("diagnose", self.name, codes=(ExitCode.DONE, ExitCode.FAILED))
+            self._wait_for_job("R")
+            self.stage.say(f"{lost} is gone, the job runs again:")
+            self.stage.run("jobs", "list", self.name)
+            self._exec("scancel", self._job)
+
+    def train(self) -> None:
+        """Train a tiny BERT, lose a node in the middle, and compare the loss with that of a run that lost none."""
+        with self.stage.step(
+            "BERT on 2 nodes",
+            "The real training program, a tiny model, processors for Trainium. The same data, steps and seed run "
+            "undisturbed beside it, in one process.",
+        ):
+            self._lend_pytorch()
+            reference, undisturbed = self._start_reference()
+            output = f"{self._mount}/runs/rehearsal"
+            words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
+            printed = self.stage.run(*words).text
+            job = re.findall(r"^train +job (\d+)", printed, re.MULTILINE)[0]
+            self._until(lambda: self._steps(output) >= _LOST_AT, f"step {_LOST_AT}")
+            self.stage.run("jobs", "logs", self.name, job, "--lines", "12")
+        with self.stage.step(
+            "A node is lost in the middle",
+            "Slurm requeues the job; it starts again from its newest checkpoint, by itself, on a new node.",
+        ):
+            at = self._steps(output)
+            lost = self._lose_node_of(job)
+            self._until(lambda: self._state(job) == "", "the training job ends")
+            self.stage.say(f"{lost} was lost after step {at}.")
+            self.stage.run("jobs", "logs", self.name, job, "--lines", "25")
+            self.stage.run("runs", "list", self.name)
+            self._compare(output, reference, undisturbed)
+
+    def _compare(self, output: str, reference: subprocess.Popen[bytes], undisturbed: Path) -> None:
+        """Compare the losses of the run with those of the undisturbed one, and show both."""
+        if reference.wait(_SECONDS):
+            raise RehearsalError("the undisturbed run failed")
+        own = undisturbed.with_name("rehearsal")
+        own.mkdir(exist_ok=True)
+        for name in ("metrics.jsonl", "run.json", "summary.json"):
+            (own / name).write_text(self._ask(f"cat {output}/{name}"), encoding="utf-8")
+        last = [_losses(directory / "metrics.jsonl") for directory in (own, undisturbed)]
+        self.stage.run("runs", "show", str(own), str(undisturbed))
+        step = max(last[1])
+        here, there = (losses[step] for losses in last)
+        self.stage.say(f"Loss of step {step}: {here:.6f}, of the undisturbed run {there:.6f}")
+        if abs(here - there) > _SAME * abs(there):
+            raise RehearsalError("the run that lost a node ended with another loss")
+
+    def _exec(self, *words: str) -> str:
+        return self.stage.run("exec", self.name, "--", *words).text
+
+    def _ask(self, script: str) -> str:
+        """Run a script on the head node, as root, and return what it prints; nothing of it is shown.
+
+        Raises:
+            RehearsalError: It failed.
+        """
+        ssm = self.aws.client("ssm", self.settings.region)
+        sent = ssm.send_command(
+            InstanceIds=[self._head_node()], DocumentName="AWS-RunShellScript", Parameters={"commands": [script]}
+        )
+        ids = {"CommandId": sent["Command"]["CommandId"], "InstanceId": self._head_node()}
+        while (answer := ssm.get_command_invocation(**ids))["Status"] in ("Pending", "InProgress", "Delayed"):
+            time.sleep(0.1)
+        if answer["Status"] != "Success":
+            raise RehearsalError(f"the head node did not run {script}: {answer['StandardErrorContent']}")
+        return str(answer["StandardOutputContent"])
+
+    def _head_node(self) -> str:
+        [instance] = self._instances(_HEAD)
+        return str(instance["InstanceId"])
+
+    def _instances(self, *filters: dict[str, Any]) -> list[dict[str, Any]]:
+        ec2 = self.aws.client("ec2", self.settings.region)
+        found = ec2.describe_instances(Filters=[_RUNNING, *filters])["Reservations"]
+        return [instance for reservation in found for instance in reservation["Instances"]]
+
+    def _slurm(self, command: str) -> str:
+        return self._ask(f"export PATH=/opt/slurm/bin:$PATH\n{command}").strip()
+
+    def _state(self, job: str) -> str:
+        """Return the state of a job as one letter or two, such as R; empty: it has ended."""
+        return self._slurm(f"squeue --noheader --jobs={job} --format=%t 2>/dev/null || true")
+
+    def _restarts(self, job: str) -> int:
+        return int(self._slurm(f"scontrol show job {job} | sed -n 's/.*Restarts=\\([0-9]*\\).*/\\1/p'"))
+
+    def _wait_for_job(self, state: str) -> None:
+        self._until(lambda: self._state(self._job) == state, "the job runs")
+
+    def _lose_node_of(self, job: str) -> str:
+        """Let EC2 terminate the last node of a job, and return its name in Slurm and its instance."""
+        names = self._slurm(f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)").split()
+        address = self._slurm(f"scontrol show node {names[-1]} | sed -n 's/.*NodeAddr=\\([0-9.]*\\).*/\\1/p'")
+        [instance] = self._instances({"Name": "private-ip-address", "Values": [address]})
+        self.stage.say(f"EC2 terminates {instance['InstanceId']}, which is {names[-1]}")
+        self.aws.client("ec2", self.settings.region).terminate_instances(InstanceIds=[instance["InstanceId"]])
+        return f"{instance['InstanceId']} ({names[-1]})"
+
+    def _until(self, condition: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + _SECONDS
+        while not condition():
+            if time.monotonic() > end:
+                raise RehearsalError(f"waited {_SECONDS:.0f} s in vain: {what}")
+            time.sleep(0.3)
+
+    @property
+    def _mount(self) -> str:
+        return self.settings.storage.file_system.mount_dir
+
+    def _steps(self, output: str) -> int:
+        return int(self._ask(f"grep --count . {output}/metrics.jsonl 2>/dev/null || true") or 0)
+
+    def _lend_pytorch(self) -> None:
+        """Let jobs use the PyTorch of this computer, where a head node on AWS downloads one with Neuron's packages."""
+        if not (TRAINING / "bin/python").exists():
+            raise RehearsalError(f"--train needs {TRAINING.name}: make setup-training")
+        self.stage.say("PyTorch is that of this computer; on AWS the head node installs it with Neuron's packages.")
+        self._ask(_LENDING.format(environment=TRAINING, mount=self._mount))
+
+    def _start_reference(self) -> tuple[subprocess.Popen[bytes], Path]:
+        directory = Path(self.stage.environment["ULTRACLUSTER_CONFIG"]) / "runs" / "undisturbed"
+        process = subprocess.Popen(
+            ["nice", TRAINING / "bin/python", "-m", "pretraining", "train", *TINY.split(), "--output", directory],
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "training"), "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        return process, directory
+
+
+_LENDING: Final = """\
+set -e
+python={mount}/ultracluster/python
+mkdir -p "$python/cpu"
+ln -sfn {environment}/bin {environment}/lib {environment}/pyvenv.cfg "$python/cpu/"
+cat >/etc/profile.d/z-rehearsal.sh <<'PROFILE'
+export ULTRACLUSTER_PYTHON={mount}/ultracluster/python/cpu WORKERS_PER_NODE=1 OMP_NUM_THREADS=1
+PROFILE
+mkdir -p -m 1777 {mount}/runs
+"""
+
+
+def _losses(file: Path) -> dict[int, float]:
+    lines = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+    return {line["step"]: line["loss"] for line in lines}

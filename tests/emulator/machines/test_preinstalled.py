@@ -1,0 +1,57 @@
+"""Packages that count as installed on a machine, as the real scripts of the nodes ask for them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from emulator.machines.guest import preinstalled
+from tests.nodes.facts import COMPUTE_NODE
+from ultracluster.domain.neuron import SYSTEMS
+
+ARGUMENTS = [f"{name}={value}" for name, value in COMPUTE_NODE.items()]
+_FORMAT = "${db:Status-Status} ${Package} ${Version}\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for path, text in {
+        "var/lib/dpkg/status": "Package: bash\nStatus: install ok installed\nVersion: 5.2\n",
+        "var/lib/dpkg/info/bash.list": "",
+        "etc/passwd": "ubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n",
+        "etc/group": "ubuntu:x:1000:\n",
+        "etc/kernel-release": "",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_dpkg_finds_the_versions_that_the_script_asks_for_and_no_others(root: Path) -> None:
+    preinstalled.set_system("ubuntu2404", str(root))
+    preinstalled.provide([], str(root))
+    preinstalled.provide([each.replace("2.26.10.0", "1.0.0.0") for each in ARGUMENTS], str(root))
+    preinstalled.provide(ARGUMENTS, str(root))
+    once = (root / "var/lib/dpkg/status").read_text(encoding="utf-8")
+    preinstalled.provide(ARGUMENTS, str(root))
+    assert (root / "var/lib/dpkg/status").read_text(encoding="utf-8") == once
+    listed = subprocess.run(
+        ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show", f"--showformat={_FORMAT}"],
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert "installed aws-neuronx-dkms 2.26.10.0" in listed
+    assert "installed bash 5.2" in listed
+    assert "installed python3.12-venv 1.0-1" in listed
+    assert len([line for line in listed if "aws-neuronx" in line]) == 4
+
+
+def test_the_user_has_the_name_of_the_system(root: Path) -> None:
+    preinstalled.set_system("alinux2023", str(root))
+    user = SYSTEMS["alinux2023"].user
+    assert (root / "etc/passwd").read_text(encoding="utf-8") == f"{user}:x:1000:1000::/home/ubuntu:/bin/bash\n"
+
+
+def test_all_systems_of_the_settings_are_known() -> None:
+    assert set(preinstalled.SYSTEMS) == set(SYSTEMS)

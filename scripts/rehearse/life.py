@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,9 +25,7 @@ MOST_NODES: Final = 8
 _SECONDS: Final = 300.0
 _HEAD: Final = {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]}
 _RUNNING: Final = {"Name": "instance-state-name", "Values": ["running"]}
-_PROGRAM: Final = (
-    "srun --label neuron-ls --json-output | grep --count '\"neuron_device\"'; srun --label hostname; sleep 900"
-)
+_PROGRAM: Final = "srun --label hostname; srun --label neuron-ls | grep --max-count=4 trn1; sleep 900"
 TINY: Final = (
     "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
     "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2 "
@@ -175,8 +174,11 @@ class Life:
             InstanceIds=[self._head_node()], DocumentName="AWS-RunShellScript", Parameters={"commands": [script]}
         )
         ids = {"CommandId": sent["Command"]["CommandId"], "InstanceId": self._head_node()}
-        while (answer := ssm.get_command_invocation(**ids))["Status"] in ("Pending", "InProgress", "Delayed"):
+        answer = {"Status": "Pending"}
+        while answer["Status"] in ("Pending", "InProgress", "Delayed"):
             time.sleep(0.1)
+            with suppress(ssm.exceptions.InvocationDoesNotExist):  # the answer to SendCommand comes first
+                answer = ssm.get_command_invocation(**ids)
         if answer["Status"] != "Success":
             raise RehearsalError(f"the head node did not run {script}: {answer['StandardErrorContent']}")
         return str(answer["StandardOutputContent"])

@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,9 +25,7 @@ MOST_NODES: Final = 8
 _SECONDS: Final = 300.0
 _HEAD: Final = {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]}
 _RUNNING: Final = {"Name": "instance-state-name", "Values": ["running"]}
-_PROGRAM: Final = (
-    "srun --label neuron-ls --json-output | grep --count '\"neuron_device\"'; srun --label hostname; sleep 900"
-)
+_PROGRAM: Final = "srun --label hostname; srun --label neuron-ls | grep --max-count=4 trn1; sleep 900"
 TINY: Final = (
     "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
     "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2 "
@@ -99,7 +98,7 @@ class Life:
         ):
             self._wait_for_job("R")
             self.stage.run("status", self.name)
-            self.stage.run("jobs", "logs", self.name, self._job)
+            self.stage.run("jobs", "logs", self.name, self._job, "--lines", "12")
             self.stage.run("logs", self.name, "slurm_resume", "--lines", "8")
 
     def lose_node(self) -> None:
@@ -125,7 +124,7 @@ class Life:
             "The real training program, a tiny model, processors for Trainium. The same data, steps and seed run "
             "undisturbed beside it, in one process.",
         ):
-            self._lend_pytorch()
+            self._ask(_FEW_WORKERS)
             reference, undisturbed = self._start_reference()
             output = f"{self._mount}/runs/rehearsal"
             words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
@@ -175,8 +174,11 @@ class Life:
             InstanceIds=[self._head_node()], DocumentName="AWS-RunShellScript", Parameters={"commands": [script]}
         )
         ids = {"CommandId": sent["Command"]["CommandId"], "InstanceId": self._head_node()}
-        while (answer := ssm.get_command_invocation(**ids))["Status"] in ("Pending", "InProgress", "Delayed"):
+        answer = {"Status": "Pending"}
+        while answer["Status"] in ("Pending", "InProgress", "Delayed"):
             time.sleep(0.1)
+            with suppress(ssm.exceptions.InvocationDoesNotExist):  # the answer to SendCommand comes first
+                answer = ssm.get_command_invocation(**ids)
         if answer["Status"] != "Success":
             raise RehearsalError(f"the head node did not run {script}: {answer['StandardErrorContent']}")
         return str(answer["StandardOutputContent"])
@@ -226,13 +228,6 @@ class Life:
     def _steps(self, output: str) -> int:
         return int(self._ask(f"grep --count . {output}/metrics.jsonl 2>/dev/null || true") or 0)
 
-    def _lend_pytorch(self) -> None:
-        """Let jobs use the PyTorch of this computer, where a head node on AWS downloads one with Neuron's packages."""
-        if not (TRAINING / "bin/python").exists():
-            raise RehearsalError(f"--train needs {TRAINING.name}: make setup-training")
-        self.stage.say("PyTorch is that of this computer; on AWS the head node installs it with Neuron's packages.")
-        self._ask(_LENDING.format(environment=TRAINING, mount=self._mount))
-
     def _start_reference(self) -> tuple[subprocess.Popen[bytes], Path]:
         directory = Path(self.stage.environment["ULTRACLUSTER_CONFIG"]) / "runs" / "undisturbed"
         process = subprocess.Popen(
@@ -243,16 +238,10 @@ class Life:
         return process, directory
 
 
-_LENDING: Final = """\
-set -e
-python={mount}/ultracluster/python
-mkdir -p "$python/cpu"
-ln -sfn {environment}/bin {environment}/lib {environment}/pyvenv.cfg "$python/cpu/"
-cat >/etc/profile.d/z-rehearsal.sh <<'PROFILE'
-export ULTRACLUSTER_PYTHON={mount}/ultracluster/python/cpu WORKERS_PER_NODE=1 OMP_NUM_THREADS=1
-PROFILE
-mkdir -p -m 1777 {mount}/runs
+_FEW_WORKERS: Final = """\
+echo 'export WORKERS_PER_NODE=1 OMP_NUM_THREADS=1' >/etc/profile.d/z-rehearsal.sh
 """
+"""Nodes share two processors; a trn1.32xlarge has 32 workers."""
 
 
 def _losses(file: Path) -> dict[int, float]:

@@ -98,7 +98,7 @@ class Life:
         ):
             self._wait_for_job("R")
             self.stage.run("status", self.name)
-            self.stage.run("jobs", "logs", self.name, self._job)
+            self.stage.run("jobs", "logs", self.name, self._job, "--lines", "12")
             self.stage.run("logs", self.name, "slurm_resume", "--lines", "8")
 
     def lose_node(self) -> None:
@@ -124,7 +124,7 @@ class Life:
             "The real training program, a tiny model, processors for Trainium. The same data, steps and seed run "
             "undisturbed beside it, in one process.",
         ):
-            self._lend_pytorch()
+            self._ask(_FEW_WORKERS)
             reference, undisturbed = self._start_reference()
             output = f"{self._mount}/runs/rehearsal"
             words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
@@ -228,13 +228,6 @@ class Life:
     def _steps(self, output: str) -> int:
         return int(self._ask(f"grep --count . {output}/metrics.jsonl 2>/dev/null || true") or 0)
 
-    def _lend_pytorch(self) -> None:
-        """Let jobs use the PyTorch of this computer, where a head node on AWS downloads one with Neuron's packages."""
-        if not (TRAINING / "bin/python").exists():
-            raise RehearsalError(f"--train needs {TRAINING.name}: make setup-training")
-        self.stage.say("PyTorch is that of this computer; on AWS the head node installs it with Neuron's packages.")
-        self._ask(_LENDING.format(environment=TRAINING, mount=self._mount))
-
     def _start_reference(self) -> tuple[subprocess.Popen[bytes], Path]:
         directory = Path(self.stage.environment["ULTRACLUSTER_CONFIG"]) / "runs" / "undisturbed"
         process = subprocess.Popen(
@@ -245,16 +238,10 @@ class Life:
         return process, directory
 
 
-_LENDING: Final = """\
-set -e
-python={mount}/ultracluster/python
-mkdir -p "$python/cpu"
-ln -sfn {environment}/bin {environment}/lib {environment}/pyvenv.cfg "$python/cpu/"
-cat >/etc/profile.d/z-rehearsal.sh <<'PROFILE'
-export ULTRACLUSTER_PYTHON={mount}/ultracluster/python/cpu WORKERS_PER_NODE=1 OMP_NUM_THREADS=1
-PROFILE
-mkdir -p -m 1777 {mount}/runs
+_FEW_WORKERS: Final = """\
+echo 'export WORKERS_PER_NODE=1 OMP_NUM_THREADS=1' >/etc/profile.d/z-rehearsal.sh
 """
+"""Nodes share two processors; a trn1.32xlarge has 32 workers."""
 
 
 def _losses(file: Path) -> dict[int, float]:

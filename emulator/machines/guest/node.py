@@ -237,6 +237,7 @@ def mount_file_systems(node: Node) -> None:
                 source = RUN / "filesystems" / file_system
                 source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
                 mount(source, Path(target), f"mount {kind}")
+                Path(target).chmod(0o1777)  # cookbook: resources/fsx/partial/_mount_umount.rb, and those of EBS and EFS
 
 
 def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:

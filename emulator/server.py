@@ -154,7 +154,8 @@ class Emulator:
         self._endpoint = Endpoint()
         self._background = background = Background()
         awaited = Callbacks()
-        clock = Clock(speed)
+        # Nodes that are only played answer at once; a machine that boots takes its time.
+        clock = Clock(speed, limit=900.0) if machinery else Clock(speed)
         self._functions = functions = Functions(self._endpoint, speed, background)
         models: dict[str, Model] = {
             **MODELS,

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 from wsgiref.types import WSGIApplication
 
@@ -133,8 +133,7 @@ class Fleet(InstanceListener):
             site.stop()
 
     def _start(self, region: str, instance_id: str) -> None:
-        described = self._clients("ec2", region).describe_instances(InstanceIds=[instance_id])
-        instance = described["Reservations"][0]["Instances"][0]
+        instance = self._described(region, instance_id)
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
         vpc = self._clients("ec2", region).describe_vpcs(VpcIds=[instance["VpcId"]])["Vpcs"][0]
         spec = MachineSpec(
@@ -156,6 +155,13 @@ class Fleet(InstanceListener):
             if instance["State"]["Name"] in _LIVE and instance_id not in self._running:
                 machine = self._place().start(spec, partial(self._ended, region, instance_id))
                 self._running[instance_id] = _Running(machine, self._serve(region, instance["VpcId"], machine))
+        # It may have been stopped or terminated before the machine was there to be ended.
+        if self._described(region, instance_id)["State"]["Name"] not in _LIVE:
+            self.stopped(region, instance_id)
+
+    def _described(self, region: str, instance_id: str) -> dict[str, Any]:
+        described = self._clients("ec2", region).describe_instances(InstanceIds=[instance_id])
+        return dict(described["Reservations"][0]["Instances"][0])
 
     def _remove(self, instance_id: str) -> _Running | None:
         """Return a machine that is to stop, and keep what it has printed; None: there is none."""

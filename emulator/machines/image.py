@@ -110,7 +110,7 @@ def prepare(cache: Path | None = None) -> Path:
 def default_cache() -> Path:
     """Return the directory that root directories are kept in, unless told otherwise."""
     if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen)
+        return Path(chosen).absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ultracluster" / "machines"
 
 

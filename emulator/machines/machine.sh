@@ -6,7 +6,7 @@ address=$3 network=$4     # its own, and what it reaches without a router
 exports=$5 filesystems=$6 # directories that it can mount
 guest=$7 python=$8 port=$9
 pace=${10}       # JSON, how long things take in it
-borrowed=${*:11} # directories of this computer that it can read, at the same path
+# and directories of this computer that it can read, at the same path
 set -euo pipefail
 
 # Network. When the server has the sockets, it adds eth0.
@@ -22,6 +22,10 @@ chroot "$image" ip route add "$network" dev eth0 src "$address"
 
 # Disks and devices.
 mount -t proc proc "$root/proc"
+for path in sys/vm sys/kernel sys/fs sysrq-trigger; do # those of this computer
+    mount --bind "$root/proc/$path" "$root/proc/$path"
+    mount -o remount,bind,ro "$root/proc/$path"
+done
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
 for device in null zero full random urandom tty; do
     touch "$root/dev/$device"
@@ -34,7 +38,7 @@ mkdir --parents "$root/run/emulator/exports" "$root/run/emulator/filesystems" "$
 mount --bind "$exports" "$root/run/emulator/exports"
 mount --bind "$filesystems" "$root/run/emulator/filesystems"
 mount --bind -o ro "$guest" "$root/opt/emulator"
-for source in $borrowed; do
+for source in "${@:11}"; do
     mkdir --parents "$root$source"
     mount --bind -o ro "$source" "$root$source"
 done
@@ -42,6 +46,8 @@ env >"$root/run/emulator/environment"
 echo "$pace" >"$root/run/emulator/pace.json"
 name=ip-${address//./-}
 hostname "$name"
-echo "$name" >"$root/etc/hostname"
-echo "nameserver 169.254.169.253" >"$root/etc/resolv.conf"
+# In its own root directory: a link that it left in /etc would lead elsewhere from here.
+# shellcheck disable=SC2016 # for the shell in there
+chroot "$root" /bin/sh -c 'rm --force /etc/hostname /etc/resolv.conf && echo "$1" >/etc/hostname &&
+    echo "nameserver 169.254.169.253" >/etc/resolv.conf' sh "$name"
 exec chroot "$root" /bin/sh -c 'cd /; echo up >&3; exec 3>&-; exec /usr/bin/python3 /opt/emulator/init.py'

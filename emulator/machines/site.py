@@ -147,8 +147,8 @@ class Site:
     def discard(self, instance_id: str) -> None:
         """Delete the disk of a machine that has ended."""
         directory = f"{self._directory}/machines/{instance_id}"
-        command = f"umount {directory}/root && rm --recursive --force {directory}"
-        subprocess.run(self.inside("sh", "-c", command), check=False)
+        command = 'umount "$0/root" && rm --recursive --force -- "$0"'
+        subprocess.run(self.inside("sh", "-c", command, directory), check=False)
 
     def stop(self) -> None:
         """End everything in it."""

@@ -130,8 +130,10 @@ class Life:
             words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
             printed = self.stage.run(*words).text
             job = re.findall(r"^train +job (\d+)", printed, re.MULTILINE)[0]
-            self._until(lambda: self._steps(output) >= _LOST_AT, f"step {_LOST_AT}")
+            self._until(lambda: self._steps(output) >= _LOST_AT or not self._state(job), f"step {_LOST_AT}")
             self.stage.run("jobs", "logs", self.name, job, "--lines", "12")
+            if not self._state(job):
+                raise RehearsalError("the training job ended before it lost a node")
         with self.stage.step(
             "A node is lost in the middle",
             "Slurm requeues the job; it starts again from its newest checkpoint, by itself, on a new node.",

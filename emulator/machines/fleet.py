@@ -147,6 +147,7 @@ class Fleet(InstanceListener):
                 "AWS_ENDPOINT_URL": self._endpoint.url,
                 "AWS_REGION": region,
                 "AWS_DEFAULT_REGION": region,
+                **({"EMULATOR_TRAINING": str(self._machinery.borrowed[0])} if self._machinery.borrowed else {}),
             },
             pace=self._pace,
             borrowed=self._machinery.borrowed,

@@ -21,6 +21,7 @@ PID_FILE: Final = Path("/run/slurmctld.pid")
 INSTANCE_TYPES: Final = SHARED / "instance-types-data.json"
 _LAUNCH_TEMPLATES: Final = SHARED / "launch-templates-config.json"
 _ATTEMPTS: Final = 30
+_CONTROLLER_SECONDS: Final = 15
 _FLEET_STATUS: Final = SHARED / "computefleet-status.json"
 log = logging.getLogger("head_node")
 
@@ -176,11 +177,13 @@ def start_controller() -> None:
         StepError: It does not.
     """
     nodes.start_daemon(*SLURMCTLD, resource="check slurmctld status")
-    for _ in range(_ATTEMPTS):
+    end = time.monotonic() + _CONTROLLER_SECONDS
+    while time.monotonic() < end:
         if not subprocess.run([f"{INSTALLED}/bin/scontrol", "ping"], capture_output=True, check=False).returncode:
             return
         time.sleep(0.2)
-    raise StepError("check slurmctld status", "slurmctld does not answer; see /var/log/slurmctld.log")
+    said = Path("/var/log/slurmctld.log").read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
+    raise StepError("check slurmctld status", "\n".join(["slurmctld does not answer:", *said]))
 
 
 def wait_for_static_nodes(node: Node) -> None:

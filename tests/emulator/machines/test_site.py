@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ one, two = start(1), start(2)
 run(one, "echo shared >/run/emulator/exports/file; echo own >/own; nohup sleep 1000 >/dev/null 2>&1 &")
 shell = "(exec 3<>/dev/tcp/127.0.0.1/9 && echo endpoint); cat /run/emulator/exports/file; ls /own 2>/dev/null; hostname"
 print(*run(two, shell + "; ip -oneline -4 address show eth0 | awk '{print $4}'").split())
-sys.stdout.flush()
+inside = [run(machine, "readlink /proc/1/ns/pid").strip() for machine in (one, two)]
+print(*inside, flush=True)
 if sys.argv[2] == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 site.stop()
@@ -41,28 +43,27 @@ site.stop()
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_machines_share_what_they_should_and_leave_nothing(end: str, wait_for: Callable[..., None]) -> None:
     root = image.prepare()
-    before = _seen(root)
+    before = _left(root)
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(root), end],
         capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip
-    assert done.stdout.splitlines()[:1] == ["endpoint shared ip-10-0-0-2 10.0.0.2/32"], done.stderr
-    wait_for(lambda: _seen(root) == before)
+    said, namespaces = done.stdout.splitlines()
+    assert said == "endpoint shared ip-10-0-0-2 10.0.0.2/32", done.stderr
+    wait_for(lambda: not _namespaces() & set(namespaces.split()))
+    assert _left(root) == before
 
 
-def _seen(root: Path) -> tuple[object, ...]:
-    """Return processes of machines, mounts and interfaces of this computer, and what is beside the root directory."""
-    processes = []
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = each.read_bytes()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if os.fsencode(root) in command or b"/opt/emulator/init.py" in command or command == b"sleep\0001000\0":
-            processes.append(command)
+def _namespaces() -> set[str]:
+    """Return those of all processes of this computer."""
+    found = set()
+    for each in Path("/proc").glob("[0-9]*/ns/pid"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.add(str(each.readlink()))
+    return found
+
+
+def _left(root: Path) -> tuple[object, ...]:
+    """Return mounts and interfaces of this computer, and what is beside the root directory of machines."""
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
-    return (
-        sorted(processes),
-        mounts,
-        *(sorted(each.iterdir()) for each in (Path("/sys/class/net"), root.with_name("site"))),
-    )
+    return mounts, *(sorted(each.glob("*")) for each in (Path("/sys/class/net"), root.with_name("site")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import re
@@ -130,8 +132,10 @@ class Life:
             words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
             printed = self.stage.run(*words).text
             job = re.findall(r"^train +job (\d+)", printed, re.MULTILINE)[0]
-            self._until(lambda: self._steps(output) >= _LOST_AT, f"step {_LOST_AT}")
+            self._until(lambda: self._steps(output) >= _LOST_AT or not self._state(job), f"step {_LOST_AT}")
             self.stage.run("jobs", "logs", self.name, job, "--lines", "12")
+            if not self._state(job):
+                raise RehearsalError("the training job ended before it lost a node")
         with self.stage.step(
             "A node is lost in the middle",
             "Slurm requeues the job; it starts again from its newest checkpoint, by itself, on a new node.",
@@ -151,7 +155,9 @@ class Life:
         own = undisturbed.with_name("rehearsal")
         own.mkdir(exist_ok=True)
         for name in ("metrics.jsonl", "run.json", "summary.json"):
-            (own / name).write_text(self._ask(f"cat {output}/{name}"), encoding="utf-8")
+            # A command's answer ends after 24,000 characters.
+            packed = self._ask(f"gzip --stdout {output}/{name} | base64 --wrap=0")
+            (own / name).write_bytes(gzip.decompress(base64.b64decode(packed)))
         last = [_losses(directory / "metrics.jsonl") for directory in (own, undisturbed)]
         self.stage.run("runs", "show", str(own), str(undisturbed))
         step = max(last[1])

@@ -40,10 +40,22 @@ def install(instance_type: str) -> None:
     vcpus, memory_mib = _size(instance_type)
     for path, text in instance_files(instance_type, vcpus).items():
         _write(path, text)
+    _link_devices()
     log = SHAPES / instance_type / "dmesg.txt"
     _write("/run/kernel.log", log.read_text(encoding="utf-8") if log.exists() else "")
     _write("/run/meminfo", _meminfo(memory_mib))
     subprocess.run(["mount", "--bind", "/run/meminfo", "/proc/meminfo"], check=False)
+
+
+def _link_devices() -> None:
+    """Let PCI devices be links and have a class, as the kernel shows them: PyTorch's Gloo looks for network devices."""
+    tree = Path("/sys/devices/pci0000:00")
+    for device in Path("/sys/bus/pci/devices").glob("*"):
+        if not device.is_symlink():
+            tree.mkdir(parents=True, exist_ok=True)
+            device.rename(tree / device.name)
+            device.symlink_to(f"../../../devices/{tree.name}/{device.name}")
+            _write(f"{device}/class", "0x020000\n")
 
 
 def set_system(os_name: str, root: str = "") -> None:

@@ -22,7 +22,8 @@ chroot "$image" ip route add "$network" dev eth0 src "$address"
 
 # Disks and devices.
 mount -t proc proc "$root/proc"
-for path in sys/vm sys/kernel sys/fs sysrq-trigger; do # those of this computer
+for path in sys/vm sys/kernel sys/fs sysrq-trigger; do # those of this computer, as far as its kernel has them
+    [[ -e $root/proc/$path ]] || continue
     mount --bind "$root/proc/$path" "$root/proc/$path"
     mount -o remount,bind,ro "$root/proc/$path"
 done

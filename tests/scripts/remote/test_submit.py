@@ -49,5 +49,5 @@ def test_a_command_that_never_ran_is_no_success(operated: Operated, capsys: pyte
     operated.shell("")
     assert ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run") == 1
     error = capsys.readouterr().err
-    assert "does not answer (Undeliverable): it may be booting or stopped, and that of an emulated AWS" in error
+    assert "does not answer (Undeliverable): it may be booting or stopped, or this emulated AWS" in error
     assert "hint: ./ultracluster status trn1-16" in error

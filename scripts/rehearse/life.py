@@ -25,6 +25,8 @@ from scripts.rehearse.stage import RehearsalError, Stage
 MOST_NODES: Final = 8
 """Nodes at once that two processors carry; --nodes may ask for more."""
 _SECONDS: Final = 300.0
+_ANSWER: Final = 20_000
+"""Characters that are asked for at once; GetCommandInvocation answers with the first 24,000."""
 _HEAD: Final = {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]}
 _RUNNING: Final = {"Name": "instance-state-name", "Values": ["running"]}
 _PROGRAM: Final = "srun --label hostname; srun --label neuron-ls | grep --max-count=4 trn1; sleep 900"
@@ -155,9 +157,7 @@ class Life:
         own = undisturbed.with_name("rehearsal")
         own.mkdir(exist_ok=True)
         for name in ("metrics.jsonl", "run.json", "summary.json"):
-            # A command's answer ends after 24,000 characters.
-            packed = self._ask(f"gzip --stdout {output}/{name} | base64 --wrap=0")
-            (own / name).write_bytes(gzip.decompress(base64.b64decode(packed)))
+            (own / name).write_bytes(self._read(f"{output}/{name}"))
         last = [_losses(directory / "metrics.jsonl") for directory in (own, undisturbed)]
         self.stage.run("runs", "show", str(own), str(undisturbed))
         step = max(last[1])
@@ -188,6 +188,15 @@ class Life:
         if answer["Status"] != "Success":
             raise RehearsalError(f"the head node did not run {script}: {answer['StandardErrorContent']}")
         return str(answer["StandardOutputContent"])
+
+    def _read(self, file: str) -> bytes:
+        """Return the content of a file of the head node, whose size a command's answer does not limit."""
+        packed, part = "", "-"
+        while part:
+            window = f"tail --bytes=+{len(packed) + 1} | head --bytes={_ANSWER}"
+            part = self._ask(f"gzip --stdout {file} | base64 --wrap=0 | {window}")
+            packed += part
+        return gzip.decompress(base64.b64decode(packed))
 
     def _head_node(self) -> str:
         [instance] = self._instances(_HEAD)

@@ -57,21 +57,22 @@ def run(
     """
     sinks = (output or sys.stdout, sys.stderr)
     out, err = (sink.fileno() if sink.isatty() else subprocess.PIPE for sink in sinks)
-    process = subprocess.Popen(
-        words, cwd=directory, env=environment, stdout=out, stderr=err, text=True, errors="replace"
-    )
-    sources = zip((process.stdout, process.stderr), sinks, strict=True)
-    readers = [Thread(target=_forward, args=each, daemon=True) for each in sources if each[0]]
-    for reader in readers:
-        reader.start()
+    with handled({signal.SIGINT: lambda *_: None}):  # unlike SIG_IGN, a handler is not passed on to the program
+        process = subprocess.Popen(
+            words, cwd=directory, env=environment, stdout=out, stderr=err, text=True, errors="replace"
+        )
 
-    def terminate(*_: object) -> None:
-        process.terminate()
+        def terminate(*_: object) -> None:
+            process.terminate()
 
-    with handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
-        code = process.wait()
-        for reader in readers:
-            reader.join(SECONDS_FOR_OUTPUT)
+        with handled({signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
+            sources = zip((process.stdout, process.stderr), sinks, strict=True)
+            readers = [Thread(target=_forward, args=each, daemon=True) for each in sources if each[0]]
+            for reader in readers:
+                reader.start()
+            code = process.wait()
+            for reader in readers:
+                reader.join(SECONDS_FOR_OUTPUT)
     return 128 - code if code < 0 else code
 
 

@@ -116,8 +116,12 @@ class Life:
             self._until(lambda: self._restarts(self._job) > 0, "the job is requeued")
             self.stage.run("jobs", "list", self.name)
             self.stage.run("diagnose", self.name, codes=(ExitCode.DONE, ExitCode.FAILED))
+            self.stage.say(f"{lost} is gone; the job waits until Slurm has given up the node.")
+
+    def see_job_again(self) -> None:
+        """Show that the job runs on a new node, and end it."""
+        with self.stage.step("The job runs again", "Nobody had to do anything: it has a new node."):
             self._wait_for_job("R")
-            self.stage.say(f"{lost} is gone, the job runs again:")
             self.stage.run("jobs", "list", self.name)
             self._exec("scancel", self._job)
 

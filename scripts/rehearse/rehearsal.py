@@ -317,10 +317,12 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
             life.show_health()
             life.submit()
         rehearsal.change()
-        rehearsal.change_rejected()
         if life:
             life.follow_job()
             life.lose_node()
+        rehearsal.change_rejected()
+        if life:
+            life.see_job_again()
         if life and choices.train:
             life.train()
         if choices.keep:

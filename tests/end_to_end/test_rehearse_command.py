@@ -25,7 +25,6 @@ from scripts.rehearse.stage import Ran, Relay, Stage
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.end_to_end.checks import Deployed, check_deployment
-from tests.stacks.deployments import PARTS
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
@@ -189,13 +188,12 @@ def test_another_bootstrap_stack(
 def test_every_step_of_the_stacks_is_shown(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Between them the deployment is checked, and deployed once more."""
+    """Between them the deployment is checked."""
     show = Rehearsal.show
 
     def check(running: Rehearsal) -> None:
         show(running)
         check_deployment(Deployed(running.aws, running.settings))
-        running.deploy()
 
     monkeypatch.setattr(Rehearsal, "show", check)
     assert run("dev", "--fault", "quota") == 0
@@ -222,8 +220,6 @@ def test_every_step_of_the_stacks_is_shown(
     assert re.search(".*".join(in_order), said, re.DOTALL), said
     log = (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
     assert "dev-network | " in log
-    unchanged = re.findall(r"dev-(\w+) \(no changes\)$", log, re.MULTILINE)
-    assert set(unchanged) >= set(PARTS)
 
 
 KEPT = """

@@ -100,12 +100,19 @@ class EmulatedAws:
             self._clients[service, region] = self._session.client(service, region, endpoint_url=self.endpoint)
         return self._clients[service, region]
 
-    def inject(self, fault: str, target: str = "") -> None:
-        """Put one of `emulator.faults.FAULTS` in force, instead of any before."""
-        self._post(f"/emulator/faults?{urllib.parse.urlencode({fault: target})}")
+    def inject(self, fault: str, target: str = "") -> str:
+        """Put one of `emulator.faults.FAULTS` in force, instead of any before.
+
+        Returns:
+            The instance that a fault of a node concerns; else nothing.
+
+        Raises:
+            urllib.error.HTTPError: It has no such target, or no such node runs.
+        """
+        return self._post(f"/emulator/faults?{urllib.parse.urlencode({fault: target})}").decode()
 
     def clear_faults(self) -> None:
-        """Remove all faults."""
+        """Remove all faults; nodes that still run are as before."""
         self._post("/emulator/faults")
 
     def afflict(self, region: str, instance_id: str, event: str) -> None:

@@ -9,9 +9,29 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
+from typing import Final, Literal
 
 from emulator.calls import NODE_KEY, access_key
 from emulator.resources.model import ResourceError
+
+
+@dataclass(frozen=True)
+class OnNode:
+    """What goes wrong on one node of a cluster, and how it ends. It needs machines.
+
+    Attributes:
+        kind: Of the node, as its tag parallelcluster:node-type has it.
+        boot: Commands that each node of the kind that starts meanwhile runs before its system.
+        commands: Shell commands that a running node runs, as root: at the beginning, and at the end.
+        calls: Methods of an EC2 client, for the instance: at the beginning, and at the end.
+        events: Of `emulator.moto_patches.lives.afflict`: at the beginning, and at the end.
+    """
+
+    kind: Literal["Compute", "HeadNode"] = "Compute"
+    boot: str = ""
+    commands: tuple[str, str] = ("", "")
+    calls: tuple[str, str] = ("", "")
+    events: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
@@ -23,12 +43,22 @@ class Fault:
         source: Where AWS says so.
         target: What the fault needs to be told beside its name; None: nothing.
         is_target_optional: Whether the fault can do without.
+        node: What it does on a node; None: it is none of nodes.
     """
 
     what: str
     source: str
     target: str | None = None
     is_target_optional: bool = False
+    node: OnNode | None = None
+
+
+_INSTANCE: Final = "the id of an instance; without: that of the first node that runs"
+_FILE_SYSTEMS: Final = "grep ^/run/emulator/filesystems/ /etc/fstab"
+_EFA: Final = "/sys/class/infiniband"
+_STATE: Final = "/var/spool/slurm.state"
+_MUNGED: Final = "/usr/sbin/munged --force"
+_STOP_MUNGED: Final = "kill $(cat /run/munge/munged.pid); while [ -e /run/munge/munged.pid ]; do sleep 0.05; done"
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -77,6 +107,97 @@ FAULTS: Mapping[str, Fault] = {
         "the CDK command line is killed in the middle of a deployment; CloudFormation continues",
         "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html",
     ),
+    "node-script": Fault(
+        "the start-up script of compute nodes fails, as the driver of Neuron cannot be loaded",
+        "https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html",
+        node=OnNode(
+            boot="""\
+cat >/usr/sbin/modprobe <<'FAILING'
+#!/bin/sh
+echo "modprobe: ERROR: could not insert 'neuron': Exec format error" >&2
+exit 1
+FAILING
+""",
+        ),
+    ),
+    "unhealthy": Fault(
+        "EC2's status check of a compute node's instance fails",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-system-instance-status-check.html",
+        target=_INSTANCE,
+        is_target_optional=True,
+        node=OnNode(events=("impaired:instance:600", "ok")),
+    ),
+    "lustre": Fault(
+        "a compute node loses its file systems",
+        "https://docs.aws.amazon.com/fsx/latest/LustreGuide/mount-troubleshooting.html",
+        target=_INSTANCE,
+        is_target_optional=True,
+        node=OnNode(
+            commands=(
+                f"{_FILE_SYSTEMS} | while read -r source target rest; do umount --lazy $target; done",
+                f"{_FILE_SYSTEMS} | while read -r source target rest; do mount --bind $source $target; done",
+            )
+        ),
+    ),
+    "efa": Fault(
+        "the last EFA device of a compute node disappears",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html",
+        target=_INSTANCE,
+        is_target_optional=True,
+        node=OnNode(
+            commands=(
+                f"mkdir /run/efa && mv $(ls -d {_EFA}/* | tail --lines=1) /run/efa",
+                f"mv /run/efa/* {_EFA}",
+            )
+        ),
+    ),
+    "network": Fault(
+        "the network between a compute node and all other nodes is cut; AWS still answers it",
+        "https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmdTimeout",
+        target=_INSTANCE,
+        is_target_optional=True,
+        node=OnNode(
+            commands=(
+                "ip route show dev eth0 >/run/routes && ip link set eth0 down",
+                "ip link set eth0 up && while read -r route; do ip route replace $route dev eth0; done </run/routes",
+            )
+        ),
+    ),
+    "clock": Fault(
+        "the clock by which a compute node signs Slurm's messages goes 10 minutes wrong",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/set-time.html",
+        target=_INSTANCE,
+        is_target_optional=True,
+        node=OnNode(
+            commands=(
+                f"{_STOP_MUNGED}; faketime -f +10m {_MUNGED}",
+                f"{_STOP_MUNGED}; {_MUNGED}",
+            )
+        ),
+    ),
+    "disk": Fault(
+        "the disk of the head node is full, where Slurm keeps its state",
+        "https://slurm.schedmd.com/slurm.conf.html#OPT_StateSaveLocation",
+        node=OnNode(
+            kind="HeadNode",
+            commands=(
+                f"mkdir /run/full && mount -t tmpfs -o size=1m,mode=777 tmpfs /run/full && "
+                f"cp --archive {_STATE}/. /run/full && mount --bind /run/full {_STATE} && "
+                f"{{ dd if=/dev/zero of={_STATE}/full bs=4k status=none; true; }}",
+                f"umount {_STATE} && umount /run/full && rmdir /run/full",
+            ),
+        ),
+    ),
+    "head-node-reboot": Fault(
+        "the head node is rebooted",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-reboot.html",
+        node=OnNode(kind="HeadNode", calls=("reboot_instances", "")),
+    ),
+    "head-node-lost": Fault(
+        "EC2 stops the head node, whose hardware it retires",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/schedevents_actions_retire.html",
+        node=OnNode(kind="HeadNode", calls=("stop_instances", "start_instances")),
+    ),
 }
 
 
@@ -106,6 +227,11 @@ class Faults:
         self._targets.clear()
         self._throttled.clear()
         self._launched = 0
+
+    def at_boot(self, kind: str) -> str:
+        """Return the commands that a node of a kind runs before its system."""
+        nodes = (FAULTS[name].node for name in tuple(self._targets))
+        return "\n".join(node.boot for node in nodes if node and node.kind == kind)
 
     def __contains__(self, name: str) -> bool:
         return name in self._targets

@@ -40,6 +40,7 @@ from emulator.machines.fleet import Fleet
 from emulator.machines.machinery import Machinery
 from emulator.moto_patches import invocations, lives
 from emulator.moto_patches.ssm import Ssm
+from emulator.node_faults import NodeFaults
 from emulator.nodes import Nodes
 from emulator.resources import MODELS
 from emulator.resources.custom import CustomResource
@@ -125,14 +126,6 @@ def _not_implemented(error: Exception) -> tuple[str, list[tuple[str, str]], byte
     return "501 Not Implemented", headers, body.encode()
 
 
-def _set_faults(query: str, _: str) -> str:
-    """Clear all faults, then put in force what the query says: name=target."""
-    FAULTS_IN_FORCE.clear()
-    for name, target in parse_qsl(query, keep_blank_values=True):
-        FAULTS_IN_FORCE.inject(name, target)
-    return ""
-
-
 def _afflict(query: str, _: str) -> str:
     """Let something happen to an instance: region, instance and event are in the query."""
     values = dict(parse_qsl(query))
@@ -174,6 +167,7 @@ class Emulator:
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
         if self._fleet:
             agents.shells = self._fleet.shell
+        self._node_faults = NodeFaults(self._fleet, Clients(self._endpoint))
         self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (
@@ -187,7 +181,7 @@ class Emulator:
             *((self._fleet.reset,) if self._fleet else ()),
         )
         controls: dict[str, Control] = {
-            "/emulator/faults": _set_faults,
+            "/emulator/faults": self._set_faults,
             "/emulator/shell": self._set_shell,
             "/emulator/instances": _afflict,
             "/emulator/calls": _take_calls,
@@ -229,6 +223,14 @@ class Emulator:
         self._agents.reset()
         if self._fleet:
             self._fleet.reset()
+
+    def _set_faults(self, query: str, _: str) -> str:
+        """End all faults, let those begin that the query has, name=target, and return the instances they concern."""
+        FAULTS_IN_FORCE.clear()
+        self._node_faults.end()
+        for name, target in (asked := parse_qsl(query, keep_blank_values=True)):
+            FAULTS_IN_FORCE.inject(name, target)
+        return " ".join(filter(None, (self._node_faults.begin(*each) for each in asked)))
 
     def _set_shell(self, _: str, program: str) -> str:
         self._agents.reset()

@@ -17,6 +17,7 @@ from werkzeug.serving import make_server
 from emulator.calls import NODE_KEY
 from emulator.cloudformation.clients import Clients, Endpoint
 from emulator.cloudformation.clock import Speed
+from emulator.faults import FAULTS_IN_FORCE
 from emulator.machines import metadata, names
 from emulator.machines.machinery import Machinery
 from emulator.machines.site import REBOOT_CODE, Machine, MachineSpec, Site
@@ -26,6 +27,8 @@ TYPE_TAG: Final = "parallelcluster:node-type"
 NAME_TAG: Final = "parallelcluster:cluster-name"
 _KINDS: Final = ("HeadNode", "Compute", "LoginNode")
 _LIVE: Final = ("pending", "running")
+_SHUTDOWN_SECONDS: Final = 5.0
+"""Until a machine that is stopped is switched off; EC2 waits for minutes."""
 _ENVIRONMENT: Final = {
     "PATH": "/opt/slurm/bin:/opt/parallelcluster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
@@ -43,11 +46,13 @@ class _Server(Protocol):
 
 @dataclass(frozen=True)
 class _Running:
+    region: str
+    kind: str
     machine: Machine
     servers: tuple[_Server, ...]
 
-    def stop(self) -> None:
-        self.machine.stop()
+    def stop(self, seconds: float = 0) -> None:
+        self.machine.stop(seconds)
         for server in self.servers:
             server.shutdown()
 
@@ -98,13 +103,13 @@ class Fleet(InstanceListener):
             self._place().discard(instance_id)
 
     def stopped(self, region: str, instance_id: str) -> None:
-        """Switch the machine of an instance off; its disk stays."""
+        """Shut the machine of an instance down; its disk stays."""
         del region
         if running := self._remove(instance_id):
-            running.stop()
+            running.stop(_SHUTDOWN_SECONDS)
 
     def rebooted(self, region: str, instance_id: str) -> None:
-        """Switch the machine of an instance off and on."""
+        """Shut the machine of an instance down, and start it again."""
         self.stopped(region, instance_id)
         self.started(region, instance_id)
 
@@ -117,6 +122,11 @@ class Fleet(InstanceListener):
         with self._lock:
             running = self._running.get(instance_id)
         return running.machine.command() if running else None
+
+    def nodes(self, kind: str) -> dict[str, str]:
+        """Return the Region of each instance of a kind of node that runs, oldest first."""
+        with self._lock:
+            return {name: running.region for name, running in self._running.items() if running.kind == kind}
 
     def console(self, instance_id: str) -> str:
         """Return what the machine of an instance prints on its console, or printed last; empty: there was none."""
@@ -150,11 +160,13 @@ class Fleet(InstanceListener):
             },
             pace=self._pace,
             borrowed=self._machinery.borrowed,
+            before=FAULTS_IN_FORCE.at_boot(tags[TYPE_TAG]),
         )
         with self._lock:
             if instance["State"]["Name"] in _LIVE and instance_id not in self._running:
                 machine = self._place().start(spec, partial(self._ended, region, instance_id))
-                self._running[instance_id] = _Running(machine, self._serve(region, instance["VpcId"], machine))
+                servers = self._serve(region, instance["VpcId"], machine)
+                self._running[instance_id] = _Running(region, tags[TYPE_TAG], machine, servers)
         # It may have been stopped or terminated before the machine was there to be ended.
         if self._described(region, instance_id)["State"]["Name"] not in _LIVE:
             self.stopped(region, instance_id)

@@ -6,6 +6,7 @@ address=$3 network=$4     # its own, and what it reaches without a router
 exports=$5 filesystems=$6 # directories that it can mount
 guest=$7 python=$8 port=$9
 pace=${10}       # JSON, how long things take in it
+before=${11}     # shell commands that it runs before its system
 # and directories of this computer that it can read, at the same path
 set -euo pipefail
 
@@ -39,7 +40,7 @@ mkdir --parents "$root/run/emulator/exports" "$root/run/emulator/filesystems" "$
 mount --bind "$exports" "$root/run/emulator/exports"
 mount --bind "$filesystems" "$root/run/emulator/filesystems"
 mount --bind -o ro "$guest" "$root/opt/emulator"
-for source in "${@:11}"; do
+for source in "${@:12}"; do
     mkdir --parents "$root$source"
     mount --bind -o ro "$source" "$root$source"
 done
@@ -51,4 +52,5 @@ hostname "$name"
 # shellcheck disable=SC2016 # for the shell in there
 chroot "$root" /bin/sh -c 'rm --force /etc/hostname /etc/resolv.conf && echo "$1" >/etc/hostname &&
     echo "nameserver 169.254.169.253" >/etc/resolv.conf' sh "$name"
+chroot "$root" /bin/sh -c "$before"
 exec chroot "$root" /bin/sh -c 'cd /; echo up >&3; exec 3>&-; exec /usr/bin/python3 /opt/emulator/init.py'

@@ -47,6 +47,7 @@ class MachineSpec:
         environment: Environment variables of its processes.
         pace: JSON, how long things take in it; `guest/pace.py` has the names.
         borrowed: Directories of this computer that it can read, at the same path.
+        before: Shell commands that it runs before its system starts.
     """
 
     instance_id: str
@@ -56,6 +57,7 @@ class MachineSpec:
     environment: Mapping[str, str]
     pace: str = "{}"
     borrowed: Sequence[Path] = ()
+    before: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Site:
         command = self.inside(
             "bash", str(_HERE / "start.sh"), str(self._image), str(self._directory), spec.instance_id, spec.cluster,
             " ".join(self._one_user), spec.address, spec.network, str(_HERE / "guest"), sys.executable, str(self._port),
-            spec.pace, *map(str, spec.borrowed),
+            spec.pace, spec.before, *map(str, spec.borrowed),
         )  # fmt: skip
         return Machine(self, spec, command, ended)
 
@@ -207,10 +209,13 @@ class Machine:
         variables = (f"{name}={value}" for name, value in self.spec.environment.items())
         return self._site.within(self._init, "/usr/bin/env", "--ignore-environment", *variables, *command)
 
-    def stop(self) -> None:
-        """End it at once, and wait until it has; its disk stays."""
+    def stop(self, seconds: float = 0) -> None:
+        """Shut its system down, for so many seconds at most, and end it; its disk stays."""
         self._stopped.set()
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            if seconds:
+                os.kill(self._init, signal.SIGTERM)
+                self._process.wait(seconds)
             os.kill(self._init, signal.SIGKILL)
         self._process.wait()
 

@@ -19,7 +19,8 @@ from scripts.errors import ExitCode, OperationError
 
 FAULTS = (
     *("resource", "throttling", "capacity", "offering", "quota", "head-node", "provider", "warning", "stopping"),
-    "killed",
+    *("killed", "node-script", "unhealthy", "lustre", "efa", "network", "clock", "disk"),
+    *("head-node-reboot", "head-node-lost"),
 )
 """Those of emulator.faults, which help must not import; a test compares them."""
 
@@ -30,6 +31,7 @@ FAULTS = (
     ("rehearse research --pause", "settings of your own, step by step"),
     ("rehearse research --train", "also a tiny BERT on 2 nodes, of which one is lost"),
     ("rehearse dev --fault capacity", "what happens when EC2 has no instance left, then a deployment without"),
+    ("rehearse dev --fault network", "the network to a node is cut under a job"),
     ("rehearse dev --keep", "leave the emulated AWS running, for other commands"),
 )
 @click.argument(
@@ -43,9 +45,11 @@ FAULTS = (
 )
 @click.option(
     "--fault",
+    "faults",
+    multiple=True,
     metavar="NAME[:TARGET]",
     shell_complete=lambda _, __, text: [name for name in FAULTS if name.startswith(text)],
-    help="Inject a fault, then clear it.",
+    help="Inject a fault, then clear it; of nodes, also several.",
 )
 @click.option("--list-faults", is_flag=True, help="List the faults that can be injected.")
 @click.option(
@@ -58,7 +62,7 @@ def command(
     name: str,
     train: bool,
     nodes: int,
-    fault: str | None,
+    faults: tuple[str, ...],
     list_faults: bool,
     speed: Literal["fast", "real"],
     keep: bool,
@@ -67,18 +71,18 @@ def command(
     """Rehearse, and return the exit code."""
     terminal.require_answers(given=not pause, instead="no --pause")
 
-    from scripts.rehearse import faults
+    from scripts.rehearse.faults import as_text, parse
 
     if list_faults:
-        print(faults.as_text())
+        print(as_text())
         return ExitCode.DONE
     settings = options.settings_of(name)
-    injected = None if fault is None else faults.parse(fault)
+    injected = tuple(map(parse, faults))
 
     from scripts.rehearse.rehearsal import Choices, check, rehearse
     from scripts.rehearse.stage import RehearsalError
 
-    choices = Choices(speed=speed, fault=injected, keep=keep, pause=pause, nodes=nodes, train=train)
+    choices = Choices(speed=speed, faults=injected, keep=keep, pause=pause, nodes=nodes, train=train)
     check(settings, choices)
     console = terminal.console()
     path = options.BUILD / "rehearsal.log"

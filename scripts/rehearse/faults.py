@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from config.settings import Settings
 from emulator.faults import FAULTS
 from scripts.errors import UnusableError
 from ultracluster.domain.validators import VALIDATORS
+
+SEEN: Final = {
+    "node-script": '"protected-mode"',
+    "capacity": '"insufficient-capacity"',
+    "unhealthy": '"instance-unhealthy"',
+    "lustre": "SHARED_STORAGE",
+    "efa": "EFA_DEVICES",
+    "network": '"node-silent"',
+    "clock": '"clock"',
+    "disk": '"disk-full"',
+    "head-node-lost": '"head-node-stopped"',
+}
+"""What diagnose finds, in its JSON, of a fault that nodes have; it finds nothing of a reboot."""
+
+STARTING: Final = ("node-script", "capacity")
+"""Faults that nodes have when they start."""
+
+
+def is_of_nodes(settings: Settings, name: str, target: str) -> bool:
+    """Tell whether a fault meets nodes of a deployment, and not its creation."""
+    types = {each.instance_type for queue in settings.cluster.queues for each in queue.compute_resources}
+    return FAULTS[name].node is not None or (name == "capacity" and target.partition("/")[0] in types)
 
 
 def as_text() -> str:

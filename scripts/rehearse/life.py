@@ -9,17 +9,21 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
+
 from config.settings import Settings
 from emulator.aws import EmulatedAws
+from emulator.faults import FAULTS
 from scripts.emulate import TRAINING
 from scripts.errors import ExitCode
 from scripts.options import ROOT
+from scripts.rehearse.faults import SEEN, STARTING
 from scripts.rehearse.stage import RehearsalError, Stage
 
 MOST_NODES: Final = 8
@@ -30,6 +34,13 @@ _ANSWER: Final = 20_000
 _HEAD: Final = {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]}
 _RUNNING: Final = {"Name": "instance-state-name", "Values": ["running"]}
 _PROGRAM: Final = "srun --label hostname; srun --label neuron-ls | grep --max-count=4 trn1; sleep 900"
+_WAITING: Final = "sleep 900"
+_SEEN_AT_START: Final = ("lustre", "efa")
+"""Faults that the health check before a job finds."""
+_RESTARTING: Final = ("head-node-reboot", "head-node-lost")
+_OF_HEAD_NODE: Final = tuple(name for name, fault in FAULTS.items() if fault.node and fault.node.kind == "HeadNode")
+Faults = Sequence[tuple[str, str]]
+"""Names and targets."""
 TINY: Final = (
     "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
     "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2 "
@@ -76,6 +87,61 @@ class Life:
     nodes: int
     _job: str = ""
 
+    def start(self, faults: Faults) -> None:
+        """Show the cluster, what keeps nodes from starting, and that they start for a job."""
+        self.show_health()
+        for name, target in faults:
+            if name in STARTING:
+                self.fail_to_start(name, target)
+        self.submit()
+
+    def go_on(self, faults: Faults) -> None:
+        """Show what the job does, and how it survives faults; without any, the loss of a node."""
+        self.follow_job()
+        for name, target in faults:
+            if name not in STARTING:
+                self.suffer(name, target)
+        if not faults:
+            self.lose_node()
+
+    def end(self, faults: Faults) -> None:
+        """Show that the job runs again if it lost a node, and end it."""
+        if not faults:
+            self.see_job_again()
+        self.end_job()
+
+    def fail_to_start(self, name: str, target: str) -> None:
+        """Submit a job whose nodes do not start while a fault lasts, and show why."""
+        with self._fault_step(name):
+            self.aws.inject(name, target)
+            job = self._submit(_WAITING)
+            self._show_cause(name)
+            self._slurm(f"scancel {job}")
+            self.aws.clear_faults()
+            if name == "node-script":  # enough failures have closed the queue
+                self.stage.run("fleet", "start", self.name)
+
+    def suffer(self, name: str, target: str) -> None:
+        """Let a fault strike a node of the job, show what it does, and that the job runs after it."""
+        is_head_node = name in _OF_HEAD_NODE
+        with self._fault_step(name):
+            node, struck = ("", "") if is_head_node else self._node_of(self._job)
+            started = self._boot_time()
+            struck = self.aws.inject(name, target or struck)
+            self.stage.say(f"{name}: {struck} {node}")
+            if name in _SEEN_AT_START:
+                self._slurm(f"scontrol requeue {self._job}")
+            if name == "disk":
+                self._slurm(f"sbatch --wrap {_WAITING!r} || true")
+            self._show_cause(name)
+            self.aws.clear_faults()
+            if name == "unhealthy":  # its job goes on, and the node is replaced after it
+                self._slurm(f"scontrol requeue {self._job}")
+            if name in _RESTARTING:
+                self._until(lambda: self._boot_time() not in ("", started), "the head node is back")
+            self._until(self._is_running, "the job runs")
+            self.stage.run("jobs", "list", self.name)
+
     def show_health(self) -> None:
         """Show the state of everything."""
         with self.stage.step(
@@ -90,9 +156,7 @@ class Life:
             "No node runs yet: Slurm asks ParallelCluster's daemon for them, which launches them in the placement "
             "group, all or none. State CF: the job has nodes, which boot.",
         ):
-            options = (f"--nodes={self.nodes}", "--exclusive", "--job-name=first")
-            printed = self._exec("sbatch", *options, "--wrap", _PROGRAM)
-            self._job = re.findall(r"Submitted batch job (\d+)", printed)[0]
+            self._job = self._submit(_PROGRAM)
             self.stage.run("jobs", "list", self.name)
 
     def follow_job(self) -> None:
@@ -119,10 +183,14 @@ class Life:
             self.stage.say(f"{lost} is gone; the job waits until Slurm has given up the node.")
 
     def see_job_again(self) -> None:
-        """Show that the job runs on a new node, and end it."""
+        """Show that the job runs on a new node."""
         with self.stage.step("The job runs again", "Nobody had to do anything: it has a new node."):
             self._wait_for_job("R")
             self.stage.run("jobs", "list", self.name)
+
+    def end_job(self) -> None:
+        """End the job, which would keep its nodes."""
+        with self.stage.step("The job is cancelled", "Its nodes go when they have been idle for a while."):
             self._exec("scancel", self._job)
 
     def train(self) -> None:
@@ -169,6 +237,40 @@ class Life:
         self.stage.say(f"Loss of step {step}: {here:.6f}, of the undisturbed run {there:.6f}")
         if abs(here - there) > _SAME * abs(there):
             raise RehearsalError("the run that lost a node ended with another loss")
+
+    @contextmanager
+    def _fault_step(self, name: str) -> Iterator[None]:
+        fault = FAULTS[name]
+        with self.stage.step(
+            f"While {fault.what}", f"docs/guides/faults.md says what AWS and ParallelCluster do; see {fault.source}"
+        ):
+            yield
+
+    def _show_cause(self, name: str) -> None:
+        """Wait until diagnose tells of a fault, and show what it says."""
+        if name in SEEN:
+            self._until(lambda: SEEN[name] in self.stage.ask("diagnose", self.name, "--output", "json"), SEEN[name])
+            self.stage.run("diagnose", self.name, codes=(ExitCode.FAILED,))
+
+    def _submit(self, program: str) -> str:
+        """Submit a job for all nodes that jobs here get, and return its id."""
+        options = (f"--nodes={self.nodes}", "--exclusive", "--job-name=first")
+        printed = self._exec("sbatch", *options, "--wrap", program)
+        return str(re.findall(r"Submitted batch job (\d+)", printed)[0])
+
+    def _boot_time(self) -> str:
+        """Return when the head node's system started; empty: it does not answer."""
+        try:
+            return self._ask("ps --format lstart= --pid 1")
+        except (RehearsalError, ClientError, ValueError):
+            return ""
+
+    def _is_running(self) -> bool:
+        """Tell whether the job runs; also while the head node does not answer."""
+        try:
+            return self._state(self._job) == "R"
+        except (RehearsalError, ClientError, ValueError):
+            return False
 
     def _exec(self, *words: str) -> str:
         return self.stage.run("exec", self.name, "--", *words).text
@@ -226,12 +328,17 @@ class Life:
 
     def _lose_node_of(self, job: str) -> str:
         """Let EC2 terminate the last node of a job, and return its name in Slurm and its instance."""
+        name, instance_id = self._node_of(job)
+        self.stage.say(f"EC2 terminates {instance_id}, which is {name}")
+        self.aws.client("ec2", self.settings.region).terminate_instances(InstanceIds=[instance_id])
+        return f"{instance_id} ({name})"
+
+    def _node_of(self, job: str) -> tuple[str, str]:
+        """Return name and instance of the last node of a job."""
         names = self._slurm(f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)").split()
         address = self._slurm(f"scontrol show node {names[-1]} | sed -n 's/.*NodeAddr=\\([0-9.]*\\).*/\\1/p'")
         [instance] = self._instances({"Name": "private-ip-address", "Values": [address]})
-        self.stage.say(f"EC2 terminates {instance['InstanceId']}, which is {names[-1]}")
-        self.aws.client("ec2", self.settings.region).terminate_instances(InstanceIds=[instance["InstanceId"]])
-        return f"{instance['InstanceId']} ({names[-1]})"
+        return names[-1], str(instance["InstanceId"])
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + _SECONDS

@@ -24,6 +24,7 @@ from emulator.faults import FAULTS
 from emulator.inventory import inventory
 from scripts import emulate, options, screen
 from scripts.errors import ExitCode, UnusableError
+from scripts.rehearse.faults import is_of_nodes
 from scripts.rehearse.life import Life, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
 from scripts.status.cost import cost_now
@@ -268,7 +269,7 @@ class Choices:
 
     Attributes:
         speed: Of the emulated AWS.
-        fault: Name and target of what goes wrong at first; None: nothing.
+        faults: Names and targets of what goes wrong, each in its turn.
         keep: Leave the emulated AWS running until Ctrl-C, and destroy nothing.
         pause: Wait for Enter before each step.
         nodes: How many the first job takes.
@@ -276,7 +277,7 @@ class Choices:
     """
 
     speed: Speed = "fast"
-    fault: tuple[str, str] | None = None
+    faults: tuple[tuple[str, str], ...] = ()
     keep: bool = False
     pause: bool = False
     nodes: int = 2
@@ -284,11 +285,14 @@ class Choices:
 
 
 def check(settings: Settings, choices: Choices) -> None:
-    """Raise UnusableError if these nodes cannot run on this computer, or PyTorch is missing."""
+    """Raise UnusableError for nodes that cannot run here, faults that exclude each other, and without PyTorch."""
     if why := too_many(settings, choices.nodes):
         raise UnusableError(why)
     if choices.train and not emulate.borrowed():
         raise UnusableError(f"--train needs {emulate.TRAINING.name}", "make setup-training")
+    others = [name for name, target in choices.faults if not is_of_nodes(settings, name, target)]
+    if len(others) > 1:
+        raise UnusableError(f"--fault: got {' and '.join(others)}; allowed: one of the deployment, any number of nodes")
 
 
 def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> None:
@@ -297,7 +301,6 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
     Raises:
         RehearsalError: A step did not succeed.
     """
-    fault, target = choices.fault or ("", "")
     with TemporaryDirectory() as directory, emulate.account(console.print, speed=choices.speed) as account:
         aws, file = account.aws, Path(directory) / f"{name}.yaml"
         shutil.copy(options.CONFIG / file.name, file)
@@ -306,27 +309,31 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         stage = Stage(console, log, choices.pause, variables)
         life = Life(name, settings, aws, stage, choices.nodes) if account.machines else None
         rehearsal = Rehearsal(name, file, aws, stage, life)
+        of_nodes = tuple(each for each in choices.faults if is_of_nodes(settings, *each))
+        of_deployment = dict(each for each in choices.faults if each not in of_nodes)
+        if not life and (choices.train or of_nodes):
+            asked = ["--train"] * choices.train + [f"--fault {fault}" for fault, _ in of_nodes]
+            raise RehearsalError(f"{', '.join(asked)}: needs nodes, which this computer cannot run")
         rehearsal.prepare()
         before = inventory(aws, settings.region)
-        if fault and fault != "stopping":
-            rehearsal.deploy_despite(fault, target)
+        is_stopping = "stopping" in of_deployment
+        if of_deployment and not is_stopping:
+            rehearsal.deploy_despite(*next(iter(of_deployment.items())))
         else:
             rehearsal.deploy()
         rehearsal.show()
         if life:
-            life.show_health()
-            life.submit()
+            life.start(of_nodes)
         rehearsal.change()
         if life:
-            life.follow_job()
-            life.lose_node()
+            life.go_on(of_nodes)
         rehearsal.change_rejected()
         if life:
-            life.see_job_again()
-        if life and choices.train:
-            life.train()
+            life.end(of_nodes)
+            if choices.train:
+                life.train()
         if choices.keep:
             rehearsal.keep()
-        rehearsal.destroy(stopping=fault == "stopping")
+        rehearsal.destroy(stopping=is_stopping)
         rehearsal.check_leftovers(before)
         rehearsal.cost(choices.nodes)

@@ -19,6 +19,7 @@ from rich.console import Console
 from scripts.errors import ExitCode
 from scripts.options import ROOT
 
+_COMMAND: Final = (sys.executable, "-P", "-m", "scripts")
 _EVENT_COLUMNS: Final = 5
 _NOISE = re.compile(
     r": (start|success): |: (creating CloudFormation changeset|deploying)\.\.\.|^(✨|Stack ARN:|arn:aws:cl|$)"
@@ -120,12 +121,20 @@ class Stage:
             raise RehearsalError(f"./ultracluster {shlex.join(words)} ended with exit code {process.returncode}")
         return Ran(process.returncode, "\n".join(lines))
 
+    def ask(self, *words: str) -> str:
+        """Run `./ultracluster WORDS` without showing it, and return its standard output."""
+        done = subprocess.run(
+            [*_COMMAND, *words], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors="replace", check=False,
+        )  # fmt: skip
+        return done.stdout
+
     def start(self, *words: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start `./ultracluster WORDS`, in a process group of its own, and show the command line."""
         line = f"./ultracluster {shlex.join(words)}"
         self.console.print(f"  $ {line}", markup=False, soft_wrap=True)
         self.log.write(f"$ {line}\n")
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "scripts", *words], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL,
+            [*_COMMAND, *words], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL,
             stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace", process_group=0,
         )  # fmt: skip

@@ -83,8 +83,9 @@ FAST: Final = Pace(
     credential_seconds=5,
     health_check_timeout=10,
     orphan_seconds=30,
-    capacity_seconds=30,
+    capacity_seconds=10,
     console_seconds=10,
+    failures=2,
 )
 
 

@@ -21,10 +21,12 @@ class OnNode:
 
     Attributes:
         kind: Of the node, as its tag parallelcluster:node-type has it.
-        boot: Commands that each node of the kind that starts meanwhile runs before its system.
+        boot: Commands that each node of the kind that starts meanwhile runs before its system; what they export is in
+            the environment of all its processes.
         commands: Shell commands that a running node runs, as root: at the beginning, and at the end.
         calls: Methods of an EC2 client, for the instance: at the beginning, and at the end.
         events: Of `emulator.moto_patches.lives.afflict`: at the beginning, and at the end.
+        is_played: Whether nodes that are no machines have it, too.
     """
 
     kind: Literal["Compute", "HeadNode"] = "Compute"
@@ -32,6 +34,7 @@ class OnNode:
     commands: tuple[str, str] = ("", "")
     calls: tuple[str, str] = ("", "")
     events: tuple[str, str] = ("", "")
+    is_played: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,13 @@ FAULTS: Mapping[str, Fault] = {
         "https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html",
     ),
     "head-node": Fault(
-        "the custom action of the head node fails, and the node reports it",
+        "the head node cannot mount the file system, and reports that its start-up failed",
         "https://docs.aws.amazon.com/parallelcluster/latest/ug/troubleshooting-v3-cluster-deployment.html",
+        node=OnNode(
+            kind="HeadNode",
+            boot="mount -t tmpfs -o ro tmpfs /run/emulator/filesystems",
+            is_played=True,
+        ),
     ),
     "provider": Fault(
         "the provider's Lambda function runs out of its 60 seconds",
@@ -119,6 +127,11 @@ exit 1
 FAILING
 """,
         ),
+    ),
+    "node-names": Fault(
+        "compute nodes that start do not reach DynamoDB, which has their names in Slurm",
+        "https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html",
+        node=OnNode(boot="export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:9"),
     ),
     "unhealthy": Fault(
         "EC2's status check of a compute node's instance fails",

@@ -57,6 +57,13 @@ class _Running:
             server.shutdown()
 
 
+def _discard(site: Site, instance_id: str, running: _Running | None) -> None:
+    """Shut a machine down, if it runs, and delete its disk."""
+    if running:
+        running.stop(_SHUTDOWN_SECONDS)
+    site.discard(instance_id)
+
+
 class Fleet(InstanceListener):
     """All machines of one server.
 
@@ -96,22 +103,24 @@ class Fleet(InstanceListener):
             self.started(region, instance_id)
 
     def terminated(self, region: str, instance_id: str) -> None:
-        """End the machine of an instance, and delete its disk."""
+        """Shut the machine of an instance down, in a while, and delete its disk."""
         del region
-        if running := self._remove(instance_id):
-            running.stop()
-            self._place().discard(instance_id)
+        running = self._remove(instance_id)
+        with self._lock:
+            site = self._site
+        if site:
+            threading.Thread(target=_discard, args=(site, instance_id, running), daemon=True).start()
 
     def stopped(self, region: str, instance_id: str) -> None:
-        """Shut the machine of an instance down; its disk stays."""
+        """Shut the machine of an instance down, in a while; its disk stays."""
         del region
         if running := self._remove(instance_id):
-            running.stop(_SHUTDOWN_SECONDS)
+            threading.Thread(target=running.stop, args=(_SHUTDOWN_SECONDS,), daemon=True).start()
 
     def rebooted(self, region: str, instance_id: str) -> None:
         """Shut the machine of an instance down, and start it again."""
-        self.stopped(region, instance_id)
-        self.started(region, instance_id)
+        if running := self._remove(instance_id):
+            threading.Thread(target=self._reboot, args=(region, instance_id, running), daemon=True).start()
 
     def started(self, region: str, instance_id: str) -> None:
         """Start the machine of an instance, in a while; nothing happens if that was terminated meanwhile."""
@@ -141,6 +150,10 @@ class Fleet(InstanceListener):
             site, self._site = self._site, None
         if site:
             site.stop()
+
+    def _reboot(self, region: str, instance_id: str, running: _Running) -> None:
+        running.stop(_SHUTDOWN_SECONDS)
+        self._start(region, instance_id)
 
     def _start(self, region: str, instance_id: str) -> None:
         instance = self._described(region, instance_id)

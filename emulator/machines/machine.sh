@@ -52,5 +52,5 @@ hostname "$name"
 # shellcheck disable=SC2016 # for the shell in there
 chroot "$root" /bin/sh -c 'rm --force /etc/hostname /etc/resolv.conf && echo "$1" >/etc/hostname &&
     echo "nameserver 169.254.169.253" >/etc/resolv.conf' sh "$name"
-chroot "$root" /bin/sh -c "$before"
-exec chroot "$root" /bin/sh -c 'cd /; echo up >&3; exec 3>&-; exec /usr/bin/python3 /opt/emulator/init.py'
+exec chroot "$root" /bin/sh -c "$before"'
+cd /; echo up >&3; exec 3>&-; exec /usr/bin/python3 /opt/emulator/init.py'

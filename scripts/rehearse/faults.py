@@ -11,6 +11,7 @@ from ultracluster.domain.validators import VALIDATORS
 
 SEEN: Final = {
     "node-script": '"protected-mode"',
+    "node-names": '"node-names"',
     "capacity": '"insufficient-capacity"',
     "unhealthy": '"instance-unhealthy"',
     "lustre": "SHARED_STORAGE",
@@ -22,14 +23,15 @@ SEEN: Final = {
 }
 """What diagnose finds, in its JSON, of a fault that nodes have; it finds nothing of a reboot."""
 
-STARTING: Final = ("node-script", "capacity")
+STARTING: Final = ("node-script", "node-names", "capacity")
 """Faults that nodes have when they start."""
 
 
 def is_of_nodes(settings: Settings, name: str, target: str) -> bool:
     """Tell whether a fault meets nodes of a deployment, and not its creation."""
     types = {each.instance_type for queue in settings.cluster.queues for each in queue.compute_resources}
-    return FAULTS[name].node is not None or (name == "capacity" and target.partition("/")[0] in types)
+    node = FAULTS[name].node
+    return (node is not None and not node.is_played) or (name == "capacity" and target.partition("/")[0] in types)
 
 
 def as_text() -> str:

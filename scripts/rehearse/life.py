@@ -98,15 +98,14 @@ class Life:
     def go_on(self, faults: Faults) -> None:
         """Show what the job does, and how it survives faults; without any, the loss of a node."""
         self.follow_job()
-        for name, target in faults:
-            if name not in STARTING:
-                self.suffer(name, target)
-        if not faults:
+        for name, target in _of_running(faults):
+            self.suffer(name, target)
+        if not _of_running(faults):
             self.lose_node()
 
     def end(self, faults: Faults) -> None:
         """Show that the job runs again if it lost a node, and end it."""
-        if not faults:
+        if not _of_running(faults):
             self.see_job_again()
         self.end_job()
 
@@ -368,6 +367,11 @@ _FEW_WORKERS: Final = """\
 echo 'export WORKERS_PER_NODE=1 OMP_NUM_THREADS=1' >/etc/profile.d/z-rehearsal.sh
 """
 """Nodes share two processors; a trn1.32xlarge has 32 workers."""
+
+
+def _of_running(faults: Faults) -> Faults:
+    """Return the faults that nodes have when they run."""
+    return [each for each in faults if each[0] not in STARTING]
 
 
 def _losses(file: Path) -> dict[int, float]:

@@ -290,9 +290,10 @@ def check(settings: Settings, choices: Choices) -> None:
         raise UnusableError(why)
     if choices.train and not emulate.borrowed():
         raise UnusableError(f"--train needs {emulate.TRAINING.name}", "make setup-training")
-    others = [name for name, target in choices.faults if not is_of_nodes(settings, name, target)]
+    others = [name for name, target in choices.faults if not is_of_nodes(settings, name, target) and name != "stopping"]
     if len(others) > 1:
-        raise UnusableError(f"--fault: got {' and '.join(others)}; allowed: one of the deployment, any number of nodes")
+        allowed = "one of the deployment, stopping, and any number of nodes"
+        raise UnusableError(f"--fault: got {' and '.join(others)}; allowed: {allowed}")
 
 
 def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> None:
@@ -301,7 +302,12 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
     Raises:
         RehearsalError: A step did not succeed.
     """
-    with TemporaryDirectory() as directory, emulate.account(console.print, speed=choices.speed) as account:
+    is_stopping = any(fault == "stopping" for fault, _ in choices.faults)
+    with (
+        TemporaryDirectory() as directory,
+        # ParallelCluster's function would wait for nodes that do not end, up to its 15 minutes.
+        emulate.account(console.print, speed=choices.speed, nodes=not is_stopping) as account,
+    ):
         aws, file = account.aws, Path(directory) / f"{name}.yaml"
         shutil.copy(options.CONFIG / file.name, file)
         settings = load(file)
@@ -311,13 +317,13 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         rehearsal = Rehearsal(name, file, aws, stage, life)
         of_nodes = tuple(each for each in choices.faults if is_of_nodes(settings, *each))
         of_deployment = dict(each for each in choices.faults if each not in of_nodes)
+        of_deployment.pop("stopping", None)
         if not life and (choices.train or of_nodes):
             asked = ["--train"] * choices.train + [f"--fault {fault}" for fault, _ in of_nodes]
-            raise RehearsalError(f"{', '.join(asked)}: needs nodes, which this computer cannot run")
+            raise RehearsalError(f"{', '.join(asked)}: needs nodes, which do not run here")
         rehearsal.prepare()
         before = inventory(aws, settings.region)
-        is_stopping = "stopping" in of_deployment
-        if of_deployment and not is_stopping:
+        if of_deployment:
             rehearsal.deploy_despite(*next(iter(of_deployment.items())))
         else:
             rehearsal.deploy()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from urllib.error import HTTPError
 
 import boto3
 import pytest
@@ -9,6 +10,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
+from emulator.cloudformation.clients import Clients, Endpoint
+from emulator.faults import Faults
+from emulator.node_faults import NodeFaults
 from tests.emulator.account import Account
 from tests.emulator.stacks import REGION, code_and_message
 
@@ -92,3 +96,45 @@ def test_compute_nodes_can_be_slow_to_stop(aws: EmulatedAws) -> None:
     aws.clear_faults()
     assert set(states().values()) == {"terminated"}
     ec2.delete_placement_group(GroupName="group")
+
+
+class Nodes:
+    """Nodes that run, and whose shells this computer has."""
+
+    def __init__(self, *instance_ids: str) -> None:
+        self.instance_ids = instance_ids
+
+    def nodes(self, kind: str) -> dict[str, str]:
+        return dict.fromkeys(self.instance_ids, REGION) if kind == "Compute" else {}
+
+    def shell(self, instance_id: str) -> list[str] | None:
+        return ["false"] if instance_id in self.instance_ids else None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "name", "target", "complaint"),
+    [
+        (None, "clock", "", "fault clock: it needs nodes that run, and these are only played"),
+        (Nodes("i-1"), "disk", "", "fault disk: no HeadNode node runs"),
+        (Nodes("i-1", "i-2"), "clock", "i-3", "fault clock: got i-3; allowed: i-1, i-2"),
+        (Nodes("i-1"), "clock", "", "i-1: kill .*: exit code 1: "),
+    ],
+)
+def test_a_fault_of_nodes_that_cannot_begin(nodes: Nodes | None, name: str, target: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        NodeFaults(nodes, Clients(Endpoint())).begin(name, target)
+
+
+def test_nodes_that_are_only_played_have_faults_of_their_own(aws: EmulatedAws) -> None:
+    assert aws.inject("head-node") == ""
+    with pytest.raises(HTTPError, match="400"):
+        aws.inject("clock")
+
+
+def test_only_nodes_of_a_kind_that_start_meanwhile_have_its_faults() -> None:
+    faults = Faults()
+    faults.inject("node-script")
+    assert "modprobe" in faults.at_boot("Compute")
+    assert faults.at_boot("HeadNode") == ""
+    faults.clear()
+    assert faults.at_boot("Compute") == ""

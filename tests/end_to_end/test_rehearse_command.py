@@ -113,6 +113,7 @@ def test_how_many_nodes_run_here(nodes: int, static: int, complaint: str) -> Non
         (["dev", "--fault", "fire"], f"got fire; allowed: {', '.join(FAULTS)}"),
         (["dev", "--fault", "resource"], "resource takes a logical id or a resource type after a colon"),
         (["dev", "--fault", "warning:Nobody"], "got Nobody; allowed: AmiOsCompatibleValidator, "),
+        (["dev", "--fault", "quota", "--fault", "provider"], "got quota and provider; allowed: one of the deployment"),
         (["dev", "--nodes", "3"], "--nodes: got 3; allowed: 1 to 2, max_count of trn1-32xl"),
     ],
 )
@@ -142,6 +143,16 @@ def test_what_is_left_behind_is_named(
 
 
 @pytest.mark.usefixtures("without_stacks")
+@pytest.mark.parametrize("arguments", [["--fault", "clock"], ["--fault", "capacity:trn1.32xlarge/1"]])
+def test_a_fault_of_nodes_needs_nodes(
+    arguments: list[str], run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("dev", *arguments) == 1
+    name = arguments[1].partition(":")[0]
+    assert f"error: --fault {name}: needs nodes, which do not run here\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("without_stacks")
 @pytest.mark.parametrize(
     ("fault", "code"), [("resource:Nothing", 1), ("warning:AsyncTimedUrlValidator", 0), ("warning:DcvValidator", 1)]
 )
@@ -154,46 +165,30 @@ def test_a_fault_that_strikes_nothing_is_no_success_unless_it_is_harmless(
     assert (complaint in capsys.readouterr().err) == (code == 1)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_nodes")
-def test_another_bootstrap_stack(
-    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The CDK's command line needs it for every stack."""
-    key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-    raw = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
-    raw["bootstrap"] = {"qualifier": "ml-team", "kms_key_arn": key}
-    (tmp_path / "trn1-16.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
-    monkeypatch.setattr(options, "CONFIG", tmp_path)
-    for step in ("change", "change_rejected", "destroy", "check_leftovers"):
-        monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
-    stacks: set[str] = set()
-    keys: set[str] = set()
-
-    def show(running: Rehearsal) -> None:
-        cloudformation, s3 = (running.aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
-        stacks.update(each["StackName"] for each in cloudformation.describe_stacks()["Stacks"])
-        bucket = f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"
-        for each in s3.list_objects_v2(Bucket=bucket)["Contents"]:
-            keys.add(s3.head_object(Bucket=bucket, Key=each["Key"])["SSEKMSKeyId"].rpartition("/")[2])
-
-    monkeypatch.setattr(Rehearsal, "show", show)
-    assert run("trn1-16") == 0, capsys.readouterr().out
-    assert stacks >= {"CDKToolkit-ml-team", "trn1-16-network"}
-    assert keys == {key.rpartition("/")[2]}
-
-
 @pytest.mark.validation
 @pytest.mark.usefixtures("without_nodes")
 def test_every_step_of_the_stacks_is_shown(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Between them the deployment is checked."""
+    """Between them the deployment is checked, which has a bootstrap stack of its own for every stack."""
+    key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    raw = yaml.safe_load((CONFIG / "dev.yaml").read_text(encoding="utf-8"))
+    raw["bootstrap"] = {"qualifier": "ml-team", "kms_key_arn": key}
+    (tmp_path / "dev.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
     show = Rehearsal.show
 
     def check(running: Rehearsal) -> None:
         show(running)
         check_deployment(Deployed(running.aws, running.settings))
+        cloudformation, s3 = (running.aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
+        stacks = {each["StackName"] for each in cloudformation.describe_stacks()["Stacks"]}
+        assert stacks >= {"CDKToolkit-ml-team", "dev-network"}
+        bucket = f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"
+        objects = (
+            s3.head_object(Bucket=bucket, Key=each["Key"]) for each in s3.list_objects_v2(Bucket=bucket)["Contents"]
+        )
+        assert {each["SSEKMSKeyId"].rpartition("/")[2] for each in objects} == {key.rpartition("/")[2]}
 
     monkeypatch.setattr(Rehearsal, "show", check)
     assert run("dev", "--fault", "quota") == 0

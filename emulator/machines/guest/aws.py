@@ -90,7 +90,8 @@ _token: list[str] = []
 def _request(service: str, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
     scope = f"{os.environ['AWS_ACCESS_KEY_ID']}/20000101/{os.environ['AWS_REGION']}/{service}/aws4_request"
     headers["Authorization"] = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"
-    host = urllib.parse.urlsplit(os.environ["AWS_ENDPOINT_URL"]).netloc
+    endpoint = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}") or os.environ["AWS_ENDPOINT_URL"]
+    host = urllib.parse.urlsplit(endpoint).netloc
     status, answer = _exchange(host, method, path, body, headers)
     if status >= http.client.BAD_REQUEST:
         raise _error(status, answer)

@@ -20,7 +20,9 @@ from emulator.machines.guest.slurm_configuration import INSTALLED, PLUGIN
 NODE_NAME: Final = Path(PLUGIN) / "slurm_nodename"
 SLURMD: Final = "/usr/sbin/slurmd"
 MUNGED: Final = ("/usr/sbin/munged", "--force")
+_NAME_STEP: Final = "retrieve compute node info"
 _ATTEMPTS: Final = 5
+"""After the first one."""
 _PAUSE: Final = 3
 log = logging.getLogger("compute_node")
 
@@ -145,7 +147,12 @@ def event(node: Node, component: str, event_type: str, message: str, detail: Map
 
 
 def _query_name(node: Node) -> str:
-    for _ in range(_ATTEMPTS):
+    """Ask DynamoDB for the node's name.
+
+    Messages: https://docs.aws.amazon.com/parallelcluster/latest/ug/troubleshooting-v3-networking.html.
+    """
+    failed = f"{_NAME_STEP}: no entry of {node.instance_id}"
+    for left in range(_ATTEMPTS, -1, -1):
         try:
             answer = aws.call(
                 "dynamodb",
@@ -158,10 +165,14 @@ def _query_name(node: Node) -> str:
             )
         except aws.AwsError as error:
             log.error("%s", error)
+            failed = f"Failed to query DynamoDB for compute node info: {error}"
             answer = {}
         if items := answer.get("Items"):
             name = str(items[0]["Id"]["S"])
             log.info("Retrieved Slurm nodename is: %s", name)
             return name
-        time.sleep(_PAUSE)
-    raise StepError("retrieve compute node info", "Failed when retrieving Compute info from DynamoDB")
+        if left:
+            unit = "attempt" if left == 1 else "attempts"
+            log.info("Retrying execution of ruby_block[%s], %d %s left", _NAME_STEP, left - 1, unit)
+            time.sleep(_PAUSE)
+    raise StepError(_NAME_STEP, failed)

@@ -235,7 +235,11 @@ def mount_file_systems(node: Node) -> None:
             target = directory if directory.startswith("/") else f"/{directory}"
             if not target.startswith(_INTERNAL):
                 source = RUN / "filesystems" / file_system
-                source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
+                try:
+                    source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
+                except OSError as error:
+                    failed = f"mount.lustre: mount {file_system} at {target} failed: Connection timed out"
+                    raise StepError(f"mount {kind}", failed) from error
                 mount(source, Path(target), f"mount {kind}")
                 Path(target).chmod(0o1777)  # cookbook: resources/fsx/partial/_mount_umount.rb, and those of EBS and EFS
 

@@ -30,6 +30,15 @@ _RECIPES: Final[Mapping[tuple[str, str], Callable[[Node], None]]] = {
     ("LoginNode", "finalize"): login_node.finalize,
 }
 
+_RECIPES_OF: Final = "aws-parallelcluster-entrypoints"
+_MOUNTED: Final[Mapping[str, str]] = {"mount ebs": "EBS volume", "mount efs": "EFS", "mount fsx": "FSX"}
+"""What a head node says that it could not mount, by which ParallelCluster's command line knows the failure."""
+_WHERE_TO_LOOK: Final = (
+    "Please check /var/log/chef-client.log in the head node, or check the chef-client.log in CloudWatch logs. "
+    "Please refer to https://docs.aws.amazon.com/parallelcluster/latest/ug/troubleshooting-v3.html"
+    "#troubleshooting-v3-get-logs for more details on ParallelCluster logs."
+)
+
 
 class _Format(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -76,9 +85,8 @@ def _tell(node: Node, recipe: str, resource: str, error: Exception) -> None:
         )
         write(BOOTSTRAP_ERROR, json.dumps(told) + "\n")
     elif recipe != "update":
-        write(
-            BOOTSTRAP_ERROR,
-            f"Failed to run chef recipe aws-parallelcluster-entrypoints::{recipe} ({resource}). Please check "
-            "/var/log/chef-client.log in the head node, or check the chef-client.log in CloudWatch logs. Please refer "
-            "to https://docs.aws.amazon.com/parallelcluster/latest/ug/troubleshooting-v3.html for more details.\n",
+        what = _MOUNTED.get(resource)
+        failed = (
+            f"Failed to mount {what}." if what else f"Failed to run chef recipe {_RECIPES_OF}::{recipe} ({resource})."
         )
+        write(BOOTSTRAP_ERROR, f"{failed} {_WHERE_TO_LOOK}\n")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from emulator.faults import FAULTS
 from scripts.diagnose.causes import table
 from scripts.diagnose.diagnose import diagnose
 from tests.scripts.diagnose.causes.recorded import HEAD_NODE, ISSUES, Now, deployment, failed, ids, shown
@@ -44,3 +45,8 @@ def test_the_guide_names_causes_that_exist_and_all_that_users_met() -> None:
     rows = [line for line in GUIDE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     named = {cause for row in rows for cause in re.findall(r"`([a-z-]+)`", row.split(" | ")[-1])}
     assert {cause for case in ISSUES for cause in case["causes"]} <= named <= {each.id for each in table()}
+
+
+def test_the_guide_says_how_to_try_each_fault_of_nodes() -> None:
+    named = set(re.findall(r"`--fault ([a-z-]+)", GUIDE.read_text(encoding="utf-8")))
+    assert {each for each, fault in FAULTS.items() if fault.node} <= named <= FAULTS.keys()

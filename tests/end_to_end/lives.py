@@ -1,0 +1,32 @@
+"""Whole lives on this computer, by the command that shows them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from emulator.machines import image
+
+ROOT = Path(__file__).parents[2]
+
+
+def rehearse(*arguments: str) -> str:
+    """Run `./ultracluster rehearse`, which has to succeed, and return what it prints."""
+    image.prepare()  # it may take longer than a life
+    done = subprocess.run(
+        ["./ultracluster", "rehearse", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+def assert_in_order(patterns: Iterable[str], said: str) -> None:
+    """Assert that a text has all patterns, one after the other."""
+    rest = said
+    for pattern in patterns:
+        found = re.search(pattern, rest, re.DOTALL)
+        assert found, f"{pattern}\n{said}"
+        rest = rest[found.end() :]

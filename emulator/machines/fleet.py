@@ -21,6 +21,8 @@ from emulator.faults import FAULTS_IN_FORCE
 from emulator.machines import metadata, names
 from emulator.machines.machinery import Machinery
 from emulator.machines.site import REBOOT_CODE, Machine, MachineSpec, Site
+from emulator.machines.support import MachineError
+from emulator.moto_patches import lives
 from emulator.moto_patches.lives import InstanceListener, shut_down
 
 TYPE_TAG: Final = "parallelcluster:node-type"
@@ -55,6 +57,7 @@ class _Running:
         self.machine.stop(seconds)
         for server in self.servers:
             server.shutdown()
+        self.machine.close()
 
 
 def _discard(site: Site, instance_id: str, running: _Running | None) -> None:
@@ -94,6 +97,7 @@ class Fleet(InstanceListener):
         self._pace = json.dumps({"speed": speed})
         self._site: Site | None = None
         self._running: dict[str, _Running] = {}
+        self._starting: dict[str, bool] = {}
         self._printed: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -176,13 +180,27 @@ class Fleet(InstanceListener):
             before=FAULTS_IN_FORCE.at_boot(tags[TYPE_TAG]),
         )
         with self._lock:
-            if instance["State"]["Name"] in _LIVE and instance_id not in self._running:
-                machine = self._place().start(spec, partial(self._ended, region, instance_id))
-                servers = self._serve(region, instance["VpcId"], machine)
-                self._running[instance_id] = _Running(region, tags[TYPE_TAG], machine, servers)
-        # It may have been stopped or terminated before the machine was there to be ended.
-        if self._described(region, instance_id)["State"]["Name"] not in _LIVE:
-            self.stopped(region, instance_id)
+            if instance["State"]["Name"] not in _LIVE or instance_id in self._running | self._starting.keys():
+                return
+            self._starting[instance_id] = True
+            site = self._place()
+        try:
+            machine = site.start(spec, partial(self._ended, region, instance_id))
+        except MachineError as error:
+            with self._lock:
+                del self._starting[instance_id]
+                self._printed[instance_id] = str(error)
+            lives.fail(region, instance_id, str(error))
+            return
+        servers = self._serve(region, instance["VpcId"], machine)
+        with self._lock:
+            del self._starting[instance_id]
+            self._running[instance_id] = _Running(region, tags[TYPE_TAG], machine, servers)
+        # It may have ended, or been stopped or terminated, before the machine was there to be ended.
+        if (code := machine.code) is not None:
+            self._ended(region, instance_id, code)
+        elif (state := self._described(region, instance_id)["State"]["Name"]) not in _LIVE:
+            (self.stopped if state.startswith("stop") else self.terminated)(region, instance_id)
 
     def _described(self, region: str, instance_id: str) -> dict[str, Any]:
         described = self._clients("ec2", region).describe_instances(InstanceIds=[instance_id])

@@ -105,7 +105,12 @@ def prepare(cache: Path | None = None) -> Path:
     Raises:
         MachineError: It cannot be made; the message says why.
     """
-    return cached(cache or default_cache(), _key(), _make)
+    kind = "root" if os.geteuid() == 0 else "user"  # neither can delete what the other made
+    directory = (cache or default_cache()) / kind
+    try:
+        return cached(directory, _key(), _make)
+    except OSError as error:
+        raise MachineError(f"{directory}: {error}") from error
 
 
 def default_cache() -> Path:

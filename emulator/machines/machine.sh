@@ -53,4 +53,5 @@ hostname "$name"
 chroot "$root" /bin/sh -c 'rm --force /etc/hostname /etc/resolv.conf && echo "$1" >/etc/hostname &&
     echo "nameserver 169.254.169.253" >/etc/resolv.conf' sh "$name"
 exec chroot "$root" /bin/sh -c "$before"'
-cd /; echo up >&3; exec 3>&-; exec /usr/bin/python3 /opt/emulator/init.py'
+cd /; echo up >&3; exec 3>&-; exec setpriv --bounding-set=-sys_time,-sys_module,-sys_boot,-sys_rawio \
+    /usr/bin/python3 /opt/emulator/init.py'

@@ -31,6 +31,8 @@ _ROOT_OF_ITS_OWN: Final = ("--user", "--map-root-user")
 _ONE_USER: Final = ("--user", "--map-user=1000", "--map-group=1000", "--keep-caps")
 """Without root: slurmd cannot start as a root who may not change groups, but as another user with all capabilities."""
 _CONSOLE_LINES: Final = 1000
+_START_SECONDS: Final = 300.0
+"""Until a machine is given up that does not start; it takes less than one."""
 REBOOT_CODE: Final = 66
 """Exit code of the guest's process 1 that asks for a reboot."""
 
@@ -102,6 +104,7 @@ class Site:
         )  # fmt: skip
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
         if (said := self._process.stdout.readline()) != "ready\n":
+            self._process.stdin.close()  # type: ignore[union-attr]
             raise MachineError(f"no place for machines: {said}{self._process.stdout.read()}")
         self._init = _only_child(self._process.pid)
 
@@ -147,10 +150,16 @@ class Site:
         return ["nsenter", f"--target={process}", *namespaces, *self._entering, *command]
 
     def discard(self, instance_id: str) -> None:
-        """Delete the disk of a machine that has ended."""
+        """Delete the disk of a machine that has ended, if it had one.
+
+        Raises:
+            MachineError: It cannot be deleted.
+        """
         directory = f"{self._directory}/machines/{instance_id}"
-        command = 'umount "$0/root" && rm --recursive --force -- "$0"'
-        subprocess.run(self.inside("sh", "-c", command, directory), check=False)
+        command = '[ ! -e "$0" ] || { umount "$0/root" && rm --recursive --force -- "$0"; }'
+        done = subprocess.run(self.inside("sh", "-c", command, directory), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise MachineError(f"the disk of {instance_id} is left: {done.stderr}")
 
     def stop(self) -> None:
         """End everything in it."""
@@ -187,17 +196,31 @@ class Machine:
                 env={**spec.environment}, pass_fds=(other.fileno(),), start_new_session=True,
             )  # fmt: skip
             other.close()
-            threading.Thread(target=self._follow, daemon=True).start()
-            # What runs a command in it takes its root directory, so it is not up before that has been changed.
-            _, received, _, _ = socket.recv_fds(own, len(OPENED), len(fields(Listeners)))
-            if received:
-                self.listeners = Listeners(*(socket.socket(fileno=number) for number in received))
-                self._init = _only_child(_only_child(self._process.pid))
-                site.connect(self._init)
-            if not received or own.recv(1) == b"":
+            own.settimeout(_START_SECONDS)
+            self._follower = threading.Thread(target=self._follow, daemon=True)
+            self._follower.start()
+            try:
+                self._connect(own)
+            except (OSError, ValueError, MachineError) as error:
                 self._stopped.set()
-                self._process.wait()
-                raise MachineError(f"{spec.instance_id} did not start: {self.console}")
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._follower.join()
+                self.close()
+                raise MachineError(f"{spec.instance_id} did not start: {error}: {self.console}") from error
+
+    def _connect(self, channel: socket.socket) -> None:
+        """Take the sockets of a machine that starts, give it its interface, and wait until its system starts."""
+        _, received, _, _ = socket.recv_fds(channel, len(OPENED), len(fields(Listeners)))
+        if not received:
+            raise MachineError("it ended before it had a network")
+        self.listeners = Listeners(*(socket.socket(fileno=number) for number in received))
+        self._init = _only_child(_only_child(self._process.pid))
+        self._signals = os.pidfd_open(self._init)
+        self._site.connect(self._init)
+        # What runs a command in it takes its root directory, so it is not up before that has been changed.
+        if channel.recv(1) == b"":
+            raise MachineError("it ended before its system started")
 
     @property
     def console(self) -> str:
@@ -212,24 +235,46 @@ class Machine:
     def stop(self, seconds: float = 0) -> None:
         """Shut its system down, for so many seconds at most, and end it; its disk stays."""
         self._stopped.set()
-        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            if seconds:
-                os.kill(self._init, signal.SIGTERM)
+        if seconds:
+            self._signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
-            os.kill(self._init, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self._process.wait()
+
+    def close(self) -> None:
+        """Close its sockets, at which nobody may serve it any more."""
+        if hasattr(self, "_signals"):
+            os.close(self._signals)
+            del self._signals
+        if hasattr(self, "listeners"):
+            for listener in vars(self.listeners).values():
+                listener.close()
+
+    @property
+    def code(self) -> int | None:
+        """Return the exit code of its process 1; None: it runs."""
+        return self._process.poll()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._signals, number)
 
     def _follow(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
         with self._process.stdout as lines:
             self._console.extend(lines)
         code = self._process.wait()
-        for listener in vars(self.listeners).values() if hasattr(self, "listeners") else ():
-            listener.close()
         if not self._stopped.is_set():
             self._ended(code)
 
 
 def _only_child(process: int) -> int:
+    """Return the only child of a process.
+
+    Raises:
+        OSError: The process has ended.
+        ValueError: It has no child, or several.
+    """
     [child] = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
     return int(child)

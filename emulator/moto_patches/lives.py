@@ -183,6 +183,17 @@ def shut_down(region: str, instance_id: str) -> None:
             elbv2_backends[ACCOUNT][region].notify_terminate_instances([instance_id])
 
 
+def fail(region: str, instance_id: str, message: str) -> None:
+    """Terminate an instance that cannot be launched.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html#troubleshooting-launch-internal
+    """
+    instance = cast(LivingInstance, ec2_backends[ACCOUNT][region].get_instance(instance_id))
+    instance.terminate()
+    code = "Server.InternalError"
+    instance._reason, instance.state_reason = "", StateReason(f"{code}: {message}", code)
+
+
 def afflict(region: str, instance_id: str, event: str) -> None:
     """Let something happen to a running instance.
 

@@ -194,13 +194,16 @@ class Life:
 
     def train(self) -> None:
         """Train a tiny BERT, lose a node in the middle, and compare the loss with that of a run that lost none."""
+        with self._undisturbed() as (reference, undisturbed):
+            self._train(reference, undisturbed)
+
+    def _train(self, reference: subprocess.Popen[bytes], undisturbed: Path) -> None:
         with self.stage.step(
             "BERT on 2 nodes",
             "The real training program, a tiny model, processors for Trainium. The same data, steps and seed run "
             "undisturbed beside it, in one process.",
         ):
             self._ask(_FEW_WORKERS)
-            reference, undisturbed = self._start_reference()
             output = f"{self._mount}/runs/rehearsal"
             words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
             printed = self.stage.run(*words).text
@@ -353,14 +356,20 @@ class Life:
     def _steps(self, output: str) -> int:
         return int(self._ask(f"grep --count . {output}/metrics.jsonl 2>/dev/null || true") or 0)
 
-    def _start_reference(self) -> tuple[subprocess.Popen[bytes], Path]:
+    @contextmanager
+    def _undisturbed(self) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+        """Start a run that loses no node; give its process, which ends with the block, and its directory."""
         directory = Path(self.stage.environment["ULTRACLUSTER_CONFIG"]) / "runs" / "undisturbed"
         process = subprocess.Popen(
             ["nice", TRAINING / "bin/python", "-m", "pretraining", "train", *TINY.split(), "--output", directory],
             cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "training"), "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        return process, directory
+        try:
+            yield process, directory
+        finally:
+            process.kill()
+            process.wait()
 
 
 _FEW_WORKERS: Final = """\

@@ -109,3 +109,12 @@ def test_all_instances_of_a_launch_have_its_profile(aws: EmulatedAws) -> None:
     aws.client("iam", "us-east-1").create_instance_profile(InstanceProfileName="node")
     ids = account.launch(2, IamInstanceProfile={"Name": "node"})
     assert all(each["IamInstanceProfile"]["Arn"].endswith("/node") for each in account.instances(*ids))
+
+
+def test_an_instance_that_cannot_be_launched_is_terminated_and_says_why(ec2: Any, diary: Diary) -> None:
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
+    node = launch(ec2)
+    node.announce()
+    lives.fail(REGION, node.id, "no place")
+    assert (node.state, node.state_reason.message) == ("terminated", "Server.InternalError: no place")
+    assert diary.entries[1:] == ["terminated"]

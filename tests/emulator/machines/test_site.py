@@ -19,6 +19,7 @@ _PROGRAM = """
 import os, signal, subprocess, sys
 from pathlib import Path
 from emulator.machines.site import MachineSpec, Site
+from emulator.machines.support import MachineError
 
 def start(number):
     environment = {"PATH": os.environ["PATH"]}
@@ -34,6 +35,10 @@ shell = "(exec 3<>/dev/tcp/127.0.0.1/9 && echo endpoint); cat /run/emulator/expo
 print(*run(two, shell + "; ip -oneline -4 address show eth0 | awk '{print $4}'").split())
 inside = [run(machine, "readlink /proc/1/ns/pid").strip() for machine in (one, two)]
 print(*inside, flush=True)
+try:
+    site.start(MachineSpec("i-3", "nowhere", "10.0.0.0/16", "c", {"PATH": os.environ["PATH"]}), lambda _: None)
+except MachineError as error:
+    print(str(error).splitlines()[0], flush=True)
 if sys.argv[2] == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 site.stop()
@@ -48,8 +53,9 @@ def test_machines_share_what_they_should_and_leave_nothing(end: str, wait_for: C
         [sys.executable, "-c", _PROGRAM, str(root), end],
         capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip
-    said, namespaces = done.stdout.splitlines()
+    said, namespaces, failed = done.stdout.splitlines()
     assert said == "endpoint shared ip-10-0-0-2 10.0.0.2/32", done.stderr
+    assert failed.startswith("i-3 did not start: "), done.stdout
     wait_for(lambda: not _namespaces() & set(namespaces.split()))
     assert _left(root) == before
 
@@ -64,6 +70,7 @@ def _namespaces() -> set[str]:
 
 
 def _left(root: Path) -> tuple[object, ...]:
-    """Return mounts and interfaces of this computer, and what is beside the root directory of machines."""
-    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
-    return mounts, *(sorted(each.glob("*")) for each in (Path("/sys/class/net"), root.with_name("site")))
+    """Return mounts below the directory of machines, interfaces of this computer, and what is beside the image."""
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    ours = [line for line in mounts if f" {root.parent}/" in line]
+    return ours, *(sorted(each.glob("*")) for each in (Path("/sys/class/net"), root.with_name("site")))

@@ -107,7 +107,7 @@ def _image(say: Say) -> Path:
     telling = threading.Timer(_SECONDS_OF_SILENCE, say, [_MAKING.format(image.default_cache())])
     telling.start()
     try:
-        made = image.prepare()
+        made = image.prepare(say=say)
     except MachineError as error:
         raise OperationError(f"the root directory of nodes could not be made: {error}") from None
     finally:

@@ -93,7 +93,7 @@ _in_use: Final[list[int]] = []
 """Open directories, whose locks keep other processes from deleting them as long as this one runs."""
 
 
-def prepare(cache: Path | None = None) -> Path:
+def prepare(cache: Path | None = None, say: Callable[[str], object] = lambda _: None) -> Path:
     """Return the root directory for machines; make it if it is missing, which takes half a minute or more.
 
     Nobody deletes it while this process runs. Those that were made of something older are deleted when a new one is
@@ -101,6 +101,7 @@ def prepare(cache: Path | None = None) -> Path:
 
     Args:
         cache: Directory to keep it in; None: the one that ULTRACLUSTER_MACHINES names, or one in the user's cache.
+        say: Is told of what an interrupted set-up has left, which is deleted.
 
     Raises:
         MachineError: It cannot be made; the message says why.
@@ -108,7 +109,7 @@ def prepare(cache: Path | None = None) -> Path:
     kind = "root" if os.geteuid() == 0 else "user"  # neither can delete what the other made
     directory = (cache or default_cache()) / kind
     try:
-        return cached(directory, _key(), _make)
+        return cached(directory, _key(), _make, say)
     except OSError as error:
         raise MachineError(f"{directory}: {error}") from error
 
@@ -120,7 +121,9 @@ def default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ultracluster" / "machines"
 
 
-def cached(cache: Path, key: str, make: Callable[[Path], object]) -> Path:
+def cached(
+    cache: Path, key: str, make: Callable[[Path], object], say: Callable[[str], object] = lambda _: None
+) -> Path:
     """Return the directory of a key, which only this function makes and deletes.
 
     It is made under another name, and gets its own when it is complete: what an interrupted process leaves is deleted
@@ -130,13 +133,15 @@ def cached(cache: Path, key: str, make: Callable[[Path], object]) -> Path:
         cache: Directory with those of all keys.
         key: 16 hexadecimal digits.
         make: Makes a directory, with everything in it.
+        say: Is told of what an interrupted process has left.
     """
     cache.mkdir(parents=True, exist_ok=True)
     image = cache / key
     with _locked(cache):
+        for leftover in cache.glob("new-*"):
+            say(f"{leftover}, which an interrupted set-up has left, is deleted.")
+            shutil.rmtree(leftover)
         if not image.exists():
-            for leftover in cache.glob("new-*"):
-                shutil.rmtree(leftover)
             directory = Path(tempfile.mkdtemp(prefix="new-", dir=cache))
             directory.chmod(0o755)
             make(directory)

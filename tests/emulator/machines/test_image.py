@@ -42,6 +42,15 @@ def test_an_interrupted_set_up_starts_again_and_leaves_nothing(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0" * 16, "lock"]
 
 
+def test_what_an_interrupted_set_up_leaves_goes_with_the_next_use_which_says_so(tmp_path: Path) -> None:
+    image.cached(tmp_path, "0" * 16, _complete)
+    (tmp_path / "new-1").mkdir()
+    said: list[str] = []
+    image.cached(tmp_path, "0" * 16, _complete, said.append)
+    assert said == [f"{tmp_path}/new-1, which an interrupted set-up has left, is deleted."]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0" * 16, "lock"]
+
+
 def test_older_ones_go_unless_a_process_uses_them_and_nothing_else_does(tmp_path: Path) -> None:
     for name in ("a" * 16, "b" * 16, "site"):
         (tmp_path / name).mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -16,8 +17,9 @@ def rehearse(*arguments: str) -> str:
     """Run `./ultracluster rehearse`, which has to succeed, and return what it prints."""
     image.prepare()  # it may take longer than a life
     done = subprocess.run(
-        ["./ultracluster", "rehearse", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600
-    )
+        ["./ultracluster", "rehearse", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     return said

@@ -1,30 +1,35 @@
-"""What fails in the life of a deployment, through the programs: changed, diagnosed, destroyed, made again."""
+"""The life of a deployment through the programs: scaled, failed, diagnosed, destroyed, made again."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import WaiterError
+from botocore.exceptions import ClientError, WaiterError
 
-from config.settings import Settings
+from config.settings import Settings, load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts import emulate
+from scripts import emulate, options
 from scripts.clock import Clock
+from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
 from scripts.emulate import reason_to_stay
 from scripts.errors import ExitCode
+from scripts.fleet import scaling
 from tests.command_line import ultracluster
 from tests.deployed import DeployedAccount, create_stack
 from tests.emulator.stacks import parameter
 from tests.scripts.account import Operated, OperatedClone
+from tests.scripts.fleet.fakes import FakeSlurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
@@ -32,14 +37,21 @@ CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 
 
 class Life:
-    """A deployment of config/trn1-16.yaml, and the person who has the programs.
+    """A deployment of a copy of config/trn1-16.yaml, and the person who has the programs.
 
     Attributes:
         operated: The account.
+        slurm: Slurm on the head node.
+        path: The settings file.
     """
 
-    def __init__(self, operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, operated: Operated, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.operated = operated
+        self.path = directory / "config" / "trn1-16.yaml"
+        self.path.parent.mkdir()
+        shutil.copy(options.CONFIG / "trn1-16.yaml", self.path)
+        self.slurm = FakeSlurm(directory / "slurm")
+        self.operated.shell(self.slurm.shell)
         self._capsys = capsys
 
     def create_cluster(self) -> threading.Thread:
@@ -53,12 +65,35 @@ class Life:
         running.start()
         return running
 
+    def deploy(self, _: str, assembly: Path, __: Sequence[str], **___: object) -> int:
+        """Update the stacks as the CDK command line does it, but without that."""
+        settings = load(self.path)
+        for part in PARTS:
+            stack = settings.stack_name(part)
+            self._update(stack, (assembly / f"{stack}.template.json").read_text(encoding="utf-8"))
+        [queue] = settings.cluster.queues
+        [resource] = queue.compute_resources
+        numbers = range(1, resource.max_count + 1)
+        self.slurm.nodes(*(f"trn1|trn1-dy-trn1-32xl-{number}|idle~" for number in numbers))
+        return 0
+
     def update(self, stack: str, **more: Mapping[str, Any]) -> None:
         """Start to update a stack to what it is, and more resources."""
         cloudformation = self.operated.client("cloudformation")
         template = cloudformation.get_template(StackName=stack)["TemplateBody"]
         template = {**template, "Resources": {**template["Resources"], **more}}
         cloudformation.update_stack(StackName=stack, TemplateBody=json.dumps(template), Capabilities=CAPABILITIES)
+
+    def _update(self, stack: str, template: str) -> None:
+        cloudformation = self.operated.client("cloudformation")
+        try:
+            cloudformation.update_stack(StackName=stack, TemplateBody=template, Capabilities=CAPABILITIES)
+        except ClientError as error:
+            if "No updates are to be performed" not in str(error):
+                raise
+        else:
+            waiter = cloudformation.get_waiter("stack_update_complete")
+            waiter.wait(StackName=stack, WaiterConfig={"Delay": 0.2, "MaxAttempts": 3000})
 
     def call(self, *words: str) -> tuple[int, str]:
         """Run a command, and return its exit code and what it says."""
@@ -82,13 +117,17 @@ def left(aws: EmulatedAws, settings: Settings) -> Counter[str]:
 @pytest.fixture
 def life(
     deployed: Callable[[str], DeployedAccount],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Life]:
     account = deployed("trn1-16")
     with account.clone() as clone:
-        life = Life(OperatedClone(clone, account.synthesized), capsys)
+        life = Life(OperatedClone(clone, account.synthesized), tmp_path, capsys)
         life.operated.act_as(life.operated.environment, monkeypatch)
+        for module in (options, scaling):
+            monkeypatch.setattr(module, "CONFIG", life.path.parent)
+        monkeypatch.setattr("scripts.deploy.deploy", life.deploy)
         monkeypatch.setattr("rich.console.Console.width", 80)
         yield life
 
@@ -118,6 +157,9 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Hurry:
 def test_from_a_change_to_the_last_stack(life: Life, hurry: Hurry, aws: EmulatedAws) -> None:
     operated = life.operated
     operated.launch(2)
+    assert life.call("fleet", "scale", "trn1-16", "--max", "21", "--no-preflight", "--yes")[0] == ExitCode.DONE
+    assert "max_count: 21 " in life.path.read_text(encoding="utf-8")
+
     life.update("trn1-16-cluster", One=parameter())
     code, text = life.call("status", "trn1-16", "--watch")
     assert code == ExitCode.DONE
@@ -134,6 +176,7 @@ def test_from_a_change_to_the_last_stack(life: Life, hurry: Hurry, aws: Emulated
     assert code == ExitCode.FAILED
     assert "AWS failed without saying why" in text
 
+    assert life.call("fleet", "stop", "trn1-16")[0] == ExitCode.DONE
     operated.aws.inject("stopping")
     hurry.interrupted = PAUSE
     assert life.call("destroy", "trn1-16", "--confirm", "trn1-16", "--force")[0] == ExitCode.INTERRUPTED

@@ -24,7 +24,6 @@ class OnNode:
         boot: Commands that each node of the kind that starts meanwhile runs before its system; what they export is in
             the environment of all its processes.
         commands: Shell commands that a running node runs, as root: at the beginning, and at the end.
-        calls: Methods of an EC2 client, for the instance: at the beginning, and at the end.
         events: Of `emulator.moto_patches.lives.afflict`: at the beginning, and at the end.
         is_played: Whether nodes that are no machines have it, too.
     """
@@ -32,7 +31,6 @@ class OnNode:
     kind: Literal["Compute", "HeadNode"] = "Compute"
     boot: str = ""
     commands: tuple[str, str] = ("", "")
-    calls: tuple[str, str] = ("", "")
     events: tuple[str, str] = ("", "")
     is_played: bool = False
 
@@ -204,12 +202,12 @@ FAILING
     "head-node-reboot": Fault(
         "the head node is rebooted",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-reboot.html",
-        node=OnNode(kind="HeadNode", calls=("reboot_instances", "")),
+        node=OnNode(kind="HeadNode", events=("reboot", "")),
     ),
     "head-node-lost": Fault(
         "EC2 stops the head node, whose hardware it retires",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/schedevents_actions_retire.html",
-        node=OnNode(kind="HeadNode", calls=("stop_instances", "start_instances")),
+        node=OnNode(kind="HeadNode", events=("retire", "start")),
     ),
 }
 

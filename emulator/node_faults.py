@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from emulator.cloudformation.clients import Clients
 from emulator.faults import FAULTS
 from emulator.moto_patches import lives
 
@@ -27,10 +26,9 @@ class RunningNodes(Protocol):
 class NodeFaults:
     """The faults of nodes that are in force."""
 
-    def __init__(self, nodes: RunningNodes | None, clients: Clients) -> None:
+    def __init__(self, nodes: RunningNodes | None) -> None:
         """Take notice of the nodes; None: there are only played ones, which have no such faults."""
         self._nodes = nodes
-        self._clients = clients
         self._ends: list[Callable[[], object]] = []
 
     def begin(self, name: str, target: str) -> str:
@@ -59,12 +57,10 @@ class NodeFaults:
         if node.commands[0]:
             self._run(instance_id, node.commands[0])
             self._ends.append(partial(self._run, instance_id, node.commands[1]))
-        if node.calls[0]:
-            self._call(region, instance_id, node.calls[0])
-            self._ends.append(partial(self._call, region, instance_id, node.calls[1]))
         if node.events[0]:
             lives.afflict(region, instance_id, node.events[0])
-            self._ends.append(partial(lives.afflict, region, instance_id, node.events[1]))
+            if node.events[1]:
+                self._ends.append(partial(lives.afflict, region, instance_id, node.events[1]))
         return instance_id
 
     def end(self) -> None:
@@ -83,7 +79,3 @@ class NodeFaults:
         )  # fmt: skip
         if done.returncode and self._nodes and self._nodes.shell(instance_id):
             raise ValueError(f"{instance_id}: {script}: exit code {done.returncode}: {done.stdout}")
-
-    def _call(self, region: str, instance_id: str, method: str) -> None:
-        if method:
-            getattr(self._clients("ec2", region), method)(InstanceIds=[instance_id])

@@ -167,7 +167,7 @@ class Emulator:
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
         if self._fleet:
             agents.shells = self._fleet.shell
-        self._node_faults = NodeFaults(self._fleet, Clients(self._endpoint))
+        self._node_faults = NodeFaults(self._fleet)
         self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (

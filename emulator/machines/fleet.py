@@ -60,13 +60,6 @@ class _Running:
         self.machine.close()
 
 
-def _discard(site: Site, instance_id: str, running: _Running | None) -> None:
-    """Shut a machine down, if it runs, and delete its disk."""
-    if running:
-        running.stop(_SHUTDOWN_SECONDS)
-    site.discard(instance_id)
-
-
 class Fleet(InstanceListener):
     """All machines of one server.
 
@@ -97,7 +90,8 @@ class Fleet(InstanceListener):
         self._pace = json.dumps({"speed": speed})
         self._site: Site | None = None
         self._running: dict[str, _Running] = {}
-        self._starting: dict[str, bool] = {}
+        self._starting: set[str] = set()
+        self._ending: dict[str, threading.Thread] = {}
         self._printed: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -109,22 +103,17 @@ class Fleet(InstanceListener):
     def terminated(self, region: str, instance_id: str) -> None:
         """Shut the machine of an instance down, in a while, and delete its disk."""
         del region
-        running = self._remove(instance_id)
-        with self._lock:
-            site = self._site
-        if site:
-            threading.Thread(target=_discard, args=(site, instance_id, running), daemon=True).start()
+        self._shut_down(instance_id, discard=True)
 
     def stopped(self, region: str, instance_id: str) -> None:
         """Shut the machine of an instance down, in a while; its disk stays."""
         del region
-        if running := self._remove(instance_id):
-            threading.Thread(target=running.stop, args=(_SHUTDOWN_SECONDS,), daemon=True).start()
+        self._shut_down(instance_id)
 
     def rebooted(self, region: str, instance_id: str) -> None:
         """Shut the machine of an instance down, and start it again."""
-        if running := self._remove(instance_id):
-            threading.Thread(target=self._reboot, args=(region, instance_id, running), daemon=True).start()
+        self.stopped(region, instance_id)
+        self.started(region, instance_id)
 
     def started(self, region: str, instance_id: str) -> None:
         """Start the machine of an instance, in a while; nothing happens if that was terminated meanwhile."""
@@ -155,11 +144,30 @@ class Fleet(InstanceListener):
         if site:
             site.stop()
 
-    def _reboot(self, region: str, instance_id: str, running: _Running) -> None:
-        running.stop(_SHUTDOWN_SECONDS)
-        self._start(region, instance_id)
+    def _shut_down(self, instance_id: str, *, discard: bool = False) -> None:
+        """Shut a machine down after what ends it already, in a thread for which its next start waits."""
+        running = self._remove(instance_id)
+        with self._lock:
+            before = self._ending.get(instance_id)
+            thread = threading.Thread(target=self._end, args=(instance_id, running, before, discard), daemon=True)
+            self._ending[instance_id] = thread
+            thread.start()
+
+    def _end(self, instance_id: str, running: _Running | None, before: threading.Thread | None, discard: bool) -> None:
+        if before:
+            before.join()
+        if running:
+            running.stop(_SHUTDOWN_SECONDS)
+        with self._lock:
+            site = self._site
+        if site and discard:
+            site.discard(instance_id)
 
     def _start(self, region: str, instance_id: str) -> None:
+        with self._lock:
+            before = self._ending.get(instance_id)
+        if before:
+            before.join()
         instance = self._described(region, instance_id)
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
         vpc = self._clients("ec2", region).describe_vpcs(VpcIds=[instance["VpcId"]])["Vpcs"][0]
@@ -180,21 +188,21 @@ class Fleet(InstanceListener):
             before=FAULTS_IN_FORCE.at_boot(tags[TYPE_TAG]),
         )
         with self._lock:
-            if instance["State"]["Name"] not in _LIVE or instance_id in self._running | self._starting.keys():
+            if instance["State"]["Name"] not in _LIVE or instance_id in self._running.keys() | self._starting:
                 return
-            self._starting[instance_id] = True
+            self._starting.add(instance_id)
             site = self._place()
         try:
             machine = site.start(spec, partial(self._ended, region, instance_id))
         except MachineError as error:
             with self._lock:
-                del self._starting[instance_id]
+                self._starting.remove(instance_id)
                 self._printed[instance_id] = str(error)
             lives.fail(region, instance_id, str(error))
             return
         servers = self._serve(region, instance["VpcId"], machine)
         with self._lock:
-            del self._starting[instance_id]
+            self._starting.remove(instance_id)
             self._running[instance_id] = _Running(region, tags[TYPE_TAG], machine, servers)
         # It may have ended, or been stopped or terminated, before the machine was there to be ended.
         if (code := machine.code) is not None:

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from itertools import count
 from pathlib import Path
@@ -187,6 +187,7 @@ class Machine:
         self._site = site
         self._ended = ended
         self._stopped = threading.Event()
+        self._open = ExitStack()
         self._console: deque[str] = deque(maxlen=_CONSOLE_LINES)
         own, other = socket.socketpair()
         with own, other:
@@ -214,9 +215,10 @@ class Machine:
         _, received, _, _ = socket.recv_fds(channel, len(OPENED), len(fields(Listeners)))
         if not received:
             raise MachineError("it ended before it had a network")
-        self.listeners = Listeners(*(socket.socket(fileno=number) for number in received))
+        self.listeners = Listeners(*(self._open.enter_context(socket.socket(fileno=number)) for number in received))
         self._init = _only_child(_only_child(self._process.pid))
         self._signals = os.pidfd_open(self._init)
+        self._open.callback(os.close, self._signals)
         self._site.connect(self._init)
         # What runs a command in it takes its root directory, so it is not up before that has been changed.
         if channel.recv(1) == b"":
@@ -244,12 +246,7 @@ class Machine:
 
     def close(self) -> None:
         """Close its sockets, at which nobody may serve it any more."""
-        if hasattr(self, "_signals"):
-            os.close(self._signals)
-            del self._signals
-        if hasattr(self, "listeners"):
-            for listener in vars(self.listeners).values():
-                listener.close()
+        self._open.close()
 
     @property
     def code(self) -> int | None:

@@ -201,7 +201,8 @@ def afflict(region: str, instance_id: str, event: str) -> None:
         region: Its AWS Region.
         instance_id: Its id.
         event: ``shutdown`` from inside, ``impaired:instance`` or ``impaired:system`` since now,
-            ``impaired:system:600`` since so many seconds, ``ok`` for the end of that, or one of `EVENT_CODES`.
+            ``impaired:system:600`` since so many seconds, ``ok`` for the end of that, ``reboot``, ``retire``, which
+            stops it as its hardware is retired, ``start`` after that, or one of `EVENT_CODES`.
 
     Raises:
         ValueError: There is no such event.
@@ -217,6 +218,14 @@ def afflict(region: str, instance_id: str, event: str) -> None:
         instance.events.clear()
     elif what == "impaired" and check in CHECKS:
         instance.impaired_since[check] = utcnow() - timedelta(seconds=float(seconds or 0))
+    elif event == "reboot":
+        instance.reboot()
+    elif event == "retire":
+        instance.stop()
+        code = "Server.ScheduledStop"
+        instance.state_reason = StateReason(f"{code}: The instance was stopped due to a scheduled retirement.", code)
+    elif event == "start":
+        instance.start()
     elif event in EVENT_CODES:
         start = utcnow() + timedelta(days=1)
         description = "The instance is running on degraded hardware"
@@ -230,7 +239,7 @@ def afflict(region: str, instance_id: str, event: str) -> None:
             }
         )
     else:
-        allowed = "shutdown, ok, impaired:instance[:SECONDS], impaired:system[:SECONDS]"
+        allowed = "shutdown, ok, reboot, retire, start, impaired:instance[:SECONDS], impaired:system[:SECONDS]"
         raise ValueError(f"event of an instance: got {event}; allowed: {allowed}, {', '.join(EVENT_CODES)}")
 
 

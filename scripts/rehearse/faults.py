@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from config.settings import Settings
@@ -9,29 +11,49 @@ from emulator.faults import FAULTS
 from scripts.errors import UnusableError
 from ultracluster.domain.validators import VALIDATORS
 
-SEEN: Final = {
-    "node-script": '"protected-mode"',
-    "node-names": '"node-names"',
-    "capacity": '"insufficient-capacity"',
-    "unhealthy": '"instance-unhealthy"',
-    "lustre": "SHARED_STORAGE",
-    "efa": "EFA_DEVICES",
-    "network": '"node-silent"',
-    "clock": '"clock"',
-    "disk": '"disk-full"',
-    "head-node-lost": '"head-node-stopped"',
-}
-"""What diagnose finds, in its JSON, of a fault that nodes have; it finds nothing of a reboot."""
 
-STARTING: Final = ("node-script", "node-names", "capacity")
+@dataclass(frozen=True)
+class Lived:
+    """How a fault of nodes is shown.
+
+    Attributes:
+        seen: What diagnose says of it, a part of its JSON; empty: nothing.
+        showing: Commands on the head node without which it does not show; {job} is the id of the job.
+        ending: Words of a command after its end, before the deployment's name: what a person has to do.
+        requeued: Whether the job has to be queued again for another node: it would run on.
+    """
+
+    seen: str
+    showing: str = ""
+    ending: tuple[str, ...] = ()
+    requeued: bool = False
+
+
+_BY_HEALTH_CHECK: Final = "scontrol requeue {job}"
+"""The health check before a job finds it."""
+STARTING: Final[Mapping[str, Lived]] = {
+    "node-script": Lived('"protected-mode"', ending=("fleet", "start")),
+    "node-names": Lived('"node-names"'),
+    "capacity": Lived('"insufficient-capacity"'),
+}
 """Faults that nodes have when they start."""
+RUNNING: Final[Mapping[str, Lived]] = {
+    "unhealthy": Lived('"instance-unhealthy"', requeued=True),
+    "lustre": Lived("SHARED_STORAGE", showing=_BY_HEALTH_CHECK),
+    "efa": Lived("EFA_DEVICES", showing=_BY_HEALTH_CHECK),
+    "network": Lived('"node-silent"'),
+    "clock": Lived('"clock"'),
+    "disk": Lived('"disk-full"', showing="sbatch --wrap hostname || true"),
+    "head-node-reboot": Lived(""),
+    "head-node-lost": Lived('"head-node-stopped"'),
+}
+"""Faults that nodes have under a job."""
 
 
 def is_of_nodes(settings: Settings, name: str, target: str) -> bool:
     """Tell whether a fault meets nodes of a deployment, and not its creation."""
     types = {each.instance_type for queue in settings.cluster.queues for each in queue.compute_resources}
-    node = FAULTS[name].node
-    return (node is not None and not node.is_played) or (name == "capacity" and target.partition("/")[0] in types)
+    return name in RUNNING or (name in STARTING and (name != "capacity" or target.partition("/")[0] in types))
 
 
 def as_text() -> str:

@@ -23,7 +23,7 @@ from emulator.faults import FAULTS
 from scripts.emulate import TRAINING
 from scripts.errors import ExitCode
 from scripts.options import ROOT
-from scripts.rehearse.faults import SEEN, STARTING
+from scripts.rehearse.faults import RUNNING, STARTING
 from scripts.rehearse.stage import RehearsalError, Stage
 
 MOST_NODES: Final = 8
@@ -35,10 +35,6 @@ _HEAD: Final = {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]}
 _RUNNING: Final = {"Name": "instance-state-name", "Values": ["running"]}
 _PROGRAM: Final = "srun --label hostname; srun --label neuron-ls | grep --max-count=4 trn1; sleep 900"
 _WAITING: Final = "sleep 900"
-_SEEN_AT_START: Final = ("lustre", "efa")
-"""Faults that the health check before a job finds."""
-_RESTARTING: Final = ("head-node-reboot", "head-node-lost")
-_OF_HEAD_NODE: Final = tuple(name for name, fault in FAULTS.items() if fault.node and fault.node.kind == "HeadNode")
 Faults = Sequence[tuple[str, str]]
 """Names and targets."""
 TINY: Final = (
@@ -95,7 +91,7 @@ class Life:
                 self.fail_to_start(name, target)
         self.submit()
 
-    def go_on(self, faults: Faults) -> None:
+    def run(self, faults: Faults) -> None:
         """Show what the job does, and how it survives faults; without any, the loss of a node."""
         self.follow_job()
         for name, target in _of_running(faults):
@@ -111,32 +107,32 @@ class Life:
 
     def fail_to_start(self, name: str, target: str) -> None:
         """Submit a job whose nodes do not start while a fault lasts, and show why."""
+        lived = STARTING[name]
         with self._fault_step(name):
             self.aws.inject(name, target)
             job = self._submit(_WAITING)
-            self._show_cause(name)
+            self._show_cause(lived.seen)
             self._slurm(f"scancel {job}")
             self.aws.clear_faults()
-            if name == "node-script":  # enough failures have closed the queue
-                self.stage.run("fleet", "start", self.name)
+            if lived.ending:
+                self.stage.run(*lived.ending, self.name)
 
     def suffer(self, name: str, target: str) -> None:
         """Let a fault strike a node of the job, show what it does, and that the job runs after it."""
-        is_head_node = name in _OF_HEAD_NODE
+        lived, node = RUNNING[name], FAULTS[name].node
+        is_head_node = node is not None and node.kind == "HeadNode"
         with self._fault_step(name):
-            node, struck = ("", "") if is_head_node else self._node_of(self._job)
+            last, instance_id = ("the head node", "") if is_head_node else self._node_of(self._job)
             started = self._boot_time()
-            struck = self.aws.inject(name, target or struck)
-            self.stage.say(f"{name}: {struck} {node}")
-            if name in _SEEN_AT_START:
-                self._slurm(f"scontrol requeue {self._job}")
-            if name == "disk":
-                self._slurm(f"sbatch --wrap {_WAITING!r} || true")
-            self._show_cause(name)
+            struck = self.aws.inject(name, target or instance_id)
+            self.stage.say(f"{name}: {struck}{'' if target else f', {last}'}")
+            if lived.showing:
+                self._slurm(lived.showing.format(job=self._job))
+            self._show_cause(lived.seen)
             self.aws.clear_faults()
-            if name == "unhealthy":  # its job goes on, and the node is replaced after it
+            if lived.requeued:
                 self._slurm(f"scontrol requeue {self._job}")
-            if name in _RESTARTING:
+            if node and is_head_node and node.events[0]:
                 self._until(lambda: self._boot_time() not in ("", started), "the head node is back")
             self._until(self._is_running, "the job runs")
             self.stage.run("jobs", "list", self.name)
@@ -248,10 +244,10 @@ class Life:
         ):
             yield
 
-    def _show_cause(self, name: str) -> None:
-        """Wait until diagnose tells of a fault, and show what it says."""
-        if name in SEEN:
-            self._until(lambda: SEEN[name] in self.stage.ask("diagnose", self.name, "--output", "json"), SEEN[name])
+    def _show_cause(self, seen: str) -> None:
+        """Wait until diagnose tells of something, and show what it says; nothing for an empty text."""
+        if seen:
+            self._until(lambda: seen in self.stage.ask("diagnose", self.name, "--output", "json"), seen)
             self.stage.run("diagnose", self.name, codes=(ExitCode.FAILED,))
 
     def _submit(self, program: str) -> str:
@@ -380,7 +376,7 @@ echo 'export WORKERS_PER_NODE=1 OMP_NUM_THREADS=1' >/etc/profile.d/z-rehearsal.s
 
 def _of_running(faults: Faults) -> Faults:
     """Return the faults that nodes have when they run."""
-    return [each for each in faults if each[0] not in STARTING]
+    return [each for each in faults if each[0] in RUNNING]
 
 
 def _losses(file: Path) -> dict[int, float]:

@@ -332,7 +332,7 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
             life.start(of_nodes)
         rehearsal.change()
         if life:
-            life.go_on(of_nodes)
+            life.run(of_nodes)
         rehearsal.change_rejected()
         if life:
             life.end(of_nodes)

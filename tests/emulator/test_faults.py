@@ -10,7 +10,6 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from emulator.cloudformation.clients import Clients, Endpoint
 from emulator.faults import Faults
 from emulator.node_faults import NodeFaults
 from tests.emulator.account import Account
@@ -122,7 +121,7 @@ class Nodes:
 )
 def test_a_fault_of_nodes_that_cannot_begin(nodes: Nodes | None, name: str, target: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        NodeFaults(nodes, Clients(Endpoint())).begin(name, target)
+        NodeFaults(nodes).begin(name, target)
 
 
 def test_nodes_that_are_only_played_have_faults_of_their_own(aws: EmulatedAws) -> None:

@@ -137,8 +137,12 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
     from emulator.faults import FAULTS
     from emulator.scenarios import SCENARIOS
     from scripts.estimate.workloads import WORKLOADS
+    from scripts.rehearse.faults import RUNNING, STARTING
 
     assert set(rehearse.FAULTS) == set(FAULTS)
+    assert {*STARTING, *RUNNING} - {"capacity"} == {
+        name for name, each in FAULTS.items() if each.node and not each.node.is_played
+    }
     assert set(emulate.SCENARIOS) == set(SCENARIOS)
     assert set(estimate.WORKLOADS) == set(WORKLOADS)
 

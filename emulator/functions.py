@@ -159,7 +159,7 @@ class Functions:
     def _process(self, arn: str) -> _Process:
         _, _, _, region, account, *_ = arn.split(":")
         function = lambda_backends[account][region].get_function(arn)
-        revision = json.dumps([function.get_configuration(), FAULTS_IN_FORCE.target("warning")])
+        revision = json.dumps([function.get_configuration(), _of_faults()])
         with self._lock:
             process = self._processes.get(arn)
             if process and process.is_alive and process.revision == revision:
@@ -296,11 +296,17 @@ class _Process:
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_LOG_GROUP_NAME": self._log.group,
             "AWS_LAMBDA_LOG_STREAM_NAME": self._log.stream,
-            "REHEARSAL_WARNING": FAULTS_IN_FORCE.target("warning"),
+            **_of_faults(),
             "LAMBDA_TASK_ROOT": self._directory.name,
             "_HANDLER": str(function.handler),
             **function.environment_vars,
         }
+
+
+def _of_faults() -> dict[str, str]:
+    """Return variables that tell the provider of faults; by one of them it waits until its time is over."""
+    warning, waiting = FAULTS_IN_FORCE.target("warning"), "provider" in FAULTS_IN_FORCE
+    return {"REHEARSAL_WARNING": warning, **({"REHEARSAL_PROVIDER": "waits"} if waiting else {})}
 
 
 class _Log:

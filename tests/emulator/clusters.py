@@ -43,8 +43,9 @@ class Clusters:
         stack_id = self.stacks.describe("parent")["StackId"]
         self.stacks.delete("parent")
         assert self.stacks.status(stack_id) == "DELETE_COMPLETE"
-        left = inventory(self.aws, REGION) - self._before
-        assert [each for each in left if not each[1].startswith(LEFT_ON_AWS)] == []
+        made = inventory(self.aws, REGION) - self._before
+        left = [each for each in made if not each[1].startswith(LEFT_ON_AWS)]
+        assert not left, left
 
     def _resources(self, configuration: dict[str, Any]) -> dict[str, Any]:
         properties = {**self.properties, "ClusterName": "second", "ClusterConfiguration": configuration}

@@ -155,7 +155,7 @@ def complete_launches_of_groups() -> None:
     """Let Auto Scaling groups launch with the interfaces and volumes of their launch templates.
 
     Their launches do not come as requests of RunInstances. moto takes no interfaces from the template, cannot take
-    instance store, and leaves interfaces behind.
+    instance store, leaves interfaces behind, and has all such instances believe that they are in us-east-1.
     """
     launch = InstanceBackend.run_instances
 
@@ -164,6 +164,7 @@ def complete_launches_of_groups() -> None:
         is_requested = "nics" in options  # by RunInstances or CreateFleet, which announce it when it is complete
         if options.get("launch_template") and not is_requested:
             data = backend._get_template_from_args(options["launch_template"]).data
+            options["region_name"] = backend.region_name
             options["nics"] = [
                 {**interface, "SubnetId": options["subnet_id"], "DeleteOnTermination": True}
                 for interface in data.get("NetworkInterfaces", [{"DeviceIndex": 0}])

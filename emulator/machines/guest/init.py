@@ -25,6 +25,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
@@ -68,7 +69,8 @@ def _run_system() -> None:
     _print("Stopping.\n")
     stopped.set()
     for process in _others():
-        os.kill(process, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
     end = time.monotonic() + _SERVICES_SECONDS
     while _others() and time.monotonic() < end:
         time.sleep(0.05)
@@ -90,7 +92,7 @@ def _start(stopped: threading.Event) -> None:
             cloud_init.run(cloud_init.parse(aws.metadata("user-data")), _print)
         else:
             _start_again()
-        if DNA.exists() and Node.load().kind == "ComputeFleet":
+        if DNA.exists() and Node.load().kind != "HeadNode":
             update.follow_updates(stopped)
     except Exception as error:  # the machine lives on, as one whose services failed
         _print(f"[FAILED] {type(error).__name__}: {error}\n")

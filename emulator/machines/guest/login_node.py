@@ -16,10 +16,10 @@ def init(node: Node) -> None:
 
 
 def config(node: Node) -> None:
-    """Mount all file systems, and get ready for Slurm's clients."""
+    """Mount all file systems, and get ready for Slurm's clients; the head node may be starting, too."""
     nodes.mount_file_systems(node)
-    compute_node.start_munge()
     nodes.mount_exports("opt_slurm")
+    compute_node.start_munge()
     compute_node.profile()
 
 

@@ -33,6 +33,7 @@ _EXPORTED: Final = {
     "opt_parallelcluster_shared": SHARED,
     "opt_intel": Path("/opt/intel"),
 }
+_EXPORT_SECONDS: Final = 60
 _INTERNAL: Final = tuple(str(path) for path in _EXPORTED.values())
 _FSTAB: Final = Path("/etc/fstab")
 log = logging.getLogger("node")
@@ -209,12 +210,15 @@ def export_directories(*names: str) -> None:
 
 
 def mount_exports(*names: str) -> None:
-    """Mount directories of the head node.
+    """Mount directories of the head node, for which nodes wait a minute (cookbook: mount_internal_use_ebs.rb).
 
     Raises:
         StepError: It does not export them.
     """
+    end = time.monotonic() + _EXPORT_SECONDS
     for name in names:
+        while not (RUN / "exports" / name).is_dir() and time.monotonic() < end:
+            time.sleep(0.5)
         mount(RUN / "exports" / name, _EXPORTED[name], f"mount {_EXPORTED[name]}")
 
 

@@ -24,10 +24,11 @@ _RECIPES: Final[Mapping[tuple[str, str], Callable[[Node], None]]] = {
     ("ComputeFleet", "init"): compute_node.init,
     ("ComputeFleet", "config"): compute_node.config,
     ("ComputeFleet", "finalize"): compute_node.finalize,
-    ("ComputeFleet", "update"): update.update_compute_node,
+    ("ComputeFleet", "update"): update.update_other_node,
     ("LoginNode", "init"): login_node.init,
     ("LoginNode", "config"): login_node.config,
     ("LoginNode", "finalize"): login_node.finalize,
+    ("LoginNode", "update"): update.update_other_node,
 }
 
 _RECIPES_OF: Final = "aws-parallelcluster-entrypoints"

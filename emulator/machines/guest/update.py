@@ -66,7 +66,7 @@ def queues_to_replace(changes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def follow_updates(ended: threading.Event) -> None:
-    """Run the update of a compute node whenever the head node has announced one (the timer pcluster-check-update)."""
+    """Run the update of this node whenever the head node has announced one (the timer pcluster-check-update)."""
     seconds = pace.load().check_update_seconds
     while not ended.wait(seconds):
         if not _TRIGGER.exists():
@@ -86,8 +86,8 @@ def follow_updates(ended: threading.Event) -> None:
             write(_CHECKPOINT, version)
 
 
-def update_compute_node(node: Node) -> None:
-    """Do what an update of the cluster asks of a compute node."""
+def update_other_node(node: Node) -> None:
+    """Do what an update of the cluster asks of a compute or login node."""
     nodes.mount_file_systems(node)
     compute_node.record(node, "DEPLOYED_UPDATE")
 
@@ -95,14 +95,15 @@ def update_compute_node(node: Node) -> None:
 def _share_dna() -> None:
     """Share the dna.json of nodes that start from now on, from the user data of their launch templates."""
     templates = json.loads((SHARED / "launch-templates-config.json").read_text(encoding="utf-8"))
-    for queue in templates.get("Queues", {}).values():
-        for resource in queue["ComputeResources"].values():
-            template = resource["LaunchTemplate"]
-            asked = {"LaunchTemplateId": template["Id"], "LaunchTemplateVersion.1": template["Version"]}
-            answer = aws.query("ec2", "DescribeLaunchTemplateVersions", **asked)
-            said = cloud_init.parse(base64.b64decode(answer.findtext(".//userData") or "").decode())
-            [dna] = [text for path, text, _ in said.files if path.endswith("/dna.json")]
-            write(SHARED / "dna" / f"{template['LogicalId']}-dna.json", dna)
+    resources = [each for queue in templates["Queues"].values() for each in queue["ComputeResources"].values()]
+    for each in (*resources, *templates.get("LoginPools", {}).values()):
+        template = each["LaunchTemplate"]
+        which = {f"LaunchTemplate{key}": template[key] for key in ("Id", "Name") if key in template}
+        asked = {**which, "LaunchTemplateVersion.1": template["Version"]}
+        answer = aws.query("ec2", "DescribeLaunchTemplateVersions", **asked)
+        said = cloud_init.parse(base64.b64decode(answer.findtext(".//userData") or "").decode())
+        [dna] = [text for path, text, _ in said.files if path.endswith("/dna.json")]
+        write(SHARED / "dna" / f"{template['LogicalId']}-dna.json", dna)
 
 
 def _replace(strategy: str, queue: str) -> None:

@@ -136,6 +136,9 @@ class Life:
                 self._until(lambda: self._boot_time() not in ("", started), "the head node is back")
             self._until(self._is_running, "the job runs")
             self.stage.run("jobs", "list", self.name)
+            if lived.requeued and "-st-" in last:
+                self._until(lambda: self._instance_of(last) not in ("", instance_id), f"{last} is replaced")
+                self.stage.say(f"{last} is static: {self._instance_of(last)} has taken its place")
 
     def show_health(self) -> None:
         """Show the state of everything."""
@@ -146,11 +149,12 @@ class Life:
 
     def submit(self) -> None:
         """Submit a job, for which nodes start."""
-        with self.stage.step(
-            f"A first job, on {self.nodes} nodes",
+        starting = (
             "No node runs yet: Slurm asks ParallelCluster's daemon for them, which launches them in the placement "
-            "group, all or none. State CF: the job has nodes, which boot.",
-        ):
+            "group, all or none. State CF: the job has nodes, which boot."
+        )
+        running = "Its nodes run since the cluster was made (min_count): it starts at once."
+        with self.stage.step(f"A first job, on {self.nodes} nodes", running if self._is_static else starting):
             self._job = self._submit(_PROGRAM)
             self.stage.run("jobs", "list", self.name)
 
@@ -162,7 +166,7 @@ class Life:
             self._wait_for_job("R")
             self.stage.run("status", self.name)
             self.stage.run("jobs", "logs", self.name, self._job, "--lines", "12")
-            self.stage.run("logs", self.name, "slurm_resume", "--lines", "8")
+            self.stage.run("logs", self.name, "clustermgtd" if self._is_static else "slurm_resume", "--lines", "8")
 
     def lose_node(self) -> None:
         """Terminate a node under the job."""
@@ -185,8 +189,10 @@ class Life:
 
     def end_job(self) -> None:
         """End the job, which would keep its nodes."""
-        with self.stage.step("The job is cancelled", "Its nodes go when they have been idle for a while."):
+        nodes = "Static nodes stay." if self._is_static else "Its nodes go when they have been idle for a while."
+        with self.stage.step("The job is cancelled", nodes):
             self._exec("scancel", self._job)
+            self._until(lambda: self._state(self._job) == "", "the job has ended")
 
     def train(self) -> None:
         """Train a tiny BERT, lose a node in the middle, and compare the loss with that of a run that lost none."""
@@ -334,9 +340,13 @@ class Life:
     def _node_of(self, job: str) -> tuple[str, str]:
         """Return name and instance of the last node of a job."""
         names = self._slurm(f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)").split()
-        address = self._slurm(f"scontrol show node {names[-1]} | sed -n 's/.*NodeAddr=\\([0-9.]*\\).*/\\1/p'")
-        [instance] = self._instances({"Name": "private-ip-address", "Values": [address]})
-        return names[-1], str(instance["InstanceId"])
+        return names[-1], self._instance_of(names[-1])
+
+    def _instance_of(self, node: str) -> str:
+        """Return the instance that a node is; empty: it has none that runs."""
+        address = self._slurm(f"scontrol show node {node} | sed -n 's/.*NodeAddr=\\([0-9.]*\\).*/\\1/p'")
+        found = self._instances({"Name": "private-ip-address", "Values": [address]}) if address else []
+        return str(found[0]["InstanceId"]) if found else ""
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + _SECONDS
@@ -344,6 +354,11 @@ class Life:
             if time.monotonic() > end:
                 raise RehearsalError(f"waited {_SECONDS:.0f} s in vain: {what}")
             time.sleep(0.3)
+
+    @property
+    def _is_static(self) -> bool:
+        """Whether nodes run that are enough for the first job; it goes to the first queue, and there to them."""
+        return sum(each.min_count for each in self.settings.cluster.queues[0].compute_resources) >= self.nodes
 
     @property
     def _mount(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from emulator.machines import image
@@ -13,12 +13,20 @@ from emulator.machines import image
 ROOT = Path(__file__).parents[2]
 
 
-def rehearse(*arguments: str) -> str:
-    """Run `./ultracluster rehearse`, which has to succeed, and return what it prints."""
-    image.prepare()  # it may take longer than a life
+def rehearse(*arguments: str, by: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> str:
+    """Run `./ultracluster rehearse`, which has to succeed, and return what it prints.
+
+    Args:
+        arguments: Of the command.
+        by: What runs it, if not this user's shell.
+        variables: Further ones of its environment.
+    """
+    if not by:
+        image.prepare()  # it may take longer than a life
     done = subprocess.run(
-        ["./ultracluster", "rehearse", *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600, env={**os.environ, "COLUMNS": "200"},
+        [*by, "./ultracluster", "rehearse", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600,
+        env={**os.environ, "COLUMNS": "200", **(variables or {})},
     )  # fmt: skip
     said = done.stdout + done.stderr
     assert done.returncode == 0, said

@@ -1,6 +1,6 @@
 """Configurations of config/ as they are deployed, changed, and used with the tools of AWS and ParallelCluster.
 
-test_rehearse_command.py deploys one by the CDK's command line.
+test_rehearse_command.py deploys one by the CDK's command line, and so do the lives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import yaml
 
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts.options import deployments
 from tests.deployed import DeployedAccount, planned, update_stack
 from tests.end_to_end.checks import Deployed, check_configuration, check_deployment, check_monitoring
 from tests.stacks.deployments import PARTS, Raw, deploy, edited
@@ -25,13 +24,11 @@ from toolchain.parallelcluster import PYTHON
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 Accounts = Callable[[str], DeployedAccount]
-REHEARSED = "dev"
 USUAL = "trn1-16"
 
 
-@pytest.mark.parametrize("environment", [name for name in deployments() if name != REHEARSED])
-def test_it_deploys(environment: str, deployed: Accounts) -> None:
-    account = deployed(environment)
+def test_it_deploys(deployed: Accounts) -> None:
+    account = deployed(USUAL)
     check_deployment(Deployed(account.aws, account.synthesized.settings))
 
 

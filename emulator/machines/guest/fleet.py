@@ -1,7 +1,8 @@
-"""The status of the compute fleet: scripts that read and change it, and clusterstatusmgtd, which follows requests."""
+"""The daemons of the compute fleet, and its status: scripts that read and change it, and who follows requests."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import subprocess
@@ -67,6 +68,13 @@ def update_compute_fleet_status(arguments: Sequence[str]) -> int:
     """Change the fleet's status to that of --status."""
     node = Node.load()
     change_status(node, status(node), arguments[arguments.index("--status") + 1])
+    return 0
+
+
+def clustermgtd(_: Sequence[str]) -> int:
+    """Run AWS's own daemon, unchanged, at the pace of this machine."""
+    pace.cap_sleep(pace.load().longest_sleep)
+    importlib.import_module("slurm_plugin.clustermgtd").main()
     return 0
 
 

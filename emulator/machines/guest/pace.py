@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ class Pace:
 
     Attributes:
         loop_time: Between the starts of two loops of clustermgtd.
+        longest_sleep: Of clustermgtd, which in each loop also waits for 5 seconds until EC2 lists what was launched.
         status_seconds: Between two looks of clusterstatusmgtd at the fleet's status.
         hup_seconds: Between two looks of cfn-hup at the head node's metadata.
         check_update_seconds: Between two looks of a compute node for an update of the cluster.
@@ -41,6 +43,7 @@ class Pace:
     """
 
     loop_time: int = 60
+    longest_sleep: float = 60
     status_seconds: float = 60
     hup_seconds: float = 60
     check_update_seconds: float = 60
@@ -67,6 +70,7 @@ class Pace:
 REAL: Final = Pace()
 FAST: Final = Pace(
     loop_time=5,
+    longest_sleep=1.5,
     status_seconds=1,
     hup_seconds=1,
     check_update_seconds=1,
@@ -94,6 +98,16 @@ def parse(text: str) -> Pace:
     said: dict[str, Any] = json.loads(text)
     base = {"real": REAL, "fast": FAST}[said.pop("speed", "real")]
     return replace(base, **{name: value for name, value in said.items() if name in Pace.__dataclass_fields__})
+
+
+def cap_sleep(longest: float) -> None:
+    """Let no `time.sleep` of this process take longer than this, in seconds."""
+    sleep = time.sleep
+
+    def short(seconds: float) -> None:
+        sleep(min(seconds, longest))
+
+    time.sleep = short  # type: ignore[assignment]
 
 
 def load() -> Pace:

@@ -17,6 +17,7 @@ _PROGRAMS: Final[Mapping[str, str]] = {
     "/usr/local/sbin/cfn-init": "cfn.cfn_init",
     "/usr/local/sbin/cfn-signal": "cfn.cfn_signal",
     "/usr/local/sbin/cfn-hup": "cfn.cfn_hup",
+    "/usr/local/sbin/clustermgtd": "fleet.clustermgtd",
     "/usr/local/sbin/clusterstatusmgtd": "fleet.clusterstatusmgtd",
     "/usr/local/sbin/supervisorctl": "supervisor.supervisorctl",
     "/usr/local/bin/get-compute-fleet-status.sh": "fleet.get_compute_fleet_status",

@@ -22,7 +22,7 @@ _DAEMONS: Final = "/opt/parallelcluster/bin"
 _PROGRAMS: Final[Mapping[str, Mapping[str, tuple[str, Path]]]] = {
     "HeadNode": {
         "cfn-hup": (f"{_OWN}/cfn-hup", Path("/var/log/cfn-hup-output.log")),
-        "clustermgtd": (f"{_DAEMONS}/clustermgtd", LOGS / "clustermgtd"),
+        "clustermgtd": (f"{_OWN}/clustermgtd", LOGS / "clustermgtd"),
         "clusterstatusmgtd": (f"{_OWN}/clusterstatusmgtd", LOGS / "clusterstatusmgtd"),
     },
     "ComputeFleet": {"computemgtd": (f"{_DAEMONS}/computemgtd", LOGS / "computemgtd")},

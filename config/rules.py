@@ -81,8 +81,8 @@ def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSetti
         for r, resource in enumerate(queue.compute_resources):
             elsewhere = _region_violations(resource, "capacity_reservation_group_arn", region)
             broken += below(("queues", q, "compute_resources", r), elsewhere)
-    if re.fullmatch(rf"{name}-(network|storage|cluster(-\d+)?|monitoring)", spec.name):
-        stacks = ", ".join(f"{name}-{part}" for part in ("network", "storage", "cluster", "monitoring"))
+    if re.fullmatch(rf"{name}-(network|storage|team|cluster(-\d+)?|monitoring)", spec.name):
+        stacks = ", ".join(f"{name}-{part}" for part in ("network", "storage", "team", "cluster", "monitoring"))
         broken.append(
             spec.violation("name", f"another name than {stacks}", "ParallelCluster makes a stack of that name")
         )

@@ -7,7 +7,7 @@
 import json
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
@@ -17,18 +17,24 @@ from config.messages import RULE, SettingsError, broken_rule, dotted, error_path
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from config.yaml_source import YamlSource
 from ultracluster.domain import cluster_rules, names
+from ultracluster.domain.accounting import AccountingSpec
+from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec
+from ultracluster.domain.homes import HomesSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.team import Id, TeamSpec, UserName, UserSpec
 from ultracluster.domain.types import Account, Region, ZoneId, text
 from ultracluster.domain.violations import Path as KeyPath
 from ultracluster.domain.violations import Violation, below, beside, without
 
-__all__ = ["SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
+__all__ = ["PARTS", "SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 
-Part = Literal["network", "storage", "cluster", "monitoring"]
+Part = Literal["network", "storage", "team", "cluster", "monitoring"]
+PARTS: tuple[Part, ...] = get_args(Part)
+"""The stacks that a deployment may have, in the order of creation."""
 TagValue = Annotated[str, Field(max_length=256)]
 
 
@@ -40,8 +46,8 @@ class Settings(Spec):
         text(rf"^{names.DEPLOYMENT_NAME_PATTERN}$", "2 to 40 of a-z, 0-9 and -, a letter first"),
         Setting(Change.NEW_DEPLOYMENT),
     ]
-    """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring. That of
-    the cluster ends in -N in generation N, from 2 on."""
+    """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring, and NAME-team
+    with homes or accounting. That of the cluster ends in -N in generation N, from 2 on."""
     account: Annotated[
         Account | None,
         Setting(
@@ -70,13 +76,23 @@ class Settings(Spec):
             Change.AT_ONCE,
             page="https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html",
         ),
-    ] = ["network", "storage"]
+    ] = ["network", "storage", "team"]
     """Stacks that cannot be deleted until they are taken off this list and deployed once more."""
     bootstrap: BootstrapSettings = BootstrapSettings()
     network: NetworkSettings = NetworkSettings()
     storage: StorageSettings = StorageSettings()
     cluster: ClusterSettings
     monitoring: ClusterMonitoringSpec = ClusterMonitoringSpec()
+    groups: Annotated[dict[UserName, Id], Setting(Change.AT_ONCE)] = {}
+    """Groups of people, with their ids: the same on all nodes."""
+    users: Annotated[list[UserSpec], Setting(Change.AT_ONCE)] = []
+    """People with logins, the same on all nodes. None: everybody is the image's default user."""
+    accounting: Annotated[AccountingSpec | None, Setting(Change.NEW_CLUSTER)] = None
+    """Who used what, and limits; null: Slurm forgets jobs when they have ended."""
+    homes: Annotated[HomesSpec | None, Setting(Change.NEW_CLUSTER)] = None
+    """/home on storage that outlives clusters; null: where cluster.head_node.shared_storage says."""
+    budget: Annotated[BudgetSpec | None, Setting(Change.AT_ONCE)] = None
+    """A monthly limit; null: nobody is told what is spent."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -90,8 +106,22 @@ class Settings(Spec):
         """The cluster, with its names and its place."""
         return self.cluster.spec(name=self.name, region=self.region, tags=self.tags)
 
+    @property
+    def team(self) -> TeamSpec | None:
+        """What nodes are told of people; None: there is nothing to tell."""
+        accounting = self.accounting
+        if not (self.groups or self.users or accounting):
+            return None
+        accounts, qos = ([], []) if accounting is None else (accounting.accounts, accounting.qos)
+        return TeamSpec(groups=self.groups, users=self.users, accounts=accounts, qos=qos)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The stacks that there are, in the order of creation."""
+        return tuple(part for part in PARTS if part != "team" or self.homes or self.accounting)
+
     def stack_name(self, part: str) -> str:
-        """Return the name of the stack of a part: network, storage, cluster or monitoring."""
+        """Return the name of the stack of a part, one of `PARTS`."""
         name = f"{self.name}-{part}"
         return names.of_generation(name, self.cluster.generation) if part == "cluster" else name
 

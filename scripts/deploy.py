@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 from pydantic import Field
 
 from scripts import terminal
-from scripts.deployment import PARTS
 from scripts.document import Document
 from scripts.errors import ExitCode, OperationError
 from scripts.plan import cdk
@@ -96,7 +95,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
 def with_stacks(result: DeployResult, deployment: Deployment) -> DeployResult:
     """Return a result with the stacks of the deployment as they are now."""
     deployment.account.forget()
-    stacks = [stack for part in PARTS if (stack := deployment.stack(deployment.stack_name(part)))]
+    stacks = [stack for part in deployment.settings.parts if (stack := deployment.stack(deployment.stack_name(part)))]
     states = [
         DeployedStack(name=each["StackName"], status=each["StackStatus"], outputs=deployment.outputs(each["StackName"]))
         for each in stacks
@@ -138,7 +137,7 @@ def settle(deployment: Deployment, console: Console) -> None:
     if newer:
         problem, hint = _OUTDATED
         raise OperationError(problem.format(", ".join(map(str, newer))), hint)
-    names = [settings.stack_name(part) for part in PARTS]
+    names = [settings.stack_name(part) for part in settings.parts]
     if not in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
         return
     if progress.watch(deployment, console, clock=Clock(), as_json=False) != ExitCode.DONE:

@@ -11,9 +11,6 @@ from typing import Any
 from config.settings import Settings
 from scripts.aws_errors import is_not_found
 
-PARTS = ("network", "storage", "cluster", "monitoring")
-"""The stacks of a deployment, in the order of creation."""
-
 
 def filters(wanted: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     """Return filters of EC2 or FSx: names, and the values of which what is described has one."""

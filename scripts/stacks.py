@@ -11,7 +11,7 @@ from pydantic import Field
 
 from config.settings import Settings
 from scripts import generations
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import Deployment
 from scripts.document import Document
 
 NESTED = "AWS::CloudFormation::Stack"
@@ -93,7 +93,7 @@ def names(deployment: Deployment) -> list[str]:
 
     The last but one is the cluster's own, which ParallelCluster creates during the creation of the stack before it.
     """
-    stacks = [deployment.stack_name(part) for part in PARTS]
+    stacks = [deployment.stack_name(part) for part in deployment.settings.parts]
     return [*stacks[:-1], deployment.settings.cluster_spec.name, stacks[-1]]
 
 

@@ -43,6 +43,7 @@ class ClusterStack(DeploymentStack):
                 jobs=_JOB_SCRIPTS,
                 metrics=settings.monitoring.node_metrics,
                 deployment=settings.name,
+                team=settings.team,
             ),
             assets_key=None if kms_key_arn is None else kms.Key.from_key_arn(self, "AssetsKey", kms_key_arn),
             cluster_name=spec.name,

@@ -8,12 +8,15 @@ from stacks.cluster_stack import ClusterStack
 from stacks.monitoring_stack import MonitoringStack
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
+from stacks.team_stack import TeamStack
 
 
 def compose(app: Construct, settings: Settings) -> None:
     """Add the stacks of a deployment to an app, or to a stage of a pipeline; their names are the same in both."""
     network = NetworkStack(app, settings).network
     file_system = StorageStack(app, settings, network).file_system
+    if "team" in settings.parts:
+        TeamStack(app, settings, network)
     cluster = ClusterStack(app, settings, network, file_system)
     MonitoringStack(app, settings, network, file_system)
     for warning in settings.warnings:

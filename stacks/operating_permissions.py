@@ -49,7 +49,7 @@ def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicySta
     """
     clusters = _cluster_names(settings)
     tables = [f"parallelcluster-{name}" for name in clusters]
-    parts = [f"{settings.name}-{part}" for part in ("network", "storage", "cluster", "cluster-*", "monitoring")]
+    parts = [f"{settings.name}-{part}" for part in ("network", "storage", "team", "cluster", "cluster-*", "monitoring")]
     stacks = [f"{name}/*" for name in (*parts, *clusters)]
     of_storage = {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-name": settings.stack_name("storage")}}
 

@@ -1,12 +1,13 @@
 """What nodes of a cluster run for training with the AWS Neuron SDK: the scripts of ``nodes`` and their arguments."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ultracluster.domain import neuron, node_arguments
 from ultracluster.domain.cluster import ClusterSpec, QueueSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
+from ultracluster.domain.team import TeamSpec
 from ultracluster.node_scripts import NodeScript
 
 SCRIPTS = (Path(__file__).parent / "nodes").resolve()
@@ -28,6 +29,8 @@ class NeuronSoftware:
         metrics: Whether nodes send the counters of their devices to CloudWatch once a minute; it costs by the node.
         deployment: Value of the tag ``ultracluster:snapshots`` of the head node's root volume, by which
             `HeadNodeSnapshots` finds it. Default: the cluster's name.
+        team: People, accounts and limits, the same on all nodes; a change reaches nodes that run. Default: everybody is
+            the image's default user.
     """
 
     neuron_sdk: str = neuron.DEFAULT_SDK
@@ -35,13 +38,15 @@ class NeuronSoftware:
     jobs: Path | str | None = None
     metrics: bool = ClusterMonitoringSpec().node_metrics
     deployment: str | None = None
+    team: TeamSpec | None = None
 
     def head_node(self, spec: ClusterSpec, mount_dir: str) -> NodeScript:
         """Return what the head node runs when it is created and at each update of the cluster."""
         arguments = node_arguments.head_node(
             spec, mount_dir, deployment=self.deployment or spec.name, metrics=self.metrics
         )
-        return _script("head_node.sh", arguments, {} if self.jobs is None else {"jobs": Path(self.jobs)})
+        script = _script("head_node.sh", arguments, {} if self.jobs is None else {"jobs": Path(self.jobs)})
+        return script if self.team is None else replace(script, documents={"team": self.team.document()})
 
     def compute_node(self, spec: ClusterSpec, queue: QueueSpec, mount_dir: str) -> NodeScript:
         """Return what the compute nodes of a queue run when they start."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from aws_cdk import Stack
@@ -51,17 +52,19 @@ class NodeScript:
         arguments: Its command line.
         bundles: Further directories, each a zip file of its own, by the name under which the script is told its
             address: ``name=s3://...``, after the arguments. Only nodes with this script may read them.
+        documents: Texts, each a JSON file of its own, of which the script is told in the same way.
     """
 
     directory: Path
     entry: str
     arguments: Sequence[str] = ()
     bundles: Mapping[str, Path] = field(default_factory=dict)
+    documents: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def directories(self) -> tuple[Path, ...]:
-        """All that nodes with this script may read."""
-        return (self.directory, *self.bundles.values())
+    def files(self) -> tuple[Path | str, ...]:
+        """All that nodes with this script may read: paths, and texts."""
+        return (self.directory, *self.bundles.values(), *self.documents.values())
 
 
 class _File:
@@ -90,7 +93,7 @@ class NodeScripts(Construct):
         self._cluster_name = cluster_name
         self._region = region
         self._assets_key_arn = assets_key_arn
-        self._files: dict[Path, _File] = {}
+        self._files: dict[Path | str, _File] = {}
         self.policies: dict[str, iam.ManagedPolicy] = {}
         self._own_policies: dict[str, iam.ManagedPolicy] = {}
         self._compute_nodes_policy = ""
@@ -103,7 +106,7 @@ class NodeScripts(Construct):
         little room left.
         """
         if "ComputeNodes" not in self.policies:
-            readable = [] if script is None else self._read_assets(script.directories)
+            readable = [] if script is None else self._read_assets(script.files)
             policy = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
             self.policies["ComputeNodes"], self._compute_nodes_policy = policy, policy.managed_policy_arn
         attached = _attached(self._compute_nodes_policy)
@@ -154,7 +157,7 @@ class NodeScripts(Construct):
         statements = [
             _allow(actions),
             _allow(["ssm:GetParameter"], [parameter]),
-            *self._read_assets((_LAUNCHER, _RUNNER, *script.directories)),
+            *self._read_assets((_LAUNCHER, _RUNNER, *script.files)),
         ]
         policy = self.policies[node_kind] = self._policy(f"{node_kind}Policy", statements)
         attached = _attached(policy.managed_policy_arn)
@@ -175,17 +178,26 @@ class NodeScripts(Construct):
 
     def _run(self, script: NodeScript) -> dict[str, Any]:
         bundle = self._file(script.directory)
-        further = [f"{name}={self._file(path).url}" for name, path in script.bundles.items()]
+        named = {**script.bundles, **script.documents}
+        further = [f"{name}={self._file(each).url}" for name, each in named.items()]
         return self._action(_RUNNER, [bundle.url, self._region, script.entry, *script.arguments, *further])
 
     def _action(self, path: Path, arguments: Sequence[str]) -> dict[str, Any]:
         return {"Script": self._file(path).url, "Args": list(arguments)}
 
-    def _file(self, path: Path) -> _File:
-        if path not in self._files:
-            name = f"{path.stem}{len(self._files)}"
-            self._files[path] = _File(assets.Asset(self, name, path=str(path), exclude=["__pycache__"]))
-        return self._files[path]
+    def _file(self, file: Path | str) -> _File:
+        """Return the asset of a path, or of a text."""
+        if file not in self._files:
+            number = len(self._files)
+            if isinstance(file, str):
+                with TemporaryDirectory() as directory:  # the asset is copied at once
+                    path = Path(directory) / "document.json"
+                    path.write_text(file, encoding="utf-8")
+                    self._files[file] = _File(assets.Asset(self, f"document{number}", path=str(path)))
+            else:
+                asset = assets.Asset(self, f"{file.stem}{number}", path=str(file), exclude=["__pycache__"])
+                self._files[file] = _File(asset)
+        return self._files[file]
 
     def _policy(self, name: str, statements: Sequence[iam.PolicyStatement]) -> iam.ManagedPolicy:
         """Return a policy of nodes: the provider attaches those of this path, and S3Access has room for one object.
@@ -197,7 +209,7 @@ class NodeScripts(Construct):
         acknowledge(policy, "IAM5[Resource::*]", reason)
         return policy
 
-    def _read_assets(self, paths: Sequence[Path]) -> list[iam.PolicyStatement]:
+    def _read_assets(self, paths: Sequence[Path | str]) -> list[iam.PolicyStatement]:
         statements = [_allow(["s3:GetObject"], [self._file(path).arn for path in paths])]
         if self._assets_key_arn is not None:
             via_s3 = {"StringEquals": {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}}

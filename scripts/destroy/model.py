@@ -12,10 +12,10 @@ from scripts.document import Document
 from scripts.errors import UnusableError
 from scripts.inventory.model import Costs, Dollars, Inventory, Leftover, priced
 
-Part = Literal["cluster", "monitoring", "storage", "network"]
-ORDER: tuple[Part, ...] = ("cluster", "monitoring", "storage", "network")
+Part = Literal["cluster", "monitoring", "team", "storage", "network"]
+ORDER: tuple[Part, ...] = ("cluster", "monitoring", "team", "storage", "network")
 """The parts in the order in which they are deleted."""
-BENEATH: tuple[Part, ...] = ("storage", "network")
+BENEATH: tuple[Part, ...] = ("team", "storage", "network")
 """The parts that others depend on."""
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.clock import Clock
-from scripts.deployment import PARTS, Deployment, tags_of
+from scripts.deployment import Deployment, tags_of
 from scripts.drift.model import Drift, DriftKind, DriftReport
 from scripts.errors import OperationError
 from scripts.stacks import in_progress, resources
@@ -45,7 +45,7 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
     Raises:
         botocore.exceptions.ClientError: Credentials cannot be used.
     """
-    names = [deployment.stack_name(part) for part in PARTS]
+    names = [deployment.stack_name(part) for part in deployment.settings.parts]
     stacks = {name: stack for name in names if (stack := deployment.stack(name))}
     states = {name: stack["StackStatus"] for name, stack in stacks.items()}
     busy = tuple(f"{name}: {state}" for name, state in states.items() if in_progress([state]))

@@ -10,8 +10,9 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence, Set
 
+from config.settings import PARTS
 from scripts import stacks
-from scripts.deployment import PARTS, Deployment, filters
+from scripts.deployment import Deployment, filters
 from scripts.inventory import clusters as of_clusters
 from scripts.inventory.model import PREFIX, Key, Leftover, permitted
 from scripts.inventory.removal import EXISTS

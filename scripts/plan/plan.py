@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from config.settings import Settings
 from scripts import options
-from scripts.deployment import PARTS
+from config.settings import PARTS
 from scripts.plan import cdk, change_sets, findings
 from scripts.plan.change_sets import ChangeSetError
 from scripts.plan.cluster import plan_cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scripts import generations
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import Deployment
 from scripts.plan.live import READY
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
@@ -16,7 +16,7 @@ _NO_RSA = ("ubuntu2204", "ubuntu2404")
 @check("stack-names", "Names and states of the stacks", calls=("cloudformation:DescribeStacks",))
 def stack_names(deployment: Deployment) -> Iterator[Finding]:
     """A stack of somebody else would be overwritten, changes of ours rejected, or a replaced cluster created again."""
-    for part in PARTS:
+    for part in deployment.settings.parts:
         name = deployment.stack_name(part)
         yield _about_stack(deployment, name, part).of(name, _describe(deployment, name))
     for generation in generations.existing(deployment):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from scripts.aws_errors import code_of, is_denied, is_not_found
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import Deployment
 from scripts.progress.estimate import PART_SECONDS, typical_seconds
 from scripts.progress.model import SUCCESSES, Progress, ResourceProgress, StackProgress
 from scripts.stacks import CLUSTER, NESTED, StackEvent, events, other_clusters
@@ -30,7 +30,7 @@ class Tracker:
     """
 
     def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
+        self.deployment = deployment
         self._client = deployment.account.client("cloudformation")
         self._ids: dict[str, str] = {}
         """Ids of stacks by name: a deleted stack is known by its id only."""
@@ -49,7 +49,7 @@ class Tracker:
         Raises:
             botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError: AWS does not answer, or refuses.
         """
-        names = {part: self._deployment.stack_name(part) for part in PARTS}
+        names = {part: self.deployment.stack_name(part) for part in self.deployment.settings.parts}
         roots = {part: self._stack(name, name, name, now) for part, name in names.items()}
         stacks: list[StackProgress] = []
         newest_first = sorted(filter(None, roots.values()), key=lambda each: each.ended or now, reverse=True)
@@ -70,7 +70,7 @@ class Tracker:
         started = min((each.started for each in stacks), default=now)
         end = max((each.ended or now for each in stacks), default=now)
         return Progress(
-            environment=self._deployment.environment,
+            environment=self.deployment.environment,
             time=now,
             outcome=_outcome(stacks),
             started=started if stacks else None,
@@ -114,7 +114,7 @@ class Tracker:
         resources = {logical_id: _resource(own, now) for logical_id, own in by_id.items()}
         children: dict[str, StackProgress] = {}
         for each in resources.values():
-            inner = each.physical_id if each.type == NESTED else self._deployment.settings.cluster_spec.name
+            inner = each.physical_id if each.type == NESTED else self.deployment.settings.cluster_spec.name
             if each.type in _CONTAINERS and inner:
                 shown = each.logical_id if each.type == NESTED else inner
                 child = self._stack(inner, each.logical_id, shown, now, since or start.time)
@@ -171,7 +171,7 @@ class Tracker:
             if not is_denied(error):
                 raise
             return {}
-        return other_clusters(self._deployment.settings, listed)
+        return other_clusters(self.deployment.settings, listed)
 
     def _types_of(self, stack_id: str, action: str, started: datetime) -> Mapping[str, str]:
         """Return the types of the resources that an operation changes, by logical id; none: not known."""

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scripts.errors import ExitCode, UnusableError
-from scripts.progress.estimate import PART_SECONDS
 from scripts.progress.model import Progress
 from scripts.progress.tracker import GRACE_SECONDS, Tracker
 
@@ -74,7 +73,7 @@ def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | Non
                 raise UnusableError(f"{error}\n{CONTINUES}", hint(error)) from None
             current = current.model_copy(update={"time": now, "complete": False, "trouble": explain(error)})
             interval = min(interval * 2, LONGEST_SECONDS_BETWEEN_REFRESHES)
-        if _has_ended(current, started, grace):
+        if _has_ended(current, len(tracker.deployment.settings.parts), started, grace):
             screen.end(current.model_copy(update={"kind": "summary"}))
             return ExitCode.DONE if current.outcome in ("complete", "nothing") else ExitCode.FAILED
         screen.show(current)
@@ -92,14 +91,14 @@ def _is_temporary(error: Exception) -> bool:
     return is_throttled(error) or isinstance(error, ConnectionError | HTTPClientError)
 
 
-def _has_ended(current: Progress, started: datetime, grace: float) -> bool:
+def _has_ended(current: Progress, parts: int, started: datetime, grace: float) -> bool:
     """Tell whether nothing is in progress, and nothing is about to start."""
     if current.outcome == "in progress" or current.trouble:
         return False
     statuses = {each.status for each in current.stacks}
-    is_everything_done = len(current.stacks) == len(PART_SECONDS) and len(statuses) == 1
+    is_everything_done = len(current.stacks) == parts and len(statuses) == 1
     if current.outcome == "failed" or (is_everything_done and statuses != {"UPDATE_COMPLETE"}):
         return True
     newest = max((each.ended or current.time for each in current.stacks), default=started)
-    since = newest if current.existing == len(PART_SECONDS) else max(newest, started)
+    since = newest if current.existing == parts else max(newest, started)
     return (current.time - since).total_seconds() >= grace

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from scripts.aws_errors import is_unreachable
-from scripts.deployment import PARTS, tags_of
+from scripts.deployment import tags_of
 from scripts.estimate.sizes import SCRATCH_MBPS_PER_TIB
 from scripts.preflight.reservations import CAPACITY_BLOCK, members, size, users
 from scripts.remote.head_node import Answer, HeadNode, NotRunError
@@ -125,8 +125,8 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
 
 def _stacks(deployment: Deployment) -> tuple[StackStatus, ...]:
     """Return the stacks in the order of creation; ParallelCluster's own while the one before it is not ready."""
-    stacks = [_stack(deployment, deployment.stack_name(part)) for part in PARTS]
-    if stacks[PARTS.index("cluster")].status not in READY:
+    stacks = [_stack(deployment, deployment.stack_name(part)) for part in deployment.settings.parts]
+    if stacks[-2].status not in READY:
         stacks.insert(-1, _stack(deployment, deployment.settings.cluster_spec.name))
     return tuple(stacks)
 

@@ -1,0 +1,83 @@
+"""The people of a cluster, and what their jobs may use: what nodes are told, as one JSON document."""
+
+import json
+from typing import Annotated
+
+from pydantic import Field
+
+from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.types import text
+
+_USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
+_LIMITS = "https://slurm.schedmd.com/resource_limits.html"
+_ASSOCIATIONS = "https://slurm.schedmd.com/sacctmgr.html"
+
+UserName = Annotated[str, text(r"^[a-z_][a-z0-9_-]{0,30}$", "1 to 31 of a-z, 0-9, _ and -, a letter or _ first")]
+AccountName = Annotated[str, text(r"^[a-z][a-z0-9_-]{0,39}$", "1 to 40 of a-z, 0-9, _ and -, a letter first")]
+Id = Annotated[int, Field(ge=2000, le=60000)]
+"""Below are those of the system, of ParallelCluster (400 and up) and the default user (1000)."""
+
+
+class UserSpec(Spec):
+    """A person with a login."""
+
+    name: Annotated[UserName, Setting(Change.AT_ONCE, page=_USERS)]
+    """Login name, also in Slurm."""
+    uid: Annotated[Id, Setting(Change.AT_ONCE, page=_USERS)]
+    """User id, the same on all nodes and for ever: files on shared storage belong to it."""
+    gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=_USERS)] = None
+    """Id of the person's own group, of the name of the person; null: that of the user."""
+    groups: Annotated[list[UserName], Setting(Change.AT_ONCE, page=_USERS)] = []
+    """Further groups, each with its id in `groups`."""
+    ssh_keys: Annotated[list[str], Setting(Change.AT_ONCE, page=_USERS)] = []
+    """Public keys, as in authorized_keys. Session Manager needs none."""
+    account: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
+    """Account that jobs are charged to by default; needs `accounting`."""
+    admin: Annotated[bool, Setting(Change.AT_ONCE, page=_USERS)] = False
+    """Whether sudo is allowed, and Slurm's accounting may be changed."""
+
+
+class Limits(Spec):
+    """Limits of an account or a QoS."""
+
+    share: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
+    """Shares of the cluster beside those of the account's siblings, for fair share; null: 1."""
+    max_nodes: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    """Nodes of all running jobs together (GrpTRES); null: no limit."""
+    node_hours_per_month: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    """Node hours of a calendar month (GrpTRESMins); null: no limit."""
+    max_hours: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    """Hours that a job may run (MaxWall); null: no limit."""
+
+
+class AccountSpec(Limits):
+    """An account of Slurm: a project or a group of people whose use is counted together."""
+
+    name: Annotated[AccountName, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)]
+    """Name."""
+    parent: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
+    """Account that it is part of; null: the cluster's root."""
+
+
+class QosSpec(Limits):
+    """A quality of service that jobs ask for by `sbatch --qos`."""
+
+    name: Annotated[AccountName, Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/qos.html")]
+    """Name."""
+    priority: Annotated[int, Field(ge=0), Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/qos.html")] = 0
+    """Priority that it adds to a job."""
+    preempts: Annotated[list[AccountName], Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/preempt.html")] = []
+    """QoS whose jobs are requeued to make room."""
+
+
+class TeamSpec(Spec):
+    """Everything about people that nodes are told."""
+
+    groups: dict[UserName, Id] = {}
+    users: list[UserSpec] = []
+    accounts: list[AccountSpec] = []
+    qos: list[QosSpec] = []
+
+    def document(self) -> str:
+        """Return the document that nodes get; the same people make the same text."""
+        return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"

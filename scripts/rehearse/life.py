@@ -99,10 +99,10 @@ class Life:
         if not _of_running(faults):
             self.lose_node()
 
-    def end(self, faults: Faults) -> None:
-        """Show that the job runs again if it lost a node, and end it."""
+    def end(self, faults: Faults, changed: Settings) -> None:
+        """Show that the job runs again if it lost a node, on nodes as the changed settings have them, and end it."""
         if not _of_running(faults):
-            self.see_job_again()
+            self.see_job_again(changed.cluster.queues[0].root_volume_gib)
         self.end_job()
 
     def fail_to_start(self, name: str, target: str) -> None:
@@ -122,7 +122,7 @@ class Life:
         lived, node = RUNNING[name], FAULTS[name].node
         is_head_node = node is not None and node.kind == "HeadNode"
         with self._fault_step(name):
-            last, instance_id = ("the head node", "") if is_head_node else self._node_of(self._job)
+            last, instance_id = ("the head node", "") if is_head_node else self._nodes_of(self._job)[-1]
             started = self._boot_time()
             struck = self.aws.inject(name, target or instance_id)
             self.stage.say(f"{name}: {struck}{'' if target else f', {last}'}")
@@ -181,11 +181,19 @@ class Life:
             self.stage.run("diagnose", self.name, codes=(ExitCode.DONE, ExitCode.FAILED))
             self.stage.say(f"{lost} is gone; the job waits until Slurm has given up the node.")
 
-    def see_job_again(self) -> None:
-        """Show that the job runs on a new node."""
-        with self.stage.step("The job runs again", "Nobody had to do anything: it has a new node."):
+    def see_job_again(self, root_volume_gib: int | None) -> None:
+        """Show that the job runs on new nodes, which have the root volumes that the settings say by now."""
+        with self.stage.step(
+            "The job runs again",
+            "Nobody had to do anything. The node that was not lost ended with the job, as the change asked: all nodes "
+            "are new.",
+        ):
             self._wait_for_job("R")
             self.stage.run("jobs", "list", self.name)
+            sizes = {name: self._root_volume(instance_id) for name, instance_id in self._nodes_of(self._job)}
+            self.stage.say(", ".join(f"{name}: a root volume of {size} GiB" for name, size in sizes.items()))
+            if set(sizes.values()) != {root_volume_gib}:
+                raise RehearsalError(f"nodes of the job are not as the settings say: root volumes of {root_volume_gib}")
 
     def end_job(self) -> None:
         """End the job, which would keep its nodes."""
@@ -332,15 +340,21 @@ class Life:
 
     def _lose_node_of(self, job: str) -> str:
         """Let EC2 terminate the last node of a job, and return its name in Slurm and its instance."""
-        name, instance_id = self._node_of(job)
+        name, instance_id = self._nodes_of(job)[-1]
         self.stage.say(f"EC2 terminates {instance_id}, which is {name}")
         self.aws.client("ec2", self.settings.region).terminate_instances(InstanceIds=[instance_id])
         return f"{instance_id} ({name})"
 
-    def _node_of(self, job: str) -> tuple[str, str]:
-        """Return name and instance of the last node of a job."""
+    def _nodes_of(self, job: str) -> list[tuple[str, str]]:
+        """Return names and instances of the nodes of a job."""
         names = self._slurm(f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)").split()
-        return names[-1], self._instance_of(names[-1])
+        return [(name, self._instance_of(name)) for name in names]
+
+    def _root_volume(self, instance_id: str) -> int:
+        """Return the size of an instance's root volume in GiB."""
+        ec2 = self.aws.client("ec2", self.settings.region)
+        attached = [{"Name": "attachment.instance-id", "Values": [instance_id]}]
+        return max(int(each["Size"]) for each in ec2.describe_volumes(Filters=attached)["Volumes"])
 
     def _instance_of(self, node: str) -> str:
         """Return the instance that a node is; empty: it has none that runs."""

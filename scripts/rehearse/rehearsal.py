@@ -115,21 +115,14 @@ class Rehearsal:
             self.stage.console.print(_launch_templates(ec2, self.settings.cluster_spec.name))
 
     def change(self) -> None:
-        """Update the cluster in place."""
-        queue = self.settings.cluster.queues[0]
-        resource = queue.compute_resources[0]
+        """Update the cluster in place, under a job whose nodes the change replaces."""
         with self.stage.step(
-            "A change: one node more", "ParallelCluster makes it in place; jobs that run are not disturbed."
+            "A change: one node more, and larger root volumes",
+            "ParallelCluster makes it in place. Nodes that run are to be replaced (queue_update_strategy: DRAIN): a "
+            "job keeps its nodes, which end with it.",
         ):
-            if self.life:
-                maximum = str(resource.max_count + 1)
-                queue_and_resource = ("--queue", f"{queue.name}/{resource.name}")
-                self.stage.run(
-                    "fleet", "scale", self.name, *queue_and_resource, "--max", maximum, "--no-preflight", "--yes"
-                )
-            else:  # it would wait for Slurm
-                set_values(self.file, _one_node_more(self.settings))
-                self._deploy()
+            set_values(self.file, {**_one_node_more(self.settings), **_larger_root_volume(self.settings)})
+            self._deploy()
 
     def change_rejected(self) -> None:
         """Ask for an update that ParallelCluster rejects."""
@@ -235,6 +228,12 @@ def _one_node_more(settings: Settings) -> Mapping[tuple[str | int, ...], int]:
     return {("cluster", "queues", 0, "compute_resources", 0, "max_count"): maximum + 1}
 
 
+def _larger_root_volume(settings: Settings) -> Mapping[tuple[str | int, ...], int]:
+    """Return what to set so that the nodes of the first queue are replaced."""
+    size = settings.cluster.queues[0].root_volume_gib or 0
+    return {("cluster", "queues", 0, "root_volume_gib"): size + 100}
+
+
 def _launch_templates(ec2: Any, cluster_name: str) -> Table:
     table = screen.table("launch template", "type", "interfaces", "subnet, placement group, image")
     for template in ec2.describe_launch_templates()["LaunchTemplates"]:
@@ -335,7 +334,7 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
             life.run(of_nodes)
         rehearsal.change_rejected()
         if life:
-            life.end(of_nodes)
+            life.end(of_nodes, rehearsal.settings)
             if choices.train:
                 life.train()
         if choices.keep:

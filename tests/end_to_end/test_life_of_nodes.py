@@ -22,14 +22,15 @@ IN_ORDER = (
     r"While the start-up script .*?\$ ./ultracluster diagnose dev\n.*?The cluster is in PROTECTED mode",
     r"\$ ./ultracluster fleet start dev\n.*?RUNNING",
     r"\$ ./ultracluster jobs list dev\n  \d running.*?first\n",
-    r"\$ ./ultracluster fleet scale dev .*?exit code 0",
-    r"\$ ./ultracluster status dev\n.*?Nodes +2 running.*?  Healthy\.\n  exit code 0",
+    # an update replaces nodes by QueueUpdateStrategy DRAIN
+    r"RootVolume\.Size .*? drains nodes\n.*?exit code 0",
+    r"\$ ./ultracluster status dev\n.*?Nodes +2 running.*? draining!.*? during cluster update\n.*?  exit code 0",
     r"job \d output \| [01]: trn1-dy-trn1-32xl-[12]\n",
     # aws/aws-parallelcluster 4172: the instance of a node ends under a job
     r"EC2 terminates (i-\w+), which is (trn1-dy-trn1-32xl-\d)\n",
     r"The instance of a node is gone\n.*?is gone; the job waits",
     r"HeadNode.InstanceType .*? refused.*?exit code 1",
-    r"\$ ./ultracluster jobs list dev\n  1 running.*? RUNNING +2 ",
+    r"\$ ./ultracluster jobs list dev\n  1 running.*? RUNNING +2 .*?-\d: a root volume of 300 GiB, ",
     r"\$ ./ultracluster destroy dev .*?exit code 0",
     r"  Nothing else\.\n",
 )

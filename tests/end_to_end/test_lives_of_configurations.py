@@ -30,7 +30,7 @@ def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str,
 def test_a_whole_ultracluster() -> None:
     said = rehearse("ultracluster")
     jobs = r"\$ ./ultracluster jobs list ultracluster\n  1 running.*? RUNNING +2 "
-    assert_in_order((r" trn1 +- +2 +1,874 ", r"EC2 terminates i-", jobs, *END), said)
+    assert_in_order((r" trn1 +- +- +1 +- +1,873 +2 ", r"EC2 terminates i-", jobs, *END), said)
 
 
 def test_two_queues_with_a_login_node_and_without_root(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_two_queues_with_a_login_node_and_without_root(tmp_path: Path) -> None:
 
     said = rehearse("two-queues", by=NOBODY, variables=edited(tmp_path, "two-queues", add))
     jobs = r"\$ ./ultracluster jobs list two-queues\n  1 running.*? RUNNING +2 "
-    assert_in_order((r"fleet scale two-queues .*?exit code 0", r"EC2 terminates i-", jobs, *END), said)
+    assert_in_order((r" drains nodes\n.*?exit code 0", r"EC2 terminates i-", jobs, *END), said)
 
 
 def test_a_static_node_is_replaced(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ GROUPS = {
         "deploy": "Create or change a deployment",
         "fleet": "Stop, start or scale compute nodes",
         "upgrade": "Replace the cluster by a second one beside it",
+        "recover": "Bring a lost head node back, or replace its cluster",
         "restore": "Copy /home from a snapshot of an earlier head node",
         "destroy": "Delete the cluster, or all of a deployment",
     },

@@ -63,6 +63,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "status": ["scripts.status.model.Status"],
     "status watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
     "synth": ["scripts.synth.SynthResult"],
+    "recover": ["scripts.upgrade.upgrade.UpgradeResult"],
     "upgrade": ["scripts.upgrade.upgrade.UpgradeResult"],
     "validate": ["scripts.validation.ValidationOutcome"],
     "version": ["scripts.versions.Versions"],

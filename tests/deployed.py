@@ -17,9 +17,8 @@ from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.templates import CAPABILITIES, publish_files
 from scripts import emulate
-from scripts.deployment import PARTS
 from tests.shared import shared_server
-from tests.stacks.deployments import Deployment, deploy
+from tests.stacks.deployments import PARTS, Deployment, deploy
 from toolchain.assembly import Assembly
 
 CONFIG = Path(__file__).parents[1] / "config"

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -59,10 +58,10 @@ def command(
     """Upgrade, or go back, and return the exit code."""
     from scripts.clock import Clock
     from scripts.upgrade.backend import UpgradeBackend
-    from scripts.upgrade.upgrade import Upgrade, edit
+    from scripts.upgrade.upgrade import Upgrade, edit, show
 
     terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
-    console, view = terminal.console(output), terminal.view(output)
+    console = terminal.console(output)
     say = terminal.speaker(console)
 
     def agreed(_: str) -> bool:
@@ -76,14 +75,4 @@ def command(
     with TemporaryDirectory() as directory:
         work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
         result = work.run(abandon=abandon)
-    if result.outcome in ("complete", "abandoned"):
-        view.print(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.", markup=False)
-        terminal.suggest(f"ssh {name}")
-    elif output == "markdown":
-        view.print(f"{result.outcome.capitalize()}.", markup=False)
-    if output == "json":
-        print(result.to_json())
-    elif output == "markdown":
-        for number, step in enumerate(result.steps, start=1):
-            view.print(f"{number}. {step.text}: {step.outcome}.", markup=False)
-    return ExitCode.FAILED if result.outcome == "stopped" else ExitCode.DONE
+    return show(result, output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from scripts import generations
 from scripts.candidate import Candidate
@@ -11,7 +11,7 @@ from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
 from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
-from scripts.remote.head_node import Answer, HeadNode
+from scripts.remote.head_node import Answer, HeadNode, HeadNodeError, is_head_node
 from scripts.stacks import CLUSTER, resources
 from scripts.terminal import Say
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _EVERY = 15.0
 _SECONDS_OF_A_STACK = 2 * 3600.0
 _SECONDS_OF_A_FLEET = 900.0
+_SECONDS_TO_ANSWER = 30
+HeadNodeState = Literal["answers", "silent", "stopped", "lost"]
 
 
 class UpgradeBackend:
@@ -153,16 +155,59 @@ class UpgradeBackend:
         """Let a cluster take jobs again."""
         fleet.start(self._deployment(old), clock=self._clock, say=self._say)
 
-    def destroy(self, old: Settings) -> None:
-        """Destroy a cluster and its stack, also if it is protected, once jobs have ended."""
+    def destroy(self, old: Settings, *, force: bool = False) -> None:
+        """Destroy a cluster and its stack, also if it is protected, once jobs have ended; with `force` at once."""
         from scripts.destroy.destroy import destroy
         from scripts.destroy.model import DestroyOptions
 
         self._settle(old)
-        options = DestroyOptions(drain=True, drain_limit=self._drain_limit, unprotect=True)
+        options = DestroyOptions(drain=not force, drain_limit=self._drain_limit, force=force, unprotect=True)
         outcome = destroy(self._deployment(old), options, clock=self._clock, say=self._say)
         if outcome.failures:
             raise OperationError("\n".join(outcome.failures))
+
+    def head_node(self, settings: Settings) -> HeadNodeState:
+        """Return what state the head node of a cluster is in."""
+        deployment = self._deployment(settings)
+        deployment.account.forget()
+        states = {each["State"]["Name"] for each in deployment.nodes() if is_head_node(each)} - {"shutting-down"}
+        if not states:
+            return "lost"
+        if states <= {"stopping", "stopped"}:
+            return "stopped"
+        try:
+            HeadNode(deployment, self._clock).run("true", seconds=_SECONDS_TO_ANSWER)
+        except HeadNodeError:
+            return "silent"
+        return "answers"
+
+    def revive(self, settings: Settings, state: HeadNodeState) -> None:
+        """Start a head node that is stopped, reboot one that is silent, and wait until it answers."""
+        deployment = self._deployment(settings)
+        ec2, report = deployment.account.client("ec2"), Changes(self._say)
+        [instance_id] = [each["InstanceId"] for each in deployment.nodes() if is_head_node(each)]
+        if state == "stopped":
+            ec2.get_waiter("instance_stopped").wait(InstanceIds=[instance_id])
+            ec2.start_instances(InstanceIds=[instance_id])
+        else:
+            ec2.reboot_instances(InstanceIds=[instance_id])
+
+        def answers() -> bool:
+            report(f"{instance_id} boots.")
+            return self.head_node(settings) == "answers"
+
+        self._clock.wait(answers, report, every=_EVERY, limit=_SECONDS_OF_A_FLEET)
+        self._say(f"{instance_id} answers. Jobs of nodes that ended meanwhile are queued again.")
+
+    def restore(self, settings: Settings, snapshot: str | None) -> None:
+        """Copy /home of a snapshot to the head node; None: of the newest of an earlier head node, if there is any."""
+        from scripts import restoration
+
+        deployment = self._deployment(settings)
+        if snapshot is None and not restoration.snapshots(deployment):
+            self._say("There is no snapshot of a head node: what was in /home is lost.")
+            return
+        restoration.restore(deployment, snapshot, self._clock, self._say)
 
     def _deployment(self, settings: Settings) -> Deployment:
         return Deployment(self._environment, settings)

@@ -17,13 +17,14 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from scripts import terminal
 from scripts.candidate import Candidate
 from scripts.document import Document
-from scripts.errors import OperationError, UnusableError
+from scripts.errors import ExitCode, OperationError, UnusableError
 from scripts.plan.live import NOT_THERE
 from scripts.terminal import Say
 
@@ -39,7 +40,7 @@ _NOT_SET = (_GENERATION, ("cluster", "name"))
 _KEY = re.compile(r"cluster(\.[a-z_]+|\[\d+\])+")
 
 Outcome = Literal["complete", "nothing to do", "abandoned", "dry run", "stopped"]
-_Name = Literal["settings", "deploy", "verify", "drain", "resume", "destroy", "monitoring"]
+_Name = Literal["settings", "start", "deploy", "verify", "drain", "resume", "destroy", "restore", "monitoring"]
 _StepOutcome = Literal["done", "already", "planned"]
 
 
@@ -47,7 +48,8 @@ class UpgradeStep(Document):
     """A step of an upgrade."""
 
     name: _Name = Field(
-        description="settings: the file is changed; deploy: the second cluster is created; verify: it is checked; "
+        description="settings: the file is changed; start: the head node is started or rebooted; deploy: the second "
+        "cluster is created; verify: it is checked; restore: /home is copied of a snapshot; "
         "drain: the first takes no new jobs, and its last one ends; resume: the first takes jobs again; destroy: a "
         "cluster is destroyed; monitoring: alarms follow."
     )
@@ -121,6 +123,11 @@ class Upgrade:
     has_started: bool = False
     """Whether a step was started that changes something."""
 
+    stopped: ClassVar = (
+        "Stopped. The same command continues here. Until the first cluster is destroyed, --abandon goes back."
+    )
+    """What is said when somebody does not agree."""
+
     def run(self, *, abandon: bool = False) -> UpgradeResult:
         """Upgrade, or go back to the first cluster.
 
@@ -131,9 +138,7 @@ class Upgrade:
         try:
             outcome = self._go_back() if abandon else self._continue()
         except _StoppedError:
-            self.say(
-                "Stopped. The same command continues here. Until the first cluster is destroyed, --abandon goes back."
-            )
+            self.say(self.stopped)
             outcome = "stopped"
         except BaseException:
             if self.has_started:
@@ -204,7 +209,8 @@ class Upgrade:
         if pending:
             self.backend.show(plan)
             if not plan.ok:
-                raise OperationError("The second cluster is blocked. The settings file is unchanged.")
+                unchanged = "" if written else " The settings file is unchanged."
+                raise OperationError(f"The cluster {self.cluster} is blocked.{unchanged}")
         if not exists:
             self.backend.check(second)
         generation = new.cluster.generation
@@ -306,3 +312,19 @@ class Upgrade:
             self.has_started = True
             act()
         self.steps.append(UpgradeStep(name=name, text=text, outcome=outcome))
+
+
+def show(result: UpgradeResult, output: str) -> int:
+    """Print a result in the form that is wanted, and return the exit code."""
+    view = terminal.view(output)
+    if result.outcome in ("complete", "abandoned"):
+        view.print(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.", markup=False)
+        terminal.suggest(f"ssh {result.environment}")
+    elif output == "markdown":
+        view.print(f"{result.outcome.capitalize()}.", markup=False)
+    if output == "json":
+        print(result.to_json())
+    elif output == "markdown":
+        for number, step in enumerate(result.steps, start=1):
+            view.print(f"{number}. {step.text}: {step.outcome}.", markup=False)
+    return ExitCode.FAILED if result.outcome == "stopped" else ExitCode.DONE

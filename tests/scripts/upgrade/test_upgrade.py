@@ -14,7 +14,7 @@ from scripts.errors import OperationError, UnusableError
 from scripts.options import CONFIG
 from scripts.plan.model import ClusterChange, ClusterPlan, Effect, Kind, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus, Finding
-from scripts.upgrade.backend import UpgradeBackend
+from scripts.upgrade.backend import HeadNodeState, UpgradeBackend
 from scripts.upgrade.upgrade import Upgrade, UpgradeResult, edit
 
 OTHER_OS = "cluster.os=ubuntu2204"
@@ -40,6 +40,7 @@ class FakeBackend(UpgradeBackend):
         self.asked: list[str] = []
         self.points_left = 10**6
         self.agrees = True
+        self.heads: dict[int, HeadNodeState] = {1: "answers"}
         self._runs = 0
 
     @property
@@ -120,6 +121,7 @@ class FakeBackend(UpgradeBackend):
             self.statuses[generation] = "CREATE_IN_PROGRESS"
             self.point()
             self.statuses[generation], self.systems[generation] = "CREATE_COMPLETE", settings.cluster.os
+            self.heads[generation] = "answers"
         self.point()
 
     def verify(self, new: Settings) -> None:
@@ -135,9 +137,24 @@ class FakeBackend(UpgradeBackend):
         self.point()
         self.done.append(f"resumed {old.cluster_spec.name}")
 
-    def destroy(self, old: Settings) -> None:
+    def head_node(self, settings: Settings) -> HeadNodeState:
+        return self.heads.get(settings.cluster.generation, "lost")
+
+    def revive(self, settings: Settings, state: HeadNodeState) -> None:
+        self.point()
+        self.done.append(f"revived {settings.cluster_spec.name}, which was {state}")
+        self.heads[settings.cluster.generation] = "answers"
+
+    def restore(self, settings: Settings, snapshot: str | None) -> None:
+        self.point()
+        assert self.heads[settings.cluster.generation] == "answers"
+        self.done.append(f"restored {snapshot} to {settings.cluster_spec.name}")
+        self.point()
+
+    def destroy(self, old: Settings, *, force: bool = False) -> None:
         generation, name = old.cluster.generation, old.cluster_spec.name
         self.point()
+        assert force == (self.head_node(old) == "lost")
         assert old.stack_name("cluster").removeprefix("dev-cluster") == name.removeprefix("dev")
         self.statuses[generation] = "DELETE_IN_PROGRESS"
         self.point()

@@ -207,7 +207,12 @@ FAILING
     "head-node-lost": Fault(
         "EC2 stops the head node, whose hardware it retires",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/schedevents_actions_retire.html",
-        node=OnNode(kind="HeadNode", events=("retire", "start")),
+        node=OnNode(kind="HeadNode", events=("retire", "")),
+    ),
+    "head-node-terminated": Fault(
+        "the head node is terminated",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html",
+        node=OnNode(kind="HeadNode", events=("terminate", "")),
     ),
 }
 

@@ -202,7 +202,7 @@ def afflict(region: str, instance_id: str, event: str) -> None:
         instance_id: Its id.
         event: ``shutdown`` from inside, ``impaired:instance`` or ``impaired:system`` since now,
             ``impaired:system:600`` since so many seconds, ``ok`` for the end of that, ``reboot``, ``retire``, which
-            stops it as its hardware is retired, ``start`` after that, or one of `EVENT_CODES`.
+            stops it as its hardware is retired, ``terminate``, or one of `EVENT_CODES`.
 
     Raises:
         ValueError: There is no such event.
@@ -224,8 +224,8 @@ def afflict(region: str, instance_id: str, event: str) -> None:
         instance.stop()
         code = "Server.ScheduledStop"
         instance.state_reason = StateReason(f"{code}: The instance was stopped due to a scheduled retirement.", code)
-    elif event == "start":
-        instance.start()
+    elif event == "terminate":
+        instance.terminate()
     elif event in EVENT_CODES:
         start = utcnow() + timedelta(days=1)
         description = "The instance is running on degraded hardware"

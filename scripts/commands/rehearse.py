@@ -20,7 +20,7 @@ from scripts.errors import ExitCode, OperationError
 FAULTS = (
     *("resource", "throttling", "capacity", "offering", "quota", "head-node", "provider", "warning", "stopping"),
     *("killed", "node-script", "node-names", "unhealthy", "lustre", "efa", "network", "clock", "disk"),
-    *("head-node-reboot", "head-node-lost"),
+    *("head-node-reboot", "head-node-lost", "head-node-terminated"),
 )
 """Those of emulator.faults, which help must not import; a test compares them."""
 

@@ -21,12 +21,14 @@ class Lived:
         showing: Commands on the head node without which it does not show; {job} is the id of the job.
         ending: Words of a command after its end, before the deployment's name: what a person has to do.
         requeued: Whether the job has to be queued again for another node: it would run on.
+        is_job_lost: Whether the job has to be submitted again.
     """
 
     seen: str
     showing: str = ""
     ending: tuple[str, ...] = ()
     requeued: bool = False
+    is_job_lost: bool = False
 
 
 _BY_HEALTH_CHECK: Final = "scontrol requeue {job}"
@@ -45,7 +47,8 @@ RUNNING: Final[Mapping[str, Lived]] = {
     "clock": Lived('"clock"'),
     "disk": Lived('"disk-full"', showing="sbatch --wrap hostname || true"),
     "head-node-reboot": Lived(""),
-    "head-node-lost": Lived('"head-node-stopped"'),
+    "head-node-lost": Lived('"head-node-stopped"', ending=("recover",)),
+    "head-node-terminated": Lived('"head-node-gone"', ending=("recover",), is_job_lost=True),
 }
 """Faults that nodes have under a job."""
 

@@ -132,8 +132,12 @@ class Life:
             self.aws.clear_faults()
             if lived.requeued:
                 self._slurm(f"scontrol requeue {self._job}")
-            if node and is_head_node and node.events[0]:
+            if lived.ending:
+                self.stage.run(*lived.ending, self.name, "--confirm", self.settings.name)
+            elif node and is_head_node and node.events[0]:
                 self._until(lambda: self._boot_time() not in ("", started), "the head node is back")
+            if lived.is_job_lost:
+                self._job = self._submit(_PROGRAM)
             self._until(self._is_running, "the job runs")
             self.stage.run("jobs", "list", self.name)
             if lived.requeued and "-st-" in last:

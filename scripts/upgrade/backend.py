@@ -234,6 +234,6 @@ def _verification(mount_dir: str) -> str:
     return f"""\
 export PATH=/opt/slurm/bin:$PATH
 sinfo --noheader >/dev/null || exit 1
-findmnt --noheadings --types lustre --mountpoint {mount_dir} --output SOURCE ||
-    {{ echo "no Lustre file system is mounted at {mount_dir}" >&2; exit 1; }}
+findmnt --noheadings --mountpoint {mount_dir} --output SOURCE ||
+    {{ echo "no file system is mounted at {mount_dir}" >&2; exit 1; }}
 """

@@ -215,7 +215,8 @@ class Upgrade:
             self.backend.check(second)
         generation = new.cluster.generation
         text = f"Write generation {generation} to config/{self.path.name}"
-        self._step("settings", text, lambda: self._write(generation), already=written)
+        if "settings" not in [each.name for each in self.steps]:
+            self._step("settings", text, lambda: self._write(generation), already=written)
         text = f"Deploy {stacks[-1]}, with the cluster {self.cluster}"
         self._step("deploy", text, lambda: self.backend.deploy(second, stacks[-1]), already=not pending)
         text = f"Verify {self.cluster}: fleet, head node, file system"

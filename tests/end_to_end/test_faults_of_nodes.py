@@ -11,7 +11,7 @@ SEEN = {
     "disk": r"A disk is full\n.*?slurmctld\n.*?No space left on device",
     "head-node-reboot": "",
     # aws/aws-parallelcluster 2701 ended so: nobody answers until the instance is started again
-    "head-node-lost": r"The head node is stopped\n",
+    "head-node-lost": r"The head node is stopped\n.*?\$ ./ultracluster recover trn1-16 ",
     # aws/aws-parallelcluster 2340: a node fails EC2's reachability check
     "unhealthy": r"EC2 found the hardware of nodes unfit\n.*?trn1-dy-trn1-32xl-\d",
     # aws/aws-parallelcluster 4057: Lustre is not mounted on a node
@@ -21,6 +21,8 @@ SEEN = {
     # aws/aws-parallelcluster 2146: a node stops to respond under a job
     "network": r"Slurm lost contact with nodes",
     # aws/aws-parallelcluster 114: the clock of a node is wrong
+    # aws/aws-parallelcluster 2442: there is no second head node
+    "head-node-terminated": r"The head node is gone\n.*?\$ ./ultracluster recover .*?The cluster is trn1-16-2\.",
     "clock": r"A clock is wrong\n.*?slurmd\n.*?Munge decode failed: Expired credential",
 }
 """What diagnose says, as a pattern; beside it is a public issue whose reporter saw the same on AWS."""

@@ -96,8 +96,8 @@ def test_a_recent_failure_of_the_cluster_is_not_mixed_with_what_it_logs_since() 
 @pytest.mark.parametrize(
     ("state", "cause", "words"),
     [
-        ("stopping", "head-node-stopped", f"aws ec2 start-instances --instance-ids {HEAD_NODE} --region us-west-2"),
-        ("", "head-node-gone", "./ultracluster deploy trn1-16"),
+        ("stopping", "head-node-stopped", "./ultracluster recover trn1-16"),
+        ("", "head-node-gone", "./ultracluster recover trn1-16"),
     ],
 )
 def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words: str) -> None:

@@ -13,7 +13,7 @@ from scripts.upgrade.recovery import Recovery
 from scripts.upgrade.upgrade import UpgradeResult
 from tests.scripts.upgrade.test_upgrade import FakeBackend, KilledError
 
-LOST = ["settings", "destroy", "settings", "deploy", "verify", "restore", "monitoring"]
+LOST = ["settings", "destroy", "deploy", "verify", "restore", "monitoring"]
 DONE = ["destroyed dev", "restored None to dev-2"]
 
 

@@ -1,12 +1,14 @@
 """The stack of what people have beside jobs: home directories, and the database of accounting. It outlives clusters."""
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
+from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain.homes import HOME, HomesSpec
 from ultracluster.shared_storage import SharedStorage
 
@@ -48,6 +50,7 @@ class TeamStack(DeploymentStack):
                 vpc_cidr=cidr,
                 removal_policy=policy,
             )
+            cdk.CfnOutput(self, "HomesBackupRoleArn", value=self._backup_role(), description="AWS Backup uses it")
             storage, name = SharedStorage.efs(elastic, HOME, name=HOMES_NAME), elastic.file_system_id
         else:
             spec = homes.openzfs
@@ -72,3 +75,16 @@ class TeamStack(DeploymentStack):
         for group in storage.security_groups:
             self.export_value(group.security_group_id)
         return storage, name
+
+    def _backup_role(self) -> str:
+        """Return the ARN of the role for a backup on demand, which `destroy` takes; daily ones have EFS's own role."""
+        policy = "service-role/AWSBackupServiceRolePolicyForBackup"
+        role = iam.Role(
+            self,
+            "HomesBackupRole",
+            assumed_by=iam.ServicePrincipal("backup.amazonaws.com"),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
+        )
+        finding = f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]"
+        acknowledge(role, finding, "AWS Backup documents no smaller one, and only AWS Backup may assume the role")
+        return role.role_arn

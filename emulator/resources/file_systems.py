@@ -120,7 +120,12 @@ class MountTarget(Model):
     """AWS::EFS::MountTarget, a network interface in a subnet."""
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        return Physical(context.client("efs").create_mount_target(**properties)["MountTargetId"])
+        made = context.client("efs").create_mount_target(**properties)
+        context.client("ec2").modify_network_interface_attribute(
+            NetworkInterfaceId=made["NetworkInterfaceId"],
+            Description={"Value": f"EFS mount target for {made['FileSystemId']} ({made['MountTargetId']})"},
+        )
+        return Physical(made["MountTargetId"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         context.client("efs").delete_mount_target(MountTargetId=physical.ref)

@@ -8,11 +8,14 @@ from typing import Any
 
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from ultracluster.domain import addresses, cluster_rules, lustre
+from ultracluster.domain import homes as homes_rules
 from ultracluster.domain import monitoring as monitoring_rules
 from ultracluster.domain import network as network_rules
+from ultracluster.domain.homes import HOME, HomesSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.team import UserSpec
 from ultracluster.domain.violations import Violation, below
 
 _OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso")
@@ -98,13 +101,34 @@ def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violatio
     return below(("cluster",), cluster_rules.scratch_violations(cluster.queues, storage.file_system.mount_dir))
 
 
+def _homes(region: str, homes: HomesSpec | None, users: list[UserSpec], cluster: ClusterSettings) -> list[Violation]:
+    if homes is None:
+        return []
+    of_homes = [*homes_rules.violations(homes, len(users)), *_region_violations(homes, "kms_key_arn", region)]
+    broken = below(("homes",), of_homes)
+    shared = cluster.overrides.get("SharedStorage")
+    for index, each in enumerate(shared if isinstance(shared, list) else []):
+        mount_dir = each.get("MountDir") if isinstance(each, Mapping) else None
+        if isinstance(mount_dir, str) and lustre.overlap(f"/{mount_dir.strip('/')}", HOME):
+            path = ("cluster", "overrides", "SharedStorage", index, "MountDir")
+            broken.append(Violation(path, mount_dir, "a directory outside /home", "homes are mounted there"))
+    return broken
+
+
 def _subnets(
-    name: str, region: str, network: NetworkSettings, storage: StorageSettings, cluster: ClusterSettings
+    *,
+    name: str,
+    region: str,
+    network: NetworkSettings,
+    storage: StorageSettings,
+    homes: HomesSpec | None,
+    cluster: ClusterSettings,
 ) -> list[Violation]:
     spec = cluster.spec(name=name, region=region, tags={})
     file_servers = ceil(storage.file_system.capacity_gib / _GIB_PER_FILE_SERVER_INTERFACE)
     private_logins = sum(pool.count for pool in cluster.login_nodes if not pool.public)
     others = _FIXED_ADDRESS_RESERVE + file_servers + len(network.endpoint_services) + private_logins
+    others += homes.addresses if homes else 0
     in_private = (
         f"{spec.max_nodes} nodes take {spec.max_node_addresses} addresses with EFA interface type "
         f"{spec.efa_interface_type}, other things {others}"
@@ -131,6 +155,6 @@ def _region_violations(section: Spec, field: str, region: str) -> list[Violation
 
 _RULES: dict[Callable[..., list[Violation]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
-    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _mounts, _subnets)
+    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _mounts, _homes, _subnets)
 }
 """Each rule, and the sections that it needs: its parameters."""

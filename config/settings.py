@@ -20,7 +20,7 @@ from ultracluster.domain import cluster_rules, names
 from ultracluster.domain.accounting import AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec
-from ultracluster.domain.homes import HomesSpec
+from ultracluster.domain.homes import Homes
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.team import Id, TeamSpec, UserName, UserSpec
@@ -46,8 +46,8 @@ class Settings(Spec):
         text(rf"^{names.DEPLOYMENT_NAME_PATTERN}$", "2 to 40 of a-z, 0-9 and -, a letter first"),
         Setting(Change.NEW_DEPLOYMENT),
     ]
-    """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring, and NAME-team
-    with homes or accounting. That of the cluster ends in -N in generation N, from 2 on."""
+    """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring, and
+    NAME-team with homes or accounting. That of the cluster ends in -N in generation N, from 2 on."""
     account: Annotated[
         Account | None,
         Setting(
@@ -89,8 +89,9 @@ class Settings(Spec):
     """People with logins, the same on all nodes. None: everybody is the image's default user."""
     accounting: Annotated[AccountingSpec | None, Setting(Change.NEW_CLUSTER)] = None
     """Who used what, and limits; null: Slurm forgets jobs when they have ended."""
-    homes: Annotated[HomesSpec | None, Setting(Change.NEW_CLUSTER)] = None
-    """/home on storage that outlives clusters; null: where cluster.head_node.shared_storage says."""
+    homes: Annotated[Homes, Setting(Change.NEW_CLUSTER)] = None
+    """/home on storage that outlives clusters: a type alone, or with more; null: where cluster.head_node.shared_storage
+    says."""
     budget: Annotated[BudgetSpec | None, Setting(Change.AT_ONCE)] = None
     """A monthly limit; null: nobody is told what is spent."""
 
@@ -118,7 +119,7 @@ class Settings(Spec):
     @property
     def parts(self) -> tuple[Part, ...]:
         """The stacks that there are, in the order of creation."""
-        return tuple(part for part in PARTS if part != "team" or self.homes or self.accounting)
+        return tuple(part for part in PARTS if part != "team" or (self.homes and self.homes.is_made) or self.accounting)
 
     def stack_name(self, part: str) -> str:
         """Return the name of the stack of a part, one of `PARTS`."""

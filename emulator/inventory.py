@@ -58,6 +58,7 @@ LISTINGS: Mapping[str, tuple[str, str, str]] = {
         "Associations[].AssociationId",
     ),
     "AWS::FSx::FileSystem": ("fsx", "describe_file_systems", "FileSystems[].FileSystemId"),
+    "AWS::FSx::Volume": ("fsx", "describe_volumes", "Volumes[?Name!='fsx'].VolumeId"),
     "AWS::IAM::InstanceProfile": ("iam", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName"),
     "AWS::IAM::ManagedPolicy": ("iam", "list_policies", "Policies[].Arn"),
     "AWS::IAM::Role": ("iam", "list_roles", "Roles[].RoleName"),

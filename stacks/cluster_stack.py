@@ -1,7 +1,7 @@
 """The stack of the cluster. It can be destroyed and made again without touching network and data."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
@@ -10,7 +10,10 @@ from constructs import Construct
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
+from stacks.team_stack import HOMES_NAME
 from ultracluster.domain.cluster import ClusterSpec
+from ultracluster.domain.cluster_configuration import Mount
+from ultracluster.domain.homes import HOME
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.parallel_cluster import ParallelCluster
@@ -25,7 +28,14 @@ _JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 class ClusterStack(DeploymentStack):
     """The cluster of the settings."""
 
-    def __init__(self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        settings: Settings,
+        network: Network,
+        file_system: LustreFileSystem,
+        homes: SharedStorage | None,
+    ) -> None:
         super().__init__(scope, settings, "cluster")  # the cluster has tags, its stack has none: see ParallelCluster
         spec, kms_key_arn = settings.cluster_spec, settings.bootstrap.kms_key_arn
         mount_dir = settings.storage.file_system.mount_dir
@@ -36,7 +46,7 @@ class ClusterStack(DeploymentStack):
             public_subnet=network.public_subnet,
             private_subnet=network.private_subnet,
             security_groups=[],
-            shared_storage=[SharedStorage.lustre(file_system, mount_dir)],
+            shared_storage=[SharedStorage.lustre(file_system, mount_dir), *self._homes(settings, homes)],
             software=NeuronSoftware(
                 neuron_sdk=spec.neuron_sdk,
                 pytorch=spec.pytorch,
@@ -62,6 +72,13 @@ class ClusterStack(DeploymentStack):
             parallelcluster_version=spec.parallelcluster_version,
         )
         self._add_outputs(spec, network, file_system, mount_dir)
+
+    def _homes(self, settings: Settings, made: SharedStorage | None) -> list[SharedStorage]:
+        """Return what is mounted on /home: what is made here, or what exists, of which nodes need no security group."""
+        if settings.homes is None or settings.homes.file_system_id is None:
+            return [] if made is None else [made]
+        kind: Literal["Efs", "FsxOpenZfs"] = "Efs" if settings.homes.type == "efs" else "FsxOpenZfs"
+        return [SharedStorage(mount=Mount(kind, HOMES_NAME, HOME, settings.homes.file_system_id))]
 
     def _secret(self, construct_id: str, arn: str | None) -> "secretsmanager.ISecret | None":
         """Refer to a secret of the account."""

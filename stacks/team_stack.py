@@ -1,10 +1,19 @@
 """The stack of what people have beside jobs: home directories, and the database of accounting. It outlives clusters."""
 
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
+from ultracluster.acknowledgements import acknowledge
+from ultracluster.domain.homes import HOME, HomesSpec
+from ultracluster.shared_storage import SharedStorage
+
+HOMES_NAME = "homes"
+"""ParallelCluster's name of what is mounted on /home, which never changes in the life of a cluster."""
 
 
 class TeamStack(DeploymentStack):
@@ -12,3 +21,70 @@ class TeamStack(DeploymentStack):
 
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
         super().__init__(scope, settings, "team", tags=settings.tags)
+        summary: dict[str, object] = {}
+        self.homes: SharedStorage | None = None
+        """The homes to mount; None: none are made."""
+        if settings.homes is not None and settings.homes.is_made:
+            self.homes, file_system_id = self._make_homes(settings, settings.homes, network)
+            summary["homes"] = {"file_system_id": file_system_id, "retained": settings.homes.retain}
+            cdk.CfnOutput(self, "HomesFileSystemId", value=file_system_id, description="The file system of /home")
+        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
+
+    def _make_homes(self, settings: Settings, homes: HomesSpec, network: Network) -> tuple[SharedStorage, str]:
+        """Return the homes to mount, and the id of their file system.
+
+        References are strong: CloudFormation replaces no file system, and deletes none, that a cluster has on /home.
+        """
+        from ultracluster.homes import ElasticFileSystem, OpenZfsFileSystem  # noqa: PLC0415 -- most have none
+
+        keep, go = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE, cdk.RemovalPolicy.DESTROY
+        key = None if homes.kms_key_arn is None else kms.Key.from_key_arn(self, "HomesKey", homes.kms_key_arn)
+        subnet, cidr, policy = network.private_subnet, settings.network.cidr, keep if homes.retain else go
+        if homes.type == "efs":
+            elastic = ElasticFileSystem(
+                self,
+                "Homes",
+                vpc=network.vpc,
+                subnet=subnet,
+                kms_key=key,
+                vpc_cidr=cidr,
+                removal_policy=policy,
+            )
+            cdk.CfnOutput(self, "HomesBackupRoleArn", value=self._backup_role(), description="AWS Backup uses it")
+            storage, name = SharedStorage.efs(elastic, HOME, name=HOMES_NAME), elastic.file_system_id
+        else:
+            spec = homes.openzfs
+            volume = OpenZfsFileSystem(
+                self,
+                "Homes",
+                vpc=network.vpc,
+                subnet=subnet,
+                deployment_type=spec.deployment_type,
+                capacity_gib=spec.capacity_gib,
+                throughput_mbps=spec.throughput_mbps,
+                compression=spec.compression,
+                backup_retention_days=spec.backup_retention_days,
+                quotas=homes.quotas([user.uid for user in settings.users]),
+                kms_key=key,
+                vpc_cidr=cidr,
+                removal_policy=policy,
+            )
+            storage, name = SharedStorage.openzfs(volume, HOME, name=HOMES_NAME), volume.file_system_id
+        # Whoever imports it just now: see the network's exports.
+        self.export_value(storage.mount.file_system_id)
+        for group in storage.security_groups:
+            self.export_value(group.security_group_id)
+        return storage, name
+
+    def _backup_role(self) -> str:
+        """Return the ARN of the role for a backup on demand, which `destroy` takes; daily ones have EFS's own role."""
+        policy = "service-role/AWSBackupServiceRolePolicyForBackup"
+        role = iam.Role(
+            self,
+            "HomesBackupRole",
+            assumed_by=iam.ServicePrincipal("backup.amazonaws.com"),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
+        )
+        finding = f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]"
+        acknowledge(role, finding, "AWS Backup documents no smaller one, and only AWS Backup may assume the role")
+        return role.role_arn

@@ -59,7 +59,7 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
 def create_stacks(aws: EmulatedAws, synthesized: Deployment) -> None:
     """Deploy what was synthesized in an account that has what it needs (`scripts.emulate`)."""
     publish_files(Assembly(synthesized.directory), aws)
-    for part in PARTS:
+    for part in synthesized.settings.parts:
         create_stack(aws, synthesized, part)
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ultracluster.cluster_base import IParallelCluster, NodeGroup
     from ultracluster.domain.cluster import AcceptedWarning
     from ultracluster.domain.violations import InvalidArguments
+    from ultracluster.homes import ElasticFileSystem, OpenZfsFileSystem
     from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
     from ultracluster.monitoring import ClusterMonitoring
     from ultracluster.network import UltraClusterNetwork
@@ -24,6 +25,7 @@ __all__ = [
     "AcceptedWarning",
     "ClusterMonitoring",
     "ComputeResource",
+    "ElasticFileSystem",
     "HeadNode",
     "HeadNodeSnapshots",
     "IFileSystem",
@@ -35,6 +37,7 @@ __all__ = [
     "MonitoringOptions",
     "NeuronSoftware",
     "NodeGroup",
+    "OpenZfsFileSystem",
     "ParallelCluster",
     "Queue",
     "SharedStorage",
@@ -46,6 +49,7 @@ _MODULES = {
     "cluster_base": ("IParallelCluster", "NodeGroup"),
     "domain.cluster": ("AcceptedWarning",),
     "domain.violations": ("InvalidArguments",),
+    "homes": ("ElasticFileSystem", "OpenZfsFileSystem"),
     "lustre": ("ILustreFileSystem", "LustreFileSystem"),
     "monitoring": ("ClusterMonitoring",),
     "network": ("UltraClusterNetwork",),

@@ -53,7 +53,7 @@ _ARGUMENTS: Mapping[str, Path] = {
     "pytorch": ("software", "pytorch"),
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
-_SHARED_STORAGE = "SharedStorage.lustre(...) or SharedStorage.efs(...)"
+_SHARED_STORAGE = "SharedStorage.lustre(...), SharedStorage.openzfs(...) or SharedStorage.efs(...)"
 
 
 class ParallelCluster(IParallelCluster):

@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
 from ultracluster.domain.cluster_configuration import Mount
+from ultracluster.domain.homes import HOME
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.lustre import LustreFileSystem
 
@@ -28,6 +29,18 @@ class IFileSystem(Protocol):
     @property
     def connections(self) -> ec2.Connections:
         """Its security groups. Whoever carries them reaches it."""
+
+
+class IOpenZfsVolume(Protocol):
+    """What clients need to know of a volume of FSx for OpenZFS, such as that of `ultracluster.OpenZfsFileSystem`."""
+
+    @property
+    def volume_id(self) -> str:
+        """Id of the volume, such as ``fsvol-0123456789abcdef0``."""
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """The security groups of its file system. Whoever carries them reaches it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +85,16 @@ class SharedStorage:
         return cls._of(file_system, Mount("Efs", name or "", mount_dir, file_system.file_system_id))
 
     @classmethod
-    def _of(cls, file_system: IFileSystem, mount: Mount) -> Self:
+    def openzfs(cls, volume: IOpenZfsVolume, mount_dir: str = HOME, *, name: str | None = None) -> Self:
+        """Return a volume of FSx for OpenZFS.
+
+        Its security groups allow TCP and UDP 111, 2049 and 20001-20003 between those that carry them. Arguments as of
+        `lustre`. What is mounted on ``/home`` can never change in the life of a cluster.
+        """
+        return cls._of(volume, Mount("FsxOpenZfs", name or "", mount_dir, volume.volume_id))
+
+    @classmethod
+    def _of(cls, file_system: IFileSystem | IOpenZfsVolume, mount: Mount) -> Self:
         if not mount.name:
             identity = file_system.node.path if isinstance(file_system, Construct) else mount.file_system_id
             digest = hashlib.sha256(f"{identity} {mount.mount_dir}".encode()).hexdigest()[:12]

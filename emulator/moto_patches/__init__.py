@@ -27,6 +27,7 @@ import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
 from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
+from emulator.moto_patches.backup import add_backup_jobs
 from emulator.moto_patches.dlm import add_lifecycle_manager
 from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
@@ -74,3 +75,4 @@ def fill() -> None:
     judge_signed_requests()
     name_service_roles()
     add_lifecycle_manager()
+    add_backup_jobs()

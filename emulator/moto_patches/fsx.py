@@ -1,4 +1,4 @@
-"""Amazon FSx for Lustre: file systems, their links to buckets, and their backups."""
+"""Amazon FSx for Lustre and OpenZFS: file systems, volumes, their links to buckets, and their backups."""
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
@@ -15,7 +15,7 @@ from moto.fsx.exceptions import FileSystemNotFound
 from moto.fsx.models import Backup, FileSystem
 from moto.fsx.responses import FSxResponse
 
-LUSTRE_PORT = 988
+LUSTRE_PORT, NFS_PORT = 988, 2049
 
 _METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
 """Largest capacity in GiB, and the metadata IOPS that come with it; beyond, 12000 for each 24000 GiB, up to 192000.
@@ -28,6 +28,7 @@ class Fsx(FSxResponse):
     """FSx whose file systems have a network interface per subnet, a mount name, a VPC and ids of AWS's length.
 
     They can be updated, linked to buckets, and backed up: a backup is an entry of a list, in which nothing is copied.
+    OpenZFS has a root volume, and volumes in it.
     """
 
     def create_file_system(self) -> str:
@@ -51,6 +52,12 @@ class Fsx(FSxResponse):
             ).id
             for subnet_id in file_system.subnet_ids
         ]
+        if file_system.file_system_type == "OPENZFS":
+            options = file_system.open_zfs_configuration or {}
+            root = self._add_volume(
+                file_system.file_system_id, "fsx", "/fsx", options.get("RootVolumeConfiguration", {})
+            )
+            file_system.open_zfs_configuration = {**options, "RootVolumeId": root["VolumeId"]}
         return json.dumps({"FileSystem": self._described(file_system)})
 
     def describe_file_systems(self) -> str:
@@ -78,6 +85,8 @@ class Fsx(FSxResponse):
         if version := self._body.get("FileSystemTypeVersion"):
             vars(file_system)["version"] = version
         file_system.lustre_configuration = {**(file_system.lustre_configuration or {}), **changes}
+        if openzfs := self._body.get("OpenZFSConfiguration"):
+            file_system.open_zfs_configuration = {**(file_system.open_zfs_configuration or {}), **openzfs}
         return json.dumps({"FileSystem": self._described(file_system)})
 
     def delete_file_system(self) -> str:
@@ -86,18 +95,56 @@ class Fsx(FSxResponse):
         https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteFileSystemLustreConfiguration.html
         """
         file_system_id = self._body["FileSystemId"]
+        volumes = [each for each in self._volumes.values() if each["FileSystemId"] == file_system_id]
+        openzfs = self._body.get("OpenZFSConfiguration", {})
+        if len(volumes) > 1 and "DELETE_CHILD_VOLUMES_AND_SNAPSHOTS" not in openzfs.get("Options", []):
+            raise JsonRESTError("BadRequest", f"File system {file_system_id} has child volumes.")
         options = self._body.get("LustreConfiguration", {})
         response = {}
         if not options.get("SkipFinalBackup", True):
             tags = options.get("FinalBackupTags", [])
             final = self._back_up(file_system_id, {"Tags": tags})
             response = {"FinalBackupId": final.backup_id, "FinalBackupTags": tags}
+        if volumes and not openzfs.get("SkipFinalBackup", False):  # unlike that of Lustre
+            self._back_up(file_system_id, {"Tags": openzfs.get("FinalBackupTags", [])})
         super().delete_file_system()
+        for volume in volumes:
+            del self._volumes[volume["VolumeId"]]
         for interface_id in self._interfaces.pop(file_system_id):
             self._ec2_backend.delete_network_interface(interface_id)
         for association in list(self._associations_of(file_system_id)):
             del self._associations[association["AssociationId"]]
         return json.dumps({"FileSystemId": file_system_id, "Lifecycle": "DELETING", "LustreResponse": response})
+
+    # Volumes of OpenZFS
+
+    def create_volume(self) -> str:
+        options = self._body["OpenZFSConfiguration"]
+        parent = self._volume(options["ParentVolumeId"])
+        path = f"{parent['OpenZFSConfiguration']['VolumePath']}/{self._body['Name']}"
+        volume = self._add_volume(parent["FileSystemId"], self._body["Name"], path, options)
+        self.fsx_backend.tagger.tag_resource(volume["ResourceARN"], self._body.get("Tags", []))
+        return json.dumps({"Volume": self._described_volume(volume)})
+
+    def describe_volumes(self) -> str:
+        wanted = self._body.get("VolumeIds")
+        volumes = [self._volume(each) for each in wanted] if wanted else list(self._volumes.values())
+        for condition in self._body.get("Filters", []):
+            if condition["Name"] != "file-system-id":
+                raise JsonRESTError("BadRequest", f"Invalid filter: {condition['Name']}")
+            volumes = [each for each in volumes if each["FileSystemId"] in condition["Values"]]
+        return json.dumps({"Volumes": [self._described_volume(each) for each in volumes]})
+
+    def update_volume(self) -> str:
+        volume = self._volume(self._body["VolumeId"])
+        volume["Name"] = self._body.get("Name", volume["Name"])
+        volume["OpenZFSConfiguration"] |= self._body.get("OpenZFSConfiguration", {})
+        return json.dumps({"Volume": self._described_volume(volume)})
+
+    def delete_volume(self) -> str:
+        volume = self._volume(self._body["VolumeId"])
+        del self._volumes[volume["VolumeId"]]
+        return json.dumps({"VolumeId": volume["VolumeId"], "Lifecycle": "DELETING"})
 
     # Backups
 
@@ -181,15 +228,43 @@ class Fsx(FSxResponse):
                 f"system has {has}.",
             )
 
+    def _add_volume(self, file_system_id: str, name: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
+        volume_id = f"fsvol-{uuid4().hex[:17]}"
+        volume = {
+            "VolumeId": volume_id,
+            "VolumeType": "OPENZFS",
+            "FileSystemId": file_system_id,
+            "Name": name,
+            "Lifecycle": "AVAILABLE",
+            "CreationTime": time.time(),
+            "ResourceARN": f"arn:{self.partition}:fsx:{self.region}:{self.current_account}"
+            f":volume/{file_system_id}/{volume_id}",
+            "OpenZFSConfiguration": {**options, "VolumePath": path},
+        }
+        self._volumes[volume_id] = volume
+        return volume
+
+    def _described_volume(self, volume: dict[str, Any]) -> dict[str, Any]:
+        return {**volume, "Tags": self.fsx_backend.list_tags_for_resource(volume["ResourceARN"])}
+
+    def _volume(self, volume_id: str) -> dict[str, Any]:
+        if volume_id not in self._volumes:
+            raise JsonRESTError("VolumeNotFound", f"Volume '{volume_id}' does not exist.")
+        return self._volumes[volume_id]
+
     def _check_network(self) -> None:
-        """Refuse groups that let no Lustre traffic in.
+        """Refuse groups that let no Lustre traffic in, or none of NFS.
 
         The code is documented (CreateFileSystem, InvalidNetworkSettings); the message is as users report it:
         https://github.com/kubernetes-sigs/aws-fsx-csi-driver/issues/32.
         """
         group_ids = self._body.get("SecurityGroupIds", [])
         groups = [self._ec2_backend.get_security_group_from_id(group_id) for group_id in group_ids]
-        if groups and not any(map(_lets_lustre_in, groups)):
+        if self._body["FileSystemType"] == "OPENZFS":
+            if groups and not any(_lets_in(each, NFS_PORT) for each in groups):
+                message = f"The security groups do not permit NFS traffic on port {NFS_PORT}"
+                raise JsonRESTError("InvalidNetworkSettings", message)
+        elif groups and not any(_lets_in(each, LUSTRE_PORT) for each in groups):
             raise JsonRESTError(
                 "InvalidNetworkSettings",
                 "The file system cannot be created because the default security group in the subnet provided or the "
@@ -204,7 +279,8 @@ class Fsx(FSxResponse):
         """
         described = self._described(self._file_system(file_system_id))
         deployment_type = described.get("LustreConfiguration", {}).get("DeploymentType", "")
-        if not deployment_type.startswith("PERSISTENT") or any(self._associations_of(file_system_id)):
+        linked = any(self._associations_of(file_system_id))
+        if described["FileSystemType"] == "LUSTRE" and (linked or not deployment_type.startswith("PERSISTENT")):
             raise JsonRESTError(
                 "UnsupportedOperation",
                 "Backups are supported only for file systems with a Persistent deployment type that are not linked to "
@@ -292,6 +368,11 @@ class Fsx(FSxResponse):
         return interfaces
 
     @property
+    def _volumes(self) -> dict[str, dict[str, Any]]:
+        volumes: dict[str, dict[str, Any]] = vars(self.fsx_backend).setdefault("volumes", {})
+        return volumes
+
+    @property
     def _associations(self) -> dict[str, dict[str, Any]]:
         associations: dict[str, dict[str, Any]] = vars(self.fsx_backend).setdefault("associations", {})
         return associations
@@ -302,9 +383,9 @@ def _included_metadata_iops(capacity: int) -> int:
     return next((iops for largest, iops in _METADATA_IOPS if capacity <= largest), larger)
 
 
-def _lets_lustre_in(group: Any) -> bool:
+def _lets_in(group: Any, port: int) -> bool:
     return any(
-        rule.ip_protocol == "-1" or (rule.ip_protocol == "tcp" and rule.from_port <= LUSTRE_PORT <= rule.to_port)
+        rule.ip_protocol == "-1" or (rule.ip_protocol == "tcp" and rule.from_port <= port <= rule.to_port)
         for rule in group.ingress_rules
     )
 

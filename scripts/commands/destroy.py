@@ -1,9 +1,9 @@
-"""Delete the cluster of a deployment; on request also its storage, network and alarms.
+"""Delete the cluster of a deployment; on request also its storage, homes and database, network and alarms.
 
 First it shows what would be deleted, what holds data, what there is costs, and everything that blocks it. Then it asks
-for the deployment's name. It stops the fleet, deletes the cluster, then the rest, the file system after a last backup,
-and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest. Interrupted,
-the same command continues where it stopped, on any machine.
+for the deployment's name. It stops the fleet, deletes the cluster, then the rest, file systems and database after last
+backups, and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest.
+Interrupted, the same command continues where it stopped, on any machine.
 
 Exit code 0: everything is deleted, or did not exist; 1: something is not deleted, or blocks it, or AWS does not
 answer; 2: arguments, settings or credentials cannot be used, or standard input is not a terminal; 130: Ctrl-C
@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 )
 @options.deployment
 @click.option("--storage", is_flag=True, help="Delete the file system, too, after a last backup.")
+@click.option("--team", is_flag=True, help="Delete homes and database, too, after last backups.")
 @click.option("--network", is_flag=True, help="Delete the network, too.")
 @click.option("--monitoring", is_flag=True, help="Delete alarms and dashboard, too.")
-@click.option("--all", "everything", is_flag=True, help="The three above.")
-@click.option("--no-final-backup", is_flag=True, help="Delete the file system without a last backup.")
+@click.option("--all", "everything", is_flag=True, help="The four above.")
+@click.option("--no-final-backup", is_flag=True, help="Delete file systems and database without last backups.")
 @click.option(
     "--retained-bucket", "bucket", is_flag=True, help="With --storage: delete a bucket that was retained, too."
 )
-@click.option("--unprotect", is_flag=True, help="Remove termination protection, delete what storage.retain keeps.")
+@click.option("--unprotect", is_flag=True, help="Remove termination protection, delete what retain keeps.")
 @click.option("--sweep", is_flag=True, help="Remove leftovers that are not kept on purpose.")
 @options.drain
 @options.force

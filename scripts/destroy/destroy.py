@@ -15,6 +15,7 @@ from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
+from scripts.destroy import team as destroy_team
 from scripts.destroy.model import BENEATH, Backup, DestroyOptions, DestroyOutcome, Part
 from scripts.destroy.plan import plan
 from scripts.destroy.storage import BUCKET, back_up, backup_cost, collect
@@ -150,7 +151,9 @@ class _Steps:
             self._fail(f"{name} is kept, because {', '.join(self.remaining)} could not be deleted.")
             return
         stack = partial(self._delete_stack, name)
-        if part == "storage":
+        if part == "team":
+            done = all(self._attempt(name, step) for step in (self._back_up_team, stack, self._delete_kept_team))
+        elif part == "storage":
             steps = (partial(self._back_up, linked_later=True), stack, self._back_up, self._delete_kept)
             done = all(self._attempt(name, step) for step in steps)
         else:
@@ -232,6 +235,26 @@ class _Steps:
             monthly = backup_cost(self.deployment, each)
             self.outcome.backups.append(Backup(id=backup, dollars_per_month_at_most=monthly))
             self.backed_up.add(name)
+
+    def _back_up_team(self) -> None:
+        """Back up homes and database, unless no backup is wanted, and let RDS delete the database."""
+        self.deployment.account.forget()
+        team = destroy_team.collect(self.deployment)
+        for key, described in team.holders.items():
+            if not self.options.final_backup or destroy_team.is_deleting(described):
+                continue
+            if why := team.backup_blocker(key):
+                raise OperationError(f"{key[1]} is kept: {why}.")
+            backup = destroy_team.back_up(self.deployment, team, key, self.clock, self.say)
+            made = Backup(id=backup, kind=destroy_team.KINDS[key[0]], dollars_per_month_at_most=None)
+            self.outcome.backups.append(made)
+        if self.options.unprotect:
+            destroy_team.unprotect(self.deployment, team)
+
+    def _delete_kept_team(self) -> None:
+        self.deployment.account.forget()
+        kept = destroy_team.collect(self.deployment).kept
+        self.remaining += [each.id for each in self._remove(kept)]
 
     def _delete_kept(self) -> None:
         self.deployment.account.forget()

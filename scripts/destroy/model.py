@@ -33,7 +33,7 @@ class DestroyOptions:
     force: bool = False
     """Terminate the nodes of jobs, also if the head node cannot be asked."""
     unprotect: bool = False
-    """Remove termination protection, and delete what ``storage.retain`` keeps."""
+    """Remove termination protection, and delete what ``retain`` keeps."""
     bucket: bool = False
     """Delete the deployment's bucket, too, if ``storage.retain`` kept it."""
     sweep: bool = False
@@ -59,8 +59,9 @@ class DestroyPlan(Document):
     parts: tuple[Part, ...] = Field(description="Parts to delete, in order.")
     stacks: tuple[str, ...] = Field(description="Names of the stacks to delete, in order.")
     file_systems: tuple[str, ...] = Field(description="Ids of the file systems to delete.")
+    databases: tuple[str, ...] = Field(description="Ids of the databases to delete.")
     left_behind: tuple[Leftover, ...] = Field(
-        description="What the deleted storage stack kept and is deleted, too, file systems among it."
+        description="What deleted stacks kept and is deleted, too, file systems and databases among it."
     )
     unprotected: tuple[str, ...] = Field(description="Stacks whose termination protection is removed.")
     sweep: tuple[Leftover, ...] = Field(description="Leftovers that are removed; new ones are, too.")
@@ -79,9 +80,12 @@ class DestroyPlan(Document):
 
 
 class Backup(Document):
-    """A last backup of a file system."""
+    """A last backup of a file system or database."""
 
-    id: str = Field(description="Its id in FSx.")
+    id: str = Field(
+        description="Its id: in FSx, ARN of the recovery point in AWS Backup, or name of the snapshot in RDS."
+    )
+    kind: Literal["fsx", "efs", "rds"] = Field(default="fsx", description="The service of what was backed up.")
     dollars_per_month_at_most: Dollars | None = Field(
         description="US dollars per month if the file system was full; null: the price is not known."
     )

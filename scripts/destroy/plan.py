@@ -10,8 +10,10 @@ from scripts import generations, stacks
 from scripts.deployment import Deployment, filters
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
+from scripts.destroy import team as destroy_team
 from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
+from scripts.destroy.team import NOTHING, Team
 from scripts.errors import told
 from scripts.fleet import control as fleet
 from scripts.fleet.jobs import slurm_state
@@ -45,6 +47,8 @@ class Existing:
     """What could not be listed of the rest."""
     jobs: Sequence[str] = ()
     """Why the fleet is not stopped: jobs have nodes, or Slurm cannot be asked."""
+    team: Team = NOTHING
+    """Homes and database, as the storage."""
 
 
 def plan(deployment: Deployment, options: DestroyOptions) -> DestroyPlan:
@@ -61,18 +65,24 @@ def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     denied: list[str] = []
     skipped: list[str] = []
     left = leftovers.find(deployment, skipped)
-    storage, vpcs = Storage(), list[str]()
+    storage, team, vpcs = Storage(), NOTHING, list[str]()
     if {*BENEATH} & {*options.parts}:
         clusters = dict(permitted(_other_clusters(deployment), denied))
         storage = next(iter(permitted(_storage(deployment), denied)), storage)
+        team = next(iter(permitted(_team(deployment), denied)), team)
         vpcs = permitted(_vpcs(deployment), denied)
     else:
         clusters = dict(permitted(_other_clusters(deployment), skipped))
-    users = dict(permitted(_users(deployment, options, storage, vpcs, left), denied))
+    users = dict(
+        permitted(
+            _users(deployment=deployment, options=options, storage=storage, team=team, vpcs=vpcs, left=left), denied
+        )
+    )
     jobs: list[str] = []
     if "cluster" in options.parts and not options.force:
         jobs = permitted(jobs_blockers(deployment, drain=options.drain), skipped)
-    return Existing([*_stacks(deployment, options.parts)], storage, vpcs, clusters, left, users, denied, skipped, jobs)
+    found = [*_stacks(deployment, options.parts)]
+    return Existing(found, storage, vpcs, clusters, left, users, denied, skipped, jobs, team)
 
 
 def jobs_blockers(deployment: Deployment, *, drain: bool) -> Iterator[str]:
@@ -105,6 +115,10 @@ def _storage(deployment: Deployment) -> Iterator[Storage]:
     yield destroy_storage.collect(deployment)
 
 
+def _team(deployment: Deployment) -> Iterator[Team]:
+    yield destroy_team.collect(deployment)
+
+
 def _vpcs(deployment: Deployment) -> Iterator[str]:
     ids = deployment.physical_ids(deployment.stack_name("network")).values()
     yield from (each for each in ids if each.startswith("vpc-"))
@@ -114,22 +128,27 @@ def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) 
     """Return what a destruction would do with what exists, and what blocks it."""
     parts = tuple(part for part in ORDER if part in options.parts)
     storage = existing.storage if "storage" in parts else Storage()
+    team = existing.team if "team" in parts else NOTHING
     protected = tuple(each["StackName"] for each in existing.stacks if each.get("EnableTerminationProtection"))
     sweep = existing.leftovers if options.sweep else ()
     return DestroyPlan(
         parts=parts,
         stacks=tuple(each["StackName"] for each in existing.stacks),
-        file_systems=tuple(each["FileSystemId"] for each in storage.file_systems),
-        left_behind=tuple(storage.kept_to_delete(bucket=options.bucket)),
+        file_systems=(
+            *(name for kind, name in team.holders if kind != destroy_team.DATABASE),
+            *(each["FileSystemId"] for each in storage.file_systems),
+        ),
+        databases=tuple(name for kind, name in team.holders if kind == destroy_team.DATABASE),
+        left_behind=(*team.kept, *storage.kept_to_delete(bucket=options.bucket)),
         unprotected=protected if options.unprotect else (),
         sweep=tuple(each for each in sweep if each.is_swept),
         blockers=(
             *_blockers(deployment, existing, options),
-            *([] if options.unprotect else _protections(protected, storage)),
-            *(_missing_backups(storage) if options.final_backup else []),
+            *([] if options.unprotect else _protections(protected, storage, team)),
+            *([*_missing_backups(storage), *_missing_team_backups(team)] if options.final_backup else []),
             *(f"It cannot be checked: {each}" for each in existing.denied),
         ),
-        remarks=tuple(_remarks(deployment, existing, options, storage)),
+        remarks=tuple(_remarks(deployment, existing, options, storage, team)),
     )
 
 
@@ -146,6 +165,9 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
         for file_system in existing.storage.file_systems:
             if file_system["VpcId"] in existing.vpcs:
                 yield f"File system {file_system['FileSystemId']} is in the network: pass --storage, too."
+    if "network" in options.parts and "team" not in options.parts:
+        for name in destroy_team.in_network(existing.team, [*existing.vpcs]):
+            yield f"{name} of {deployment.stack_name('team')} is in the network: pass --team, too."
     leftover_users = [name for name, is_leftover in existing.users.items() if is_leftover]
     if leftover_users and not options.sweep:
         names = _named(leftover_users)
@@ -154,12 +176,26 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
         yield f"Resources of others use what would be deleted: {_named(others)}. Delete them first."
 
 
-def _protections(protected: Sequence[str], storage: Storage) -> Iterator[str]:
+def _protections(protected: Sequence[str], storage: Storage, team: Team) -> Iterator[str]:
     for name in protected:
         yield f"{name} has termination protection: --unprotect removes it."
     ids = [each["FileSystemId"] for each in storage.file_systems if each["FileSystemId"] in storage.retained]
     if ids:
         yield f"storage.retain keeps file system {', '.join(ids)}, as deployed: --unprotect deletes it anyway."
+    for kind, name in team.holders:
+        if team.is_retained(name):
+            setting = "accounting.database.retain" if kind == destroy_team.DATABASE else "homes.retain"
+            yield f"{setting} keeps {name}, as deployed: --unprotect deletes it anyway."
+        elif name in team.protected_databases:
+            yield f"Database {name} has deletion protection: --unprotect removes it."
+
+
+def _missing_team_backups(team: Team) -> Iterator[str]:
+    for key, each in team.holders.items():
+        why = "" if destroy_team.is_deleting(each) else team.backup_blocker(key)
+        if why:
+            start = f"{key[1]} would be deleted without a backup: {why}."
+            yield f"{start} --no-final-backup deletes it anyway; daily backups of EFS stay for their time."
 
 
 def _missing_backups(storage: Storage) -> Iterator[str]:
@@ -170,13 +206,21 @@ def _missing_backups(storage: Storage) -> Iterator[str]:
             yield f"{start} --no-final-backup deletes it anyway.{EXPORT_FIRST if why == LINKED else ''}"
 
 
-def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions, storage: Storage) -> Iterator[str]:
+def _remarks(
+    deployment: Deployment, existing: Existing, options: DestroyOptions, storage: Storage, team: Team
+) -> Iterator[str]:
     names = {each["StackName"] for each in existing.stacks}
     if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
         efs = deployment.settings.cluster.head_node.shared_storage == "efs"
         lost = "the head node and on the cluster's EFS file system" if efs else "the head node"
-        yield f"Everything on {lost} is lost, with /home: copy what you need first."
+        if deployment.settings.homes is None:
+            yield f"Everything on {lost} is lost, with /home: copy what you need first."
+        else:
+            yield f"Everything on {lost} is lost, but /home is on a file system of its own."
         yield "Jobs that wait for nodes are lost, unless --drain lets them end first."
+    for kind, name in team.holders:
+        how = "after a last backup" if options.final_backup else "with all its data, without a backup, as requested"
+        yield f"{destroy_team.NOUNS[kind]} {name} is deleted {how}."
     for file_system in storage.file_systems:
         start, why = f"File system {file_system['FileSystemId']} is deleted", storage.backup_blocker(file_system)
         if not options.final_backup:
@@ -221,14 +265,21 @@ def _stacks(deployment: Deployment, parts: Sequence[Part]) -> Iterator[dict[str,
 
 
 def _users(
-    deployment: Deployment, options: DestroyOptions, storage: Storage, vpcs: Sequence[str], left: Sequence[Leftover]
+    *,
+    deployment: Deployment,
+    options: DestroyOptions,
+    storage: Storage,
+    team: Team,
+    vpcs: Sequence[str],
+    left: Sequence[Leftover],
 ) -> Iterator[tuple[str, bool]]:
     """Yield what uses network or storage and is not deleted with them, and whether it is a leftover."""
     vpcs = vpcs if "network" in options.parts else ()
-    groups = storage.groups if "storage" in options.parts else ()
+    groups = [*(storage.groups if "storage" in options.parts else ())]
+    groups += team.groups if "team" in options.parts else ()
     if not (vpcs or groups):
         return
-    own = _own(deployment, storage)
+    own = _own(deployment, storage, team)
     swept = {each.id for each in left if each.is_swept}
     swept -= {each["InstanceId"] for each in fleet.instances(deployment)}  # terminated before, swept or not
     of_cluster: set[str] = set()
@@ -246,7 +297,9 @@ def _users(
             ids = {name, each["NetworkInterfaceId"], *each["Description"].split()}
             if ids & swept:
                 yield name, True
-            elif not (ids & own or _is_deleted_with_cluster(deployment, each, of_cluster)):
+            elif not (
+                ids & own or _is_of_database(each, team) or _is_deleted_with_cluster(deployment, each, of_cluster)
+            ):
                 yield name if name.startswith("i-") else f"{name} ({each['Description'] or 'no description'})", False
 
 
@@ -257,7 +310,7 @@ def _listed(deployment: Deployment, operation: str, name: str, values: Sequence[
     return deployment.account.list("ec2", operation, Filters=wanted, PaginationConfig=pages)
 
 
-def _own(deployment: Deployment, storage: Storage) -> set[str]:
+def _own(deployment: Deployment, storage: Storage, team: Team) -> set[str]:
     """Return what is the deployment's, by id and by the words with which AWS describes interfaces that it creates.
 
     These end with the id of the gateway or file system, or are ``ELB net/NAME/ID``, as the end of the balancer's ARN.
@@ -268,10 +321,19 @@ def _own(deployment: Deployment, storage: Storage) -> set[str]:
     own |= {each.id for each in storage.kept} | {each["InstanceId"] for each in deployment.nodes()}
     for file_system in storage.file_systems:
         own |= {file_system["FileSystemId"], *file_system["NetworkInterfaceIds"]}
+    own |= {each.id for each in team.kept} | {name for _, name in team.holders}
+    for each in team.holders.values():
+        own |= {*each.get("NetworkInterfaceIds", [])}
     for endpoint in deployment.account.list("ec2", "describe_vpc_endpoints"):
         if endpoint["VpcEndpointId"] in own:
             own.update(endpoint.get("NetworkInterfaceIds", []))
     return own
+
+
+def _is_of_database(interface: Mapping[str, Any], team: Team) -> bool:
+    """Tell whether an interface is the database's: RDS names none in its description, and gives it the groups."""
+    within = {each["GroupId"] for each in interface["Groups"]}
+    return interface["Description"] == "RDSNetworkInterface" and bool(within) and within <= team.groups
 
 
 def _is_deleted_with_cluster(deployment: Deployment, interface: Mapping[str, Any], groups: Set[str]) -> bool:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from scripts import screen
 from scripts.deployment import Deployment
-from scripts.destroy.model import ORDER, DestroyOutcome, DestroyPlan
+from scripts.destroy.model import ORDER, Backup, DestroyOutcome, DestroyPlan
 from scripts.inventory import screen as inventory_screen
+from scripts.inventory.leftovers import vault_name
 from scripts.inventory.model import Inventory, Leftover, Resource
 from scripts.inventory.resources import KEPT, LEFT
 
@@ -69,7 +70,7 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
         monthly = backup.dollars_per_month_at_most
         amount = "" if monthly is None else f" at most {screen.dollars(monthly)} a month"
         console.print(f"Backup: {backup.id}. It costs{amount} until you delete it:", markup=False)
-        console.print(f"  {deployment.command('fsx', 'delete-backup', '--backup-id', backup.id)}", markup=False)
+        console.print(f"  {deployment.command(*_deletion(deployment, backup))}", markup=False)
     for failure in outcome.failures:
         console.print(f"Not done: {failure}", markup=False, style="bold red")
     for title, group in (
@@ -88,6 +89,16 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
             console.print(f"To delete the {kind}s permanently, with their data:", style="bold")
             for name in names:
                 console.print(f"  {deployment.command('ec2', f'delete-{kind}', f'--{kind}-id', name)}", markup=False)
+
+
+def _deletion(deployment: Deployment, backup: Backup) -> list[str]:
+    """Return the words after ``aws`` that delete a backup."""
+    if backup.kind == "efs":
+        vault = ["--backup-vault-name", vault_name(deployment)]
+        return ["backup", "delete-recovery-point", *vault, "--recovery-point-arn", backup.id]
+    if backup.kind == "rds":
+        return ["rds", "delete-db-snapshot", "--db-snapshot-identifier", backup.id]
+    return ["fsx", "delete-backup", "--backup-id", backup.id]
 
 
 def _cost(item: Leftover | Resource) -> str:

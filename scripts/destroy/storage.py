@@ -77,7 +77,7 @@ class Storage:
 def collect(deployment: Deployment) -> Storage:
     """Return what exists of the storage."""
     stack = deployment.stack_name("storage")
-    kept, existing = clusters.kept_by_storage(deployment), stacks.existing(deployment, stack)
+    kept, existing = clusters.kept_by(deployment, "storage"), stacks.existing(deployment, stack)
     ids = [*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)]
 
     def of(kind: str) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def backup_cost(deployment: Deployment, file_system: dict[str, Any]) -> Decimal 
 def _started(deployment: Deployment, file_system_id: str) -> str | None:
     """Return the backup that an interrupted call started; None: there is none, or a cluster may have written since."""
     deployment.account.forget()
-    since = _end_of_clusters(deployment)
+    since = end_of_clusters(deployment)
     if since is None:
         return None
     own = filters({"file-system-id": [file_system_id]})
@@ -164,7 +164,7 @@ def _started(deployment: Deployment, file_system_id: str) -> str | None:
     return None
 
 
-def _end_of_clusters(deployment: Deployment) -> datetime | None:
+def end_of_clusters(deployment: Deployment) -> datetime | None:
     """Return when the last cluster of all generations was deleted; None: one exists, or there was none."""
     if generations.existing(deployment):
         return None

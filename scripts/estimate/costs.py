@@ -164,6 +164,7 @@ def parts(settings: Settings) -> list[Part]:
         *_nodes(settings),
         *_head_and_login_nodes(settings),
         *_file_system(settings),
+        *_homes(settings),
         *_network(settings),
         *_monitoring_of_the_cluster(settings),
         *_monitoring(settings),
@@ -173,6 +174,7 @@ def parts(settings: Settings) -> list[Part]:
 def paid_by_use(settings: Settings) -> list[Product]:
     """Return what is paid by the GB, whose amounts the settings do not determine."""
     network, head_node = settings.network, settings.cluster.head_node
+    is_on_efs = head_node.shared_storage == "efs" or (settings.homes is not None and settings.homes.type == "efs")
     return [
         *([products.NAT_DATA] if network.existing is None else []),
         products.LOG_INGESTION,
@@ -180,8 +182,18 @@ def paid_by_use(settings: Settings) -> list[Product]:
         products.LOG_STORAGE,
         *([products.LUSTRE_BACKUP] if settings.storage.file_system.backup_retention_days else []),
         *([products.EBS_SNAPSHOT] if head_node.snapshots else []),
-        *([products.EFS_STORAGE, products.EFS_READ, products.EFS_WRITE] if head_node.shared_storage == "efs" else []),
+        *([products.EFS_STORAGE, products.EFS_READ, products.EFS_WRITE] if is_on_efs else []),
+        *_backups_of_homes(settings),
     ]
+
+
+def _backups_of_homes(settings: Settings) -> Iterator[Product]:
+    homes = settings.homes
+    if homes is not None and homes.is_made:
+        if homes.type == "efs":
+            yield products.EFS_BACKUP
+        elif homes.openzfs.backup_retention_days:
+            yield products.OPENZFS_BACKUP
 
 
 def _nodes(settings: Settings) -> Iterator[Part]:
@@ -218,6 +230,18 @@ def _file_system(settings: Settings) -> Iterator[Part]:
     )
     if paid_iops:
         yield _always("file system, metadata IOPS above the default", products.LUSTRE_METADATA, paid_iops)
+
+
+def _homes(settings: Settings) -> Iterator[Part]:
+    """Yield what OpenZFS costs as long as it exists; EFS is paid by use."""
+    homes = settings.homes
+    if homes is None or not homes.is_made or homes.type == "efs":
+        return
+    spec = homes.openzfs
+    remark = "retained: continues to cost when its stack is destroyed" if homes.retain else ""
+    storage = products.openzfs_storage(spec.deployment_type)
+    yield _always(f"homes, OpenZFS {spec.deployment_type}", storage, spec.capacity_gib, remark)
+    yield _always("homes, throughput", products.openzfs_throughput(spec.deployment_type), spec.throughput_mbps)
 
 
 def _network(settings: Settings) -> Iterator[Part]:

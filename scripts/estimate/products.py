@@ -23,7 +23,8 @@ class Product:
     """Something with a price.
 
     Attributes:
-        unit: What one price buys: ``hour``, ``month``, ``GB-month``, ``IOPS-month`` or ``GB``.
+        unit: What one price buys: ``hour``, ``month``, ``GB-month``, ``MBps-month``, ``IOPS-month`` or
+            ``GB``.
         service: Service code of the Price List; empty for what is not looked up.
         usage_type: The Price List's usage type, without the Region in front.
         filters: Attributes of the product that narrow the search in the Price List.
@@ -65,6 +66,25 @@ GP3 = Product("EBS gp3", "GB-month", "AmazonEC2", "EBS:VolumeUsage.gp3", {"volum
 EBS_SNAPSHOT = Product(
     "EBS snapshots", "GB-month", "AmazonEC2", "EBS:SnapshotUsage", {"productFamily": "Storage Snapshot"}
 )
+EFS_BACKUP = Product("EFS backup", "GB-month")
+_OPENZFS = {"operation": "CreateFileSystem:OpenZFS"}
+OPENZFS_BACKUP = Product("FSx OpenZFS backup", "GB-month", "AmazonFSx", "BackupUsage", _OPENZFS)
+
+
+def openzfs_storage(deployment_type: str) -> Product:
+    """Return a month of one GB of OpenZFS on SSD; with a standby server it is held twice."""
+    return Product(f"FSx OpenZFS {_twofold(deployment_type)}storage", "GB-month")
+
+
+def openzfs_throughput(deployment_type: str) -> Product:
+    """Return a month of one MB/s of OpenZFS."""
+    return Product(f"FSx OpenZFS {_twofold(deployment_type)}MB/s", "MBps-month")
+
+
+def _twofold(deployment_type: str) -> str:
+    return "HA " if "_HA_" in deployment_type else ""
+
+
 EFS_STORAGE = Product("EFS storage", "GB-month")
 EFS_READ = Product("EFS reads", "GB")
 EFS_WRITE = Product("EFS writes", "GB")
@@ -111,7 +131,8 @@ SOURCES: Final[Mapping[SourceName, Source]] = {
     "fsx": Source(
         "2026-07-14",
         "AWS Price List API, AmazonFSx, us-west-2 (SCRATCH_2, PERSISTENT_1); the rest as commonly reported, to be "
-        "compared with https://aws.amazon.com/fsx/lustre/pricing/ (PERSISTENT_2, metadata IOPS, backups)",
+        "compared with https://aws.amazon.com/fsx/lustre/pricing/ (PERSISTENT_2, metadata IOPS, backups) "
+        "and https://aws.amazon.com/fsx/openzfs/pricing/ (OpenZFS)",
     ),
     "vpc": Source(
         "2026-11-21",
@@ -140,6 +161,11 @@ _TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
         "FSx PERSISTENT_2 1000": "0.6",
         LUSTRE_METADATA.name: "0.055",
         LUSTRE_BACKUP.name: "0.05",
+        openzfs_storage("SINGLE_AZ_1").name: "0.09",
+        openzfs_storage("SINGLE_AZ_HA_1").name: "0.18",
+        openzfs_throughput("SINGLE_AZ_1").name: "0.26",
+        openzfs_throughput("SINGLE_AZ_HA_1").name: "0.52",
+        OPENZFS_BACKUP.name: "0.05",
     },
     "vpc": {
         NAT_GATEWAY.name: "0.045",
@@ -150,6 +176,7 @@ _TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
     "other": {
         GP3.name: "0.08",
         EBS_SNAPSHOT.name: "0.05",
+        EFS_BACKUP.name: "0.05",
         EFS_STORAGE.name: "0.3",
         EFS_READ.name: "0.03",
         EFS_WRITE.name: "0.06",

@@ -66,32 +66,35 @@ def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
                 )
 
 
-_OF_STORAGE = {
-    "file-system": "AWS::FSx::FileSystem",
-    "security-group": "AWS::EC2::SecurityGroup",
-    "s3": "AWS::S3::Bucket",
+_KEPT = {
+    "ec2:security-group": "AWS::EC2::SecurityGroup",
+    "elasticfilesystem:file-system": "AWS::EFS::FileSystem",
+    "fsx:file-system": "AWS::FSx::FileSystem",
+    "s3:": "AWS::S3::Bucket",
 }
-"""What the storage stack can keep, by what the ARN has in front of the name (of a bucket: the service)."""
+"""What stacks of storage and team can keep, by service and what the ARN has in front of the name."""
+_CONSTRUCTS = {"storage": "Lustre", "team": "Homes"}
+"""Constructs that tag what they keep with their path, by the part of the deployment."""
 
 
-def tagged_by_storage(deployment: Deployment) -> Iterator[Leftover]:
-    """Yield file system, security group and bucket of the storage stack, by the tag Name that the construct gives."""
-    stack = deployment.stack_name("storage")
-    path = f"{stack}/Lustre"
+def tagged(deployment: Deployment, part: str) -> Iterator[Leftover]:
+    """Yield file system, security group and bucket of storage or team, by the tag Name that the construct gives."""
+    stack = deployment.stack_name(part)
+    path = f"{stack}/{_CONSTRUCTS[part]}"
     wanted = [{"Key": "Name", "Values": [path]}]
     for each in deployment.account.list("resourcegroupstaggingapi", "get_resources", TagFilters=wanted):
         _, _, service, _, _, name = each["ResourceARN"].split(":", 5)
-        kind = _OF_STORAGE.get(service if service == "s3" else name.partition("/")[0])
+        kind = _KEPT.get(f"{service}:{name.rpartition('/')[0]}")
         resource = name.rpartition("/")[2]
         if kind is not None and EXISTS[kind](deployment, resource):  # deleted ones are listed for a while
             yield Leftover(type=kind, id=resource, reason=f"tag Name={path}", kept_on_purpose=True, stack=stack)
 
 
-def kept_by_storage(deployment: Deployment) -> list[Leftover]:
-    """Return what the deleted storage stack kept and still exists."""
-    stack = deployment.stack_name("storage")
+def kept_by(deployment: Deployment, part: str) -> list[Leftover]:
+    """Return what the deleted stack of storage or team kept and still exists."""
+    stack = deployment.stack_name(part)
     existing = set(deployment.physical_ids(stack).values())
-    by_id = {each.id: each for each in (*kept(deployment, [stack]), *tagged_by_storage(deployment))}
+    by_id = {each.id: each for each in (*kept(deployment, [stack]), *tagged(deployment, part))}
     return [each for each in by_id.values() if each.id not in existing]
 
 

@@ -30,8 +30,8 @@ _FIXED = {
 _BY_USE = (
     "AWS::DynamoDB::Table",
     "AWS::EC2::Snapshot",
-    "AWS::EFS::FileSystem",
     "AWS::Lambda::Function",
+    "AWS::RDS::DBSnapshot",
     "AWS::S3::Bucket",
     "AWS::SNS::Topic",
 )
@@ -102,6 +102,34 @@ def _file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tu
             )
             monthly = per_month(prices, products.lustre_storage(spec), Decimal(each["StorageCapacity"]))
             yield each["FileSystemId"], Facts(monthly, each.get("CreationTime"))
+        elif openzfs := each.get("OpenZFSConfiguration"):
+            kind = openzfs["DeploymentType"]
+            parts = (
+                per_month(prices, products.openzfs_storage(kind), Decimal(each["StorageCapacity"])),
+                per_month(prices, products.openzfs_throughput(kind), Decimal(openzfs["ThroughputCapacity"])),
+            )
+            monthly = None if None in parts else sum(filter(None, parts), Decimal(0))
+            yield each["FileSystemId"], Facts(monthly, each.get("CreationTime"))
+
+
+def _elastic_file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    for each in clusters[0].account.list("efs", "describe_file_systems"):
+        monthly = per_month(prices, products.EFS_STORAGE, Decimal(each["SizeInBytes"]["Value"]) / _GB)
+        yield each["FileSystemId"], Facts(monthly, each["CreationTime"])
+
+
+def _databases(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    """Yield databases; their prices are not in the table."""
+    for each in clusters[0].account.list("rds", "describe_db_instances"):
+        yield each["DBInstanceIdentifier"], Facts(None, each.get("InstanceCreateTime"))
+
+
+def _recovery_points(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    account, vault = clusters[0].account, f"{clusters[0].settings.name}-homes"
+    if vault in [each["BackupVaultName"] for each in account.list("backup", "list_backup_vaults")]:
+        for each in account.list("backup", "list_recovery_points_by_backup_vault", BackupVaultName=vault):
+            monthly = per_month(prices, products.EFS_BACKUP, Decimal(each.get("BackupSizeInBytes", 0)) / _GB)
+            yield each["RecoveryPointArn"], Facts(monthly, each["CreationDate"])
 
 
 def _log_groups(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
@@ -125,6 +153,9 @@ _ASKED: dict[str, Callable[[Sequence[Deployment], Prices], Iterator[tuple[str, F
     "AWS::EC2::Instance": _instances,
     "AWS::EC2::VPCEndpoint": _endpoints,
     "AWS::EC2::Volume": _volumes,
+    "AWS::Backup::RecoveryPoint": _recovery_points,
+    "AWS::EFS::FileSystem": _elastic_file_systems,
     "AWS::FSx::FileSystem": _file_systems,
+    "AWS::RDS::DBInstance": _databases,
     "AWS::Logs::LogGroup": _log_groups,
 }

@@ -14,7 +14,7 @@ from config.settings import PARTS
 from scripts import stacks
 from scripts.deployment import Deployment, filters
 from scripts.inventory import clusters as of_clusters
-from scripts.inventory.model import PREFIX, Key, Leftover, permitted
+from scripts.inventory.model import FINAL_BACKUP, PREFIX, Key, Leftover, permitted
 from scripts.inventory.removal import EXISTS
 from scripts.remote.streamed_command import log_group
 from ultracluster.domain.names import SNAPSHOT_TAG
@@ -34,6 +34,14 @@ _ORDER = (
     "AWS::EC2::Volume",
     "AWS::EC2::Snapshot",
     "AWS::FSx::FileSystem",
+    "AWS::EFS::FileSystem",
+    "AWS::RDS::DBInstance",
+    "AWS::RDS::DBSubnetGroup",
+    "AWS::RDS::DBParameterGroup",
+    "AWS::SecretsManager::Secret",
+    "AWS::RDS::DBSnapshot",
+    "AWS::Backup::RecoveryPoint",
+    "AWS::Backup::BackupVault",
     "AWS::EC2::SecurityGroup",
     "AWS::EC2::PlacementGroup",
     "AWS::EC2::LaunchTemplate",
@@ -63,7 +71,8 @@ def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftov
     deleted = permitted(of_clusters.deleted_stacks(deployment, names), denied)
     searches = [
         of_clusters.kept(deployment, names),
-        of_clusters.tagged_by_storage(deployment),
+        of_clusters.tagged(deployment, "storage"),
+        of_clusters.tagged(deployment, "team"),
         *_searches(deployment, clusters, {each["StackId"].rpartition("/")[2] for each in deleted}),
     ]
     by_key: dict[Key, Leftover] = {}
@@ -83,6 +92,8 @@ def _searches(
     """
     yield _logs_of_functions(deployment, {each.stack_name(part) for each in clusters for part in PARTS}, deleted)
     yield _snapshots(deployment)
+    yield _recovery_points(deployment)
+    yield _database_snapshots(deployment)
     are_deleted = []
     for each in clusters:
         name, stack = each.settings.cluster_spec.name, each.stack_name("cluster")
@@ -106,6 +117,33 @@ def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
     for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=tag):
         reason = f"of the head node's volume {each['VolumeId']}, for ./ultracluster restore"
         yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
+
+
+def _recovery_points(deployment: Deployment) -> Iterator[Leftover]:
+    """Yield the last backups of homes on EFS, and the vault that has them, or has none any more."""
+    vault = vault_name(deployment)
+    if not EXISTS["AWS::Backup::BackupVault"](deployment, vault):
+        return
+    points = deployment.account.list("backup", "list_recovery_points_by_backup_vault", BackupVaultName=vault)
+    for each in points:
+        reason = f"last backup of {each['ResourceArn'].rpartition('/')[2]}"
+        kind = "AWS::Backup::RecoveryPoint"
+        yield Leftover(type=kind, id=each["RecoveryPointArn"], reason=reason, kept_on_purpose=True)
+    reason = "has last backups of homes" if points else "had last backups of homes, and is empty"
+    yield Leftover(type="AWS::Backup::BackupVault", id=vault, reason=reason, kept_on_purpose=bool(points))
+
+
+def vault_name(deployment: Deployment) -> str:
+    """Return the name of the vault with the last backups of homes, which `destroy` makes."""
+    return f"{deployment.settings.name}-homes"
+
+
+def _database_snapshots(deployment: Deployment) -> Iterator[Leftover]:
+    tag = {"Key": FINAL_BACKUP, "Value": deployment.settings.name}
+    for each in deployment.account.list("rds", "describe_db_snapshots", SnapshotType="manual"):
+        if tag in each.get("TagList", []):
+            reason, name = f"last backup of {each['DBInstanceIdentifier']}", each["DBSnapshotIdentifier"]
+            yield Leftover(type="AWS::RDS::DBSnapshot", id=name, reason=reason, kept_on_purpose=True)
 
 
 def _tagged(deployment: Deployment, cluster: str, kind: str) -> Iterator[Leftover]:

@@ -19,7 +19,17 @@ PREFIX = "prefix of a bucket"
 FINAL_BACKUP = "ultracluster:final-backup-of"
 """Tag of a backup that was made before its file system was deleted; its value is the deployment."""
 CENT = Decimal("0.01")
-_HOLDS_DATA = ("AWS::EC2::Snapshot", "AWS::EC2::Volume", "AWS::FSx::Backup", "AWS::FSx::FileSystem", "AWS::S3::Bucket")
+_HOLDS_DATA = (
+    "AWS::Backup::RecoveryPoint",
+    "AWS::EC2::Snapshot",
+    "AWS::EC2::Volume",
+    "AWS::EFS::FileSystem",
+    "AWS::FSx::Backup",
+    "AWS::FSx::FileSystem",
+    "AWS::RDS::DBInstance",
+    "AWS::RDS::DBSnapshot",
+    "AWS::S3::Bucket",
+)
 _PROVIDER_BUCKET = "-pclustercustomresourcebu"
 """Within the name that CloudFormation makes for the bucket of ParallelCluster's provider, which keeps its requests."""
 

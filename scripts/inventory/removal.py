@@ -56,7 +56,37 @@ def _file_system(deployment: Deployment, name: str) -> None:
     fsx = deployment.account.client("fsx")
     [described] = fsx.describe_file_systems(FileSystemIds=[name])["FileSystems"]
     if described["Lifecycle"] != "DELETING":
-        fsx.delete_file_system(FileSystemId=name)
+        fsx.delete_file_system(FileSystemId=name, **_openzfs_or_lustre(described))
+    raise InUseError(f"{name} is being deleted")
+
+
+def _openzfs_or_lustre(described: dict[str, Any]) -> dict[str, Any]:
+    """Return how FSx deletes a file system, without a last backup, which OpenZFS takes unless told."""
+    if described["FileSystemType"] != "OPENZFS":
+        return {}
+    return {
+        "OpenZFSConfiguration": {"SkipFinalBackup": True, "Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]},
+    }
+
+
+def _elastic_file_system(deployment: Deployment, name: str) -> None:
+    efs = deployment.account.client("efs")
+    [described] = efs.describe_file_systems(FileSystemId=name)["FileSystems"]
+    for each in efs.describe_mount_targets(FileSystemId=name)["MountTargets"]:
+        if each["LifeCycleState"] != "deleting":
+            efs.delete_mount_target(MountTargetId=each["MountTargetId"])
+    if described["LifeCycleState"] != "deleting":
+        efs.delete_file_system(FileSystemId=name)
+    raise InUseError(f"{name} is being deleted")
+
+
+def _database(deployment: Deployment, name: str) -> None:
+    rds = deployment.account.client("rds")
+    [described] = rds.describe_db_instances(DBInstanceIdentifier=name)["DBInstances"]
+    if described.get("DeletionProtection"):
+        rds.modify_db_instance(DBInstanceIdentifier=name, DeletionProtection=False, ApplyImmediately=True)
+    if described["DBInstanceStatus"] != "deleting":
+        rds.delete_db_instance(DBInstanceIdentifier=name, SkipFinalSnapshot=True)
     raise InUseError(f"{name} is being deleted")
 
 
@@ -152,17 +182,34 @@ def _log_group_exists(deployment: Deployment, name: str) -> bool:
     return name in [each["logGroupName"] for each in groups]
 
 
+def _vault_exists(deployment: Deployment, name: str) -> bool:
+    """Tell whether a vault is listed: AWS Backup refuses to describe one that does not exist, as if not permitted."""
+    return name in [each["BackupVaultName"] for each in deployment.account.list("backup", "list_backup_vaults")]
+
+
+def _secret_exists(deployment: Deployment, name: str) -> bool:
+    """Tell whether a secret exists that is not scheduled for deletion."""
+    described = deployment.account.find("secretsmanager", "describe_secret", SecretId=name)
+    return described is not None and "DeletedDate" not in described
+
+
 EXISTS: dict[str, Callable[[Deployment, str], bool]] = {
+    "AWS::Backup::BackupVault": _vault_exists,
     "AWS::DynamoDB::Table": _described("dynamodb", "describe_table", "TableName"),
     "AWS::EC2::NetworkInterface": _described("ec2", "describe_network_interfaces", "NetworkInterfaceIds", many=True),
     "AWS::EC2::PlacementGroup": _described("ec2", "describe_placement_groups", "GroupNames", many=True),
     "AWS::EC2::SecurityGroup": _described("ec2", "describe_security_groups", "GroupIds", many=True),
+    "AWS::EFS::FileSystem": _described("efs", "describe_file_systems", "FileSystemId"),
     "AWS::FSx::FileSystem": _described("fsx", "describe_file_systems", "FileSystemIds", many=True),
     "AWS::IAM::InstanceProfile": _described("iam", "get_instance_profile", "InstanceProfileName"),
     "AWS::IAM::Role": _described("iam", "get_role", "RoleName"),
     "AWS::Lambda::Function": _described("lambda", "get_function", "FunctionName"),
     "AWS::Logs::LogGroup": _log_group_exists,
+    "AWS::RDS::DBInstance": _described("rds", "describe_db_instances", "DBInstanceIdentifier"),
+    "AWS::RDS::DBParameterGroup": _described("rds", "describe_db_parameter_groups", "DBParameterGroupName"),
+    "AWS::RDS::DBSubnetGroup": _described("rds", "describe_db_subnet_groups", "DBSubnetGroupName"),
     "AWS::S3::Bucket": _described("s3", "head_bucket", "Bucket"),
+    "AWS::SecretsManager::Secret": _secret_exists,
 }
 """Tells whether something exists that a stack kept, by type; stacks of ours keep no other types."""
 
@@ -180,6 +227,7 @@ def _call(service: str, operation: str, parameter: str) -> Callable[[Deployment,
 
 _REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
     PREFIX: _prefix,
+    "AWS::Backup::BackupVault": _call("backup", "delete_backup_vault", "BackupVaultName"),
     "AWS::DynamoDB::Table": _call("dynamodb", "delete_table", "TableName"),
     "AWS::EC2::Instance": _instance,
     "AWS::EC2::LaunchTemplate": _call("ec2", "delete_launch_template", "LaunchTemplateId"),
@@ -187,12 +235,17 @@ _REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
     "AWS::EC2::PlacementGroup": _call("ec2", "delete_placement_group", "GroupName"),
     "AWS::EC2::SecurityGroup": _call("ec2", "delete_security_group", "GroupId"),
     "AWS::EC2::Volume": _call("ec2", "delete_volume", "VolumeId"),
+    "AWS::EFS::FileSystem": _elastic_file_system,
     "AWS::FSx::FileSystem": _file_system,
     "AWS::IAM::InstanceProfile": _profile,
     "AWS::IAM::Role": _role,
     "AWS::Lambda::Function": _call("lambda", "delete_function", "FunctionName"),
     "AWS::Logs::LogGroup": _call("logs", "delete_log_group", "logGroupName"),
+    "AWS::RDS::DBInstance": _database,
+    "AWS::RDS::DBParameterGroup": _call("rds", "delete_db_parameter_group", "DBParameterGroupName"),
+    "AWS::RDS::DBSubnetGroup": _call("rds", "delete_db_subnet_group", "DBSubnetGroupName"),
     "AWS::Route53::HostedZone": _zone,
     "AWS::S3::Bucket": _bucket,
+    "AWS::SecretsManager::Secret": _call("secretsmanager", "delete_secret", "SecretId"),
     "AWS::SSM::Parameter": _call("ssm", "delete_parameter", "Name"),
 }

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from scripts import homes
 from scripts.aws_errors import is_unreachable
 from scripts.deployment import tags_of
 from scripts.estimate.sizes import SCRATCH_MBPS_PER_TIB
@@ -23,6 +24,7 @@ from scripts.status.model import (
     Cost,
     FileSystem,
     HeadNodeStatus,
+    Homes,
     Reservation,
     SlurmStatus,
     StackStatus,
@@ -60,8 +62,8 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
 
     Needs cloudformation:DescribeStacks (for other clusters on all stacks), cloudwatch:DescribeAlarms,
     cloudwatch:GetMetricData, dynamodb:GetItem, ec2:DescribeCapacityReservations, ec2:DescribeInstances,
-    fsx:DescribeFileSystems, ssm:GetCommandInvocation, ssm:SendCommand and, for groups of reservations,
-    resource-groups:ListGroupResources. What needs a missing one is `Unavailable`.
+    elasticfilesystem:DescribeFileSystems, fsx:DescribeFileSystems, ssm:GetCommandInvocation, ssm:SendCommand and, for
+    groups of reservations, resource-groups:ListGroupResources. What needs a missing one is `Unavailable`.
 
     Raises:
         botocore.exceptions.BotoCoreError: There are no usable credentials.
@@ -87,6 +89,13 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         file_system = start(_file_system, "cloudformation:DescribeStacks", "fsx:DescribeFileSystems")
         usage = start(
             lambda deployment: _usage(deployment, now), "cloudformation:DescribeStacks", "cloudwatch:GetMetricData"
+        )
+        of_homes = start(
+            lambda deployment: _homes(deployment, now),
+            "cloudformation:DescribeStacks",
+            "cloudwatch:GetMetricData",
+            "elasticfilesystem:DescribeFileSystems",
+            "fsx:DescribeFileSystems",
         )
         reservations = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
         alarms = start(_alarms, "cloudwatch:DescribeAlarms")
@@ -117,6 +126,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         software=of_jobs,
         file_system=file_system.result(),
         usage=usage.result(),
+        homes=of_homes.result(),
         reservations=reservations.result(),
         alarms=alarms.result(),
         cost=cost,
@@ -220,6 +230,28 @@ def _file_system(deployment: Deployment) -> FileSystem | Unavailable:
     capacity = described["StorageCapacity"]
     per_tib = described["LustreConfiguration"].get("PerUnitStorageThroughput") or SCRATCH_MBPS_PER_TIB
     return FileSystem(file_system_id, described["Lifecycle"], capacity, capacity * per_tib / 1000)
+
+
+def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
+    """Return the file system of /home. One or two calls, and of an existing OpenZFS volume one more."""
+    if deployment.settings.homes is None:
+        return None
+    name = homes.file_system_id(deployment)
+    if name is None:
+        return _NO_FILE_SYSTEM
+    if deployment.settings.homes.type == "efs":
+        [elastic] = deployment.account.ask("efs", "describe_file_systems", FileSystemId=name)["FileSystems"]
+        return Homes(name, elastic["LifeCycleState"].upper(), elastic["SizeInBytes"]["Value"])
+    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[name])["FileSystems"]
+    answer = deployment.account.ask(
+        "cloudwatch",
+        "get_metric_data",
+        MetricDataQueries=[_query("used", "UsedStorageCapacity", name)],
+        StartTime=now - _LOOK_BACK,
+        EndTime=now,
+    )
+    used = _newest(answer["MetricDataResults"][0])
+    return Homes(name, described["Lifecycle"], used, described["StorageCapacity"])
 
 
 def _usage(deployment: Deployment, now: datetime) -> Usage | Unavailable:

@@ -116,6 +116,16 @@ class FileSystem:
 
 
 @dataclass(frozen=True)
+class Homes:
+    """The file system of /home, if it is one of its own."""
+
+    file_system_id: str = Field(description="Its id.")
+    lifecycle: str = Field(description="As FSx and EFS have it, in capitals, such as `AVAILABLE`.")
+    used_bytes: float | None = Field(description="What files take; None: not known.")
+    capacity_gib: int | None = Field(default=None, description="Its storage capacity; None: EFS grows by itself.")
+
+
+@dataclass(frozen=True)
 class Usage:
     """What CloudWatch has of the file system's last minutes."""
 
@@ -181,6 +191,9 @@ class Status(Document):
     )
     file_system: FileSystem | Unavailable = Field(description="The file system.")
     usage: Usage | Unavailable = Field(description="Its use.")
+    homes: Homes | Unavailable | None = Field(
+        default=None, description="The file system of /home; None: it is on the head node, or on the cluster's EFS."
+    )
     reservations: tuple[Reservation, ...] | Unavailable = Field(description="Those that the settings name.")
     alarms: tuple[str, ...] | Unavailable = Field(description="Names of the deployment's alarms in state ALARM.")
     cost: Cost | Unavailable = Field(description="What it costs.")
@@ -229,6 +242,7 @@ class Status(Document):
             "slurm": self.slurm,
             "file_system": self.file_system,
             "usage": self.usage,
+            "homes": self.homes,
             "reservations": self.reservations,
             "alarms": self.alarms,
             "diagnosis": self.diagnosis,
@@ -290,6 +304,8 @@ def _problems_of_cluster(status: Status) -> Iterator[str]:
 def _other_problems(status: Status) -> Iterator[str]:
     if isinstance(status.file_system, FileSystem) and status.file_system.lifecycle not in USABLE_FILE_SYSTEM:
         yield f"the file system {status.file_system.file_system_id} is {status.file_system.lifecycle}"
+    if isinstance(status.homes, Homes) and status.homes.lifecycle not in USABLE_FILE_SYSTEM:
+        yield f"the homes {status.homes.file_system_id} are {status.homes.lifecycle}"
     if not isinstance(status.reservations, Unavailable):
         for each in status.reservations:
             if each.state != "active" and each.state not in BEFORE_ITS_START:

@@ -19,6 +19,7 @@ from scripts.status.model import (
     Cost,
     FileSystem,
     HeadNodeStatus,
+    Homes,
     Reservation,
     SlurmStatus,
     Status,
@@ -135,6 +136,8 @@ def _facts(status: Status) -> Iterator[tuple[str, str, str]]:
     yield _fact("Storage", status.file_system, lambda each: _file_system(each, status.usage))
     if isinstance(status.usage, Unavailable) and not isinstance(status.file_system, Unavailable):
         yield _unavailable("", status.usage)
+    if status.homes is not None:
+        yield _fact("Homes", status.homes, _homes)
     if isinstance(status.reservations, Unavailable):
         yield _unavailable("Reserved", status.reservations)
     else:
@@ -212,6 +215,15 @@ def _file_system(file_system: FileSystem, usage: Usage | Unavailable) -> str:
     if usage.used_mbps is not None:
         parts.append(f"{usage.used_mbps:,.0f} MB/s used ({usage.used_mbps / file_system.throughput_mbps:.0%})")
     return f"{text}; {', '.join(parts) or 'no metrics of the last 10 minutes'}"
+
+
+def _homes(homes: Homes) -> str:
+    parts = [homes.file_system_id, homes.lifecycle]
+    if homes.used_bytes is not None:
+        parts.append(f"{homes.used_bytes / 1024**3:,.1f} GiB used")
+    if homes.capacity_gib is not None:
+        parts[-1] += f" of {homes.capacity_gib:,}" if homes.used_bytes is not None else f", {homes.capacity_gib:,} GiB"
+    return ", ".join(parts)
 
 
 def _reservation(reservation: Reservation, now: datetime) -> str:

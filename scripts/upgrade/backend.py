@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from scripts import generations
+from scripts import generations, homes
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
@@ -146,6 +146,14 @@ class UpgradeBackend:
         if answer.code != 0:
             raise OperationError(f"The head node of {name} is unhealthy: {answer.errors or answer.output}")
         self._say(f"The head node of {name} answers, and mounts {answer.output.strip()}.")
+
+    def moves_homes(self, old: Settings, new: Settings) -> bool:
+        """Tell whether a cluster that exists has another file system on /home than the other settings."""
+        return homes.differs(self._deployment(old), new)
+
+    def copy_homes(self, old: Settings, new: Settings, *, last: bool) -> None:
+        """Copy /home from the head node of a cluster to the homes of the other settings; `last`: all of it."""
+        homes.copy(self._deployment(old), new, self._clock, self._say, last=last)
 
     def drain(self, old: Settings) -> None:
         """Let a cluster take no new jobs, and wait until none is left."""

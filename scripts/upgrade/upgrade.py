@@ -40,7 +40,9 @@ _NOT_SET = (_GENERATION, ("cluster", "name"))
 _KEY = re.compile(r"cluster(\.[a-z_]+|\[\d+\])+")
 
 Outcome = Literal["complete", "nothing to do", "abandoned", "dry run", "stopped"]
-_Name = Literal["settings", "start", "deploy", "verify", "drain", "resume", "destroy", "restore", "monitoring"]
+_Name = Literal[
+    "settings", "start", "deploy", "verify", "copy", "drain", "resume", "destroy", "restore", "monitoring"
+]
 _StepOutcome = Literal["done", "already", "planned"]
 
 
@@ -49,7 +51,8 @@ class UpgradeStep(Document):
 
     name: _Name = Field(
         description="settings: the file is changed; start: the head node is started or rebooted; deploy: the second "
-        "cluster is created; verify: it is checked; restore: /home is copied of a snapshot; "
+        "cluster is created; verify: it is checked; copy: /home of the first is copied to the homes of the second, and "
+        "once more after the drain; restore: /home is copied of a snapshot; "
         "drain: the first takes no new jobs, and its last one ends; resume: the first takes jobs again; destroy: a "
         "cluster is destroyed; monitoring: alarms follow."
     )
@@ -192,11 +195,19 @@ class Upgrade:
         if not is_leaving:
             self._create(second, exists=exists, written=written)
         name = old.cluster_spec.name
+        moves = not is_leaving and self.backend.moves_homes(old, new)
+        if moves:
+            text = f"Copy /home of {name} to the homes of {self.cluster}; people may go on working on {name}"
+            self._step("copy", text, lambda: self.backend.copy_homes(old, new, last=False))
         text = f"Let {name} take no new jobs, and wait until its last job has ended; people work on {self.cluster} now"
         self._step("drain", text, lambda: self.backend.drain(old), already=is_leaving)
+        if moves:
+            text = f"Copy what is new in /home of {name} since; nobody works there any more"
+            self._step("copy", text, lambda: self.backend.copy_homes(old, new, last=True))
+        lost = "with everything on its head node (/home!)" if new.homes is None else "with its head node, without /home"
         text = (
-            f"Destroy the cluster {name}, with everything on its head node (/home!), also if it is protected. Network "
-            "and file system stay. After this there is no way back"
+            f"Destroy the cluster {name}, {lost}, also if it is protected. Network and file system stay. After this "
+            "there is no way back"
         )
         self._step("destroy", text, lambda: self.backend.destroy(old))
         return self._finish(second)
@@ -204,7 +215,7 @@ class Upgrade:
     def _create(self, second: Candidate, *, exists: bool, written: bool) -> None:
         new = second.settings
         plan = self.backend.plan(second)
-        stacks = [new.stack_name(part) for part in ("network", "storage", "cluster")]
+        stacks = [new.stack_name(part) for part in new.parts if part != "monitoring"]
         pending = [each for each in plan.stacks if each.name in stacks and (each.changes or each.other)]
         if pending:
             self.backend.show(plan)

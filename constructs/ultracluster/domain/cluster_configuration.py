@@ -33,15 +33,18 @@ _EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": Tr
 class Mount:
     """A file system and where nodes mount it. For ParallelCluster another one has another name."""
 
-    kind: Literal["FsxLustre", "Efs"]
+    kind: Literal["FsxLustre", "FsxOpenZfs", "Efs"]
     name: str
     mount_dir: str
     file_system_id: str
+    """Of OpenZFS that of the volume."""
 
     @property
     def configuration(self) -> dict[str, Any]:
         """What ParallelCluster is told of it; EFS is encrypted on its way."""
-        settings = {"FileSystemId": self.file_system_id} | ({"EncryptionInTransit": True} if self.kind == "Efs" else {})
+        settings: dict[str, Any] = {"VolumeId" if self.kind == "FsxOpenZfs" else "FileSystemId": self.file_system_id}
+        if self.kind == "Efs":
+            settings["EncryptionInTransit"] = True
         return {
             "Name": self.name,
             "MountDir": self.mount_dir,

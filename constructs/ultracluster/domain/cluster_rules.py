@@ -22,6 +22,7 @@ from ultracluster.domain.cluster import (
     LoginPoolSpec,
     QueueSpec,
 )
+from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
 from ultracluster.domain.spec import Setting, Spec
 from ultracluster.domain.validators import ACCEPTABLE
@@ -130,7 +131,8 @@ def mount_violations(mounts: Sequence[tuple[str, str]], queues: Sequence[QueueSp
     named = Counter(name for name, _ in mounts)
     for index, (name, mount_dir) in enumerate(mounts):
         path: Path = ("shared_storage", index)
-        yield from lustre.mount_point_violations((*path, "mount_dir"), mount_dir, example="/fsx")
+        if mount_dir != HOME:  # in place of the head node's
+            yield from lustre.mount_point_violations((*path, "mount_dir"), mount_dir, example="/fsx")
         if not 1 <= len(name) <= MAX_STORAGE_NAME or named[name] > 1:
             allowed = f"1 to {MAX_STORAGE_NAME} characters, and a name of its own"
             yield Violation((*path, "name"), name, allowed, "limit of ParallelCluster")

@@ -1,23 +1,180 @@
-"""Home directories on storage that outlives head nodes and clusters."""
+"""Home directories on storage that outlives head nodes and clusters: rules of Amazon EFS and FSx for OpenZFS."""
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.types import FROM_DAYS, FROM_SIZE, Days, Gib, KmsKeyArn, allowing, default
+from ultracluster.domain.violations import Violation, below
+
+HOME = "/home"
+Kind = Literal["efs", "fsx-openzfs"]
+OpenZfsDeploymentType = Literal["SINGLE_AZ_1", "SINGLE_AZ_HA_1", "SINGLE_AZ_2", "SINGLE_AZ_HA_2"]
+OpenZfsCompression = Literal["LZ4", "ZSTD", "NONE"]
+
+MAX_QUOTAS = 500
+"""AWS::FSx::Volume OpenZFSConfiguration.UserAndGroupQuotas, maxItems."""
+OPENZFS_PORTS = (111, 2049, 20001, 20002, 20003)
+"""TCP and UDP ports of the servers
+(https://docs.aws.amazon.com/fsx/latest/OpenZFSGuide/limit-access-security-groups.html)."""
+NFS_PORT = 2049
+VOLUME_NAME = "home"
+VOLUME_PATH = f"/fsx/{VOLUME_NAME}"
+"""Where servers have the volume: the root volume is called fsx."""
+
+# https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemOpenZFSConfiguration.html
+_FIRST = (64, 128, 256, 512, 1024, 2048, 3072, 4096)
+_SECOND = (160, 320, 640, 1280, 2560, 3840, 5120, 7680, 10240)
+_THROUGHPUTS: dict[OpenZfsDeploymentType, tuple[int, ...]] = {
+    "SINGLE_AZ_1": _FIRST,
+    "SINGLE_AZ_HA_1": _FIRST,
+    "SINGLE_AZ_2": _SECOND,
+    "SINGLE_AZ_HA_2": _SECOND,
+}
+
+
+def _listed(values: tuple[int, ...]) -> str:
+    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}"
+
+
+Throughput = Annotated[int, allowing(f"{_listed(_FIRST)} with SINGLE_AZ_1; {_listed(_SECOND)} with SINGLE_AZ_2")]
+_ID_PATTERNS: dict[Kind, tuple[str, str]] = {
+    "efs": (r"fs-[0-9a-f]{8,17}", "the id of an EFS file system such as fs-0123456789abcdef0"),
+    "fsx-openzfs": (r"fsvol-[0-9a-f]{17}", "the id of an OpenZFS volume such as fsvol-0123456789abcdef0"),
+}
+_SHARED_STORAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html"
+_POLICY = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html"
+
+
+class OpenZfsSpec(Spec):
+    """An FSx for OpenZFS file system, on SSD storage in one zone."""
+
+    aws: ClassVar = "AWS::FSx::FileSystem"
+
+    deployment_type: Annotated[
+        OpenZfsDeploymentType, Setting(Change.NEW_FILE_SYSTEM, ".OpenZFSConfiguration.DeploymentType")
+    ] = "SINGLE_AZ_1"
+    """HA has a second file server that takes over; 2 is faster, and not in all Regions."""
+    capacity_gib: Annotated[Gib, Field(ge=64, le=524_288), FROM_SIZE, Setting(Change.AT_ONCE, ".StorageCapacity")] = (
+        default(256)
+    )
+    """Storage in GiB. It can grow, by a tenth or more, not shrink."""
+    throughput_mbps: Annotated[Throughput, Setting(Change.AT_ONCE, ".OpenZFSConfiguration.ThroughputCapacity")] = 64
+    """MB/s of the file server. A change interrupts it for minutes; programs wait."""
+    compression: Annotated[
+        OpenZfsCompression, Setting(Change.AT_ONCE, "AWS::FSx::Volume.OpenZFSConfiguration.DataCompressionType")
+    ] = "LZ4"
+    """Compression of new data."""
+    backup_retention_days: Annotated[
+        Days,
+        Field(ge=0, le=90),
+        FROM_DAYS,
+        Setting(Change.AT_ONCE, ".OpenZFSConfiguration.AutomaticBackupRetentionDays"),
+    ] = default(7)
+    """Days that daily backups are kept, 0: none."""
+    quota_gib_per_user: Annotated[
+        int | None,
+        Field(ge=1, le=524_288),
+        Setting(Change.AT_ONCE, "AWS::FSx::Volume.OpenZFSConfiguration.UserAndGroupQuotas"),
+    ] = None
+    """GiB that each of `users` may store; null: no limit."""
 
 
 class HomesSpec(Spec):
-    """A file system for /home, in the stack NAME-team."""
+    """A file system for /home, in the stack NAME-team. `efs` alone stands for `{type: efs}`."""
 
-    type: Annotated[
-        Literal["efs", "fsx-openzfs"],
-        Setting(Change.NEW_CLUSTER, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html"),
-    ]
-    """efs: Amazon EFS, which grows by itself; fsx-openzfs: FSx for OpenZFS, faster for many small files, with quotas."""
-    retain: Annotated[
-        bool,
-        Setting(
-            Change.AT_ONCE,
-            page="https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html",
-        ),
-    ] = True
+    type: Annotated[Kind, Setting(Change.NEW_CLUSTER, page=_SHARED_STORAGE)]
+    """efs: Amazon EFS, which grows by itself; fsx-openzfs: FSx for OpenZFS, faster with small files, with quotas."""
+    openzfs: OpenZfsSpec = OpenZfsSpec()
+    """Size and speed of fsx-openzfs."""
+    kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.NEW_FILE_SYSTEM, "AWS::EFS::FileSystem.KmsKeyId")] = None
+    """Key that encrypts the file system; null: the key that the service manages."""
+    retain: Annotated[bool, Setting(Change.AT_ONCE, page=_POLICY)] = True
     """Whether the file system stays, and costs, when its stack is destroyed."""
+    file_system_id: Annotated[str | None, Setting(Change.NEW_CLUSTER, page=_SHARED_STORAGE)] = None
+    """An EFS file system, or an OpenZFS volume (fsvol-), to use instead of making one: reachable from the VPC's block,
+    an EFS with a mount target in the zone. Nothing of the deployment changes or deletes it."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the deployment makes the file system."""
+        return self.file_system_id is None
+
+    @property
+    def addresses(self) -> int:
+        """Addresses of its network interfaces in the private subnet, at most."""
+        return 1 if self.type == "efs" else 3
+
+    def quotas(self, uids: list[int]) -> dict[int, int]:
+        """Return GiB by user id."""
+        quota = self.openzfs.quota_gib_per_user
+        return {} if quota is None else dict.fromkeys(uids, quota)
+
+
+class _Shorthand:
+    """Adds the text that stands for a type to a JSON schema."""
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core_schema)
+        schema["anyOf"].insert(0, {"enum": list(get_args(Kind)), "type": "string"})
+        return schema
+
+
+def _written_out(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
+Homes = Annotated[HomesSpec | None, BeforeValidator(_written_out), _Shorthand()]
+"""What a settings file says: a mapping, or a type alone."""
+
+
+def violations(spec: HomesSpec, users: int) -> list[Violation]:
+    """Return what EFS, FSx or ParallelCluster would refuse, with paths relative to ``spec``.
+
+    Args:
+        spec: The homes.
+        users: How many users the cluster has.
+    """
+    broken = list(_existing(spec))
+    if spec.type == "fsx-openzfs":
+        return broken + below(("openzfs",), openzfs_violations(spec.openzfs, users))
+    if spec.openzfs != OpenZfsSpec():
+        broken.append(Violation(("openzfs",), _changed(spec.openzfs), "leave it out", "EFS has no such settings"))
+    return broken
+
+
+def openzfs_violations(spec: OpenZfsSpec, users: int | None = None) -> list[Violation]:
+    """Return what FSx would refuse, with paths relative to ``spec``; `users` None: not known."""
+    broken = []
+    offered = _THROUGHPUTS[spec.deployment_type]
+    if spec.throughput_mbps not in offered:
+        broken.append(spec.violation("throughput_mbps", _listed(offered), f"the MB/s of {spec.deployment_type}"))
+    if spec.quota_gib_per_user is not None and users is not None:
+        if not users:
+            reason = "FSx has quotas of user ids alone, none for everybody"
+            broken.append(spec.violation("quota_gib_per_user", "null without users", reason))
+        elif users > MAX_QUOTAS:
+            reason = f"a volume has at most {MAX_QUOTAS} quotas"
+            broken.append(spec.violation("quota_gib_per_user", f"null with {users} users", reason))
+    return broken
+
+
+def _existing(spec: HomesSpec) -> Iterator[Violation]:
+    if spec.file_system_id is None:
+        return
+    pattern, allowed = _ID_PATTERNS[spec.type]
+    if not re.fullmatch(pattern, spec.file_system_id):
+        yield spec.violation("file_system_id", allowed, f"what ParallelCluster mounts with type {spec.type}")
+    if spec.kms_key_arn is not None:
+        yield spec.violation("kms_key_arn", "null with file_system_id", "an existing file system is not changed")
+    if spec.type == "fsx-openzfs" and spec.openzfs != OpenZfsSpec():
+        reason = "an existing volume is not changed"
+        yield Violation(("openzfs",), _changed(spec.openzfs), "leave it out with file_system_id", reason)
+
+
+def _changed(spec: OpenZfsSpec) -> dict[str, Any]:
+    return spec.model_dump(exclude_defaults=True)

@@ -29,7 +29,8 @@ log = logging.getLogger("compute_node")
 
 def init(node: Node) -> None:
     """Mount what the head node shares, and learn the node's name."""
-    nodes.mount_exports("opt_parallelcluster_shared", "home")
+    nodes.mount_exports("opt_parallelcluster_shared")
+    nodes.mount_home(node)
     name = _query_name(node)
     nodes.write(NODE_NAME, name)
     domain = str(node.cluster["dns_domain"] or node.ec2_hostname.partition(".")[2])

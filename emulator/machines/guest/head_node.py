@@ -55,7 +55,8 @@ done
 
 def init(node: Node) -> None:
     """Share directories, and fetch the cluster's configuration."""
-    nodes.export_directories("opt_parallelcluster_shared", "home")
+    nodes.export_directories("opt_parallelcluster_shared")
+    nodes.share_home(node)
     fetch_configuration(node)
     name, _, domain = node.ec2_hostname.partition(".")
     nodes.search_domain(str(node.cluster["dns_domain"] or domain))

@@ -9,7 +9,8 @@ from emulator.machines.guest.node import Node
 
 def init(node: Node) -> None:
     """Mount what the head node shares."""
-    nodes.mount_exports("opt_parallelcluster_shared", "home")
+    nodes.mount_exports("opt_parallelcluster_shared")
+    nodes.mount_home(node)
     name, _, domain = node.ec2_hostname.partition(".")
     nodes.search_domain(str(node.cluster["dns_domain"] or domain))
     nodes.set_host_name(node, name, domain)

@@ -9,7 +9,7 @@ import pwd
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ _EXPORTED: Final = {
 }
 _EXPORT_SECONDS: Final = 60
 _INTERNAL: Final = tuple(str(path) for path in _EXPORTED.values())
+_HOME: Final = _EXPORTED["home"]
 _FSTAB: Final = Path("/etc/fstab")
 log = logging.getLogger("node")
 
@@ -209,6 +210,63 @@ def export_directories(*names: str) -> None:
         mount(exported, path, f"export {path}")
 
 
+def share_home(node: Node) -> None:
+    """Share /home of the head node with the other nodes, or mount the cluster's own file system on it.
+
+    That keeps what it has, and gets what else is in /home of the image (cookbook: mount_home.rb).
+
+    Raises:
+        StepError: It cannot be mounted.
+    """
+    source = _homes(node)
+    if source is None:
+        export_directories("home")
+        return
+    source.mkdir(parents=True, exist_ok=True)
+    if not _HOME.is_mount():
+        run("mount home", "rsync", "--archive", "--ignore-existing", f"{_HOME}/", str(source))
+    mount(source, _HOME, "mount home")
+
+
+def mount_home(node: Node) -> None:
+    """Mount /home, of the head node or the cluster's own file system.
+
+    Raises:
+        StepError: It cannot be mounted.
+    """
+    source = _homes(node)
+    if source is None:
+        mount_exports("home")
+    else:
+        source.mkdir(parents=True, exist_ok=True)  # a login node may be faster than the head node
+        mount(source, _HOME, "mount home")
+
+
+def _homes(node: Node) -> Path | None:
+    """Return the file system that the cluster has on /home; None: that of the head node."""
+    return next((source for _, source, target in _file_systems(node) if Path(target) == _HOME), None)
+
+
+def _file_systems(node: Node) -> Iterator[tuple[str, Path, str]]:
+    """Yield kind, source and mount directory of the cluster's EBS, EFS and FSx file systems.
+
+    A volume of OpenZFS is a directory of its file system, as clients write it: DNS name and path.
+    """
+    for kind, ids, directories in (
+        ("ebs", "volume", "ebs_shared_dirs"),
+        ("efs", "efs_fs_ids", "efs_shared_dirs"),
+        ("fsx", "fsx_fs_ids", "fsx_shared_dirs"),
+    ):
+        names, targets = _listed(node.cluster.get(ids, "")), _listed(node.cluster.get(directories, ""))
+        hosts = str(node.cluster.get("fsx_dns_names", "")).split(",")
+        paths = str(node.cluster.get("fsx_volume_junction_paths", "")).split(",")
+        for index, (name, target) in enumerate(zip(names, targets, strict=False)):
+            source = RUN / "filesystems" / name
+            if kind == "fsx" and name.startswith("fsvol-"):
+                source = RUN / "filesystems" / hosts[index].partition(".")[0] / paths[index].lstrip("/")
+            yield kind, source, target if target.startswith("/") else f"/{target}"
+
+
 def mount_exports(*names: str) -> None:
     """Mount directories of the head node, for which nodes wait a minute (cookbook: mount_internal_use_ebs.rb).
 
@@ -228,24 +286,15 @@ def mount_file_systems(node: Node) -> None:
     Raises:
         StepError: One cannot be mounted.
     """
-    for kind, ids, directories in (
-        ("ebs", "volume", "ebs_shared_dirs"),
-        ("efs", "efs_fs_ids", "efs_shared_dirs"),
-        ("fsx", "fsx_fs_ids", "fsx_shared_dirs"),
-    ):
-        for file_system, directory in zip(
-            _listed(node.cluster.get(ids, "")), _listed(node.cluster.get(directories, "")), strict=False
-        ):
-            target = directory if directory.startswith("/") else f"/{directory}"
-            if not target.startswith(_INTERNAL):
-                source = RUN / "filesystems" / file_system
-                try:
-                    source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
-                except OSError as error:
-                    failed = f"mount.lustre: mount {file_system} at {target} failed: Connection timed out"
-                    raise StepError(f"mount {kind}", failed) from error
-                mount(source, Path(target), f"mount {kind}")
-                Path(target).chmod(0o1777)  # cookbook: resources/fsx/partial/_mount_umount.rb, and those of EBS and EFS
+    for kind, source, target in _file_systems(node):
+        if not target.startswith(_INTERNAL):
+            try:
+                source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
+            except OSError as error:
+                failed = f"mount.lustre: mount {source.name} at {target} failed: Connection timed out"
+                raise StepError(f"mount {kind}", failed) from error
+            mount(source, Path(target), f"mount {kind}")
+            Path(target).chmod(0o1777)  # cookbook: resources/fsx/partial/_mount_umount.rb, and those of EBS and EFS
 
 
 def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:

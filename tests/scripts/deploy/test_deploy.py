@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from config.settings import load
+from config.settings import PARTS, load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from scripts import deploy, emulate, terminal
-from scripts.deployment import PARTS, Account, Deployment
+from scripts.deployment import Account, Deployment
 from scripts.errors import ExitCode, OperationError
 from scripts.options import CONFIG
 from scripts.progress import watch as progress

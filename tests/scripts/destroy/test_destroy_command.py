@@ -28,6 +28,7 @@ PLAN = DestroyPlan(
     parts=("cluster",),
     stacks=("trn1-16-cluster",),
     file_systems=(),
+    databases=(),
     left_behind=(),
     unprotected=(),
     sweep=(Leftover(type="AWS::Logs::LogGroup", id="/aws/lambda/x", reason="log of a Lambda function"),),

@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from config.settings import load
+from config.settings import PARTS, load
 from scripts.clock import Clock
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import Deployment
 from scripts.drift.detection import detect
 from scripts.drift.model import Drift, DriftKind, DriftReport
 from scripts.drift.screen import as_markdown, show

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from scripts.deployment import PARTS, Account
+from scripts.deployment import Account
 from scripts.preflight import names
 from scripts.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import Case, Raw, case, stacks
 from tests.scripts.refusals import refusal
+from tests.stacks.deployments import PARTS
 
 NETWORK, CLUSTER = "reserved-network", "reserved"
 OURS = {"Description": "Trn1 UltraCluster reserved: network"}

@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from config.settings import Settings, load
+from config.settings import PARTS, Settings, load
 from scripts.clock import Clock
-from scripts.deployment import PARTS
 from scripts.errors import ExitCode, OperationError
 from scripts.options import CONFIG
 from scripts.slurm import parse

@@ -1,0 +1,96 @@
+"""Homes outlive head node and cluster: moved from a root volume, kept, backed up, deleted as told."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+
+from config.settings import load
+from emulator.inventory import inventory
+from emulator.machines import image
+from scripts import emulate
+from scripts.rehearse.stage import Stage
+from tests.configurations import CONFIG
+
+pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
+
+NOTES = "/home/ada/notes"
+WRITE = f"mkdir --parents /home/ada; echo one >{NOTES}; ln -s notes /home/ada/link; chown -R 2001:2002 /home/ada"
+LOOK = f"cat {NOTES}; stat -c %u:%g {NOTES}; readlink /home/ada/link; findmnt --noheadings --output FSROOT /home"
+
+
+class Deployed:
+    """A deployment in an emulated AWS with nodes."""
+
+    def __init__(self, directory: Path, account: emulate.Account) -> None:
+        self.file, self.aws = directory / "dev.yaml", account.aws
+        region = load(self.file).region
+        variables = {**self.aws.environment, **emulate.variables(region), "ULTRACLUSTER_CONFIG": str(directory)}
+        self.said = io.StringIO()
+        self.stage = Stage(Console(file=self.said, width=200), io.StringIO(), False, {**variables, "COLUMNS": "200"})
+
+    def run(self, *words: str, code: int = 0) -> str:
+        return self.stage.run(*words, codes=(code,)).text
+
+    def on_head_node(self, script: str) -> str:
+        return self.run("exec", "dev", "--user", "root", "--", "sh", "-c", script)
+
+    def set_homes(self, **homes: object) -> None:
+        raw = yaml.safe_load(self.file.read_text(encoding="utf-8"))
+        raw["homes"] = homes
+        self.file.write_text(yaml.safe_dump(raw), encoding="utf-8")
+
+    def left(self, *types: str) -> list[str]:
+        return [name for kind, name in inventory(self.aws, load(self.file).region) if kind in types]
+
+
+@contextmanager
+def deployed(directory: Path) -> Iterator[Deployed]:
+    image.prepare()
+    shutil.copy(CONFIG / "dev.yaml", directory / "dev.yaml")
+    with emulate.account(print, speed="fast", nodes=True) as account:
+        emulate.create_prerequisites(account.aws, load(directory / "dev.yaml"))
+        yield Deployed(directory, account)
+
+
+FILE_SYSTEMS = {"efs": "AWS::EFS::FileSystem", "fsx-openzfs": "AWS::FSx::FileSystem"}
+
+
+@pytest.mark.parametrize("kind", FILE_SYSTEMS)
+def test_homes_outlive_clusters(tmp_path: Path, kind: str) -> None:
+    with deployed(tmp_path) as life:
+        life.run("bootstrap", "dev")
+        life.run("deploy", "dev", "--yes")
+        life.on_head_node(WRITE)
+
+        life.set_homes(type=kind)
+        said = life.run("upgrade", "dev", "--confirm", "dev")
+        assert "/home of this head node: " in said
+        assert "with its head node, without /home" in said
+        assert re.match(r"one\n2001:2002\nnotes\n.*/filesystems/fs-", life.on_head_node(LOOK))
+        on_node = life.run("exec", "dev", "--", "srun", "--nodes=1", "sh", "-c", f"cat {NOTES}; stat -c %u {NOTES}")
+        assert on_node.split()[-2:] == ["one", "2001"]
+        assert re.search(r"Homes +fs-\w+", life.run("status", "dev"))
+
+        life.on_head_node(f"echo two >>{NOTES}")
+        assert "/home of this head node" not in life.run("upgrade", "dev", "--anyway", "--confirm", "dev")
+        assert life.on_head_node(f"cat {NOTES}") == "one\ntwo"
+
+        refused = life.run("destroy", "dev", "--all", "--force", "--confirm", "dev", code=1)
+        assert "homes.retain keeps fs-" in refused
+        [homes] = set(life.left(FILE_SYSTEMS[kind])) & set(re.findall(r"homes.retain keeps (fs-\w+)", refused))
+        said = life.run("destroy", "dev", "--all", "--unprotect", "--sweep", "--force", "--confirm", "dev")
+        assert homes not in life.left(FILE_SYSTEMS[kind])
+        assert f"Homes {homes} is deleted after a last backup" in said
+        rest = life.run("inventory", "dev")
+        backup = "RecoveryPoint \\*" if kind == "efs" else "Backup \\*"
+        assert re.search(backup, rest), rest
+        assert "(left over)" not in rest

@@ -15,7 +15,7 @@ class MonitoringStack(DeploymentStack):
     """Alarms and a dashboard of what the other stacks make."""
 
     def __init__(self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem) -> None:
-        super().__init__(scope, settings, "monitoring", tags=settings.tags)
+        super().__init__(scope, settings, "monitoring", tags=settings.all_tags)
         spec, monitoring = settings.cluster_spec, settings.monitoring
         self.monitoring = ClusterMonitoring(
             self,

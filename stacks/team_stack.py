@@ -11,4 +11,4 @@ class TeamStack(DeploymentStack):
     """Homes and database of the settings."""
 
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
-        super().__init__(scope, settings, "team", tags=settings.tags)
+        super().__init__(scope, settings, "team", tags=settings.all_tags)

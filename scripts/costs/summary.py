@@ -111,7 +111,7 @@ def main():
     text = base64.b64encode(gzip.compress(json.dumps(result, separators=(",", ":")).encode(), 6)).decode()
     path = ""
     if len(text) > limit:
-        file, path = tempfile.mkstemp(prefix="ultracluster-costs-", dir="/var/tmp")
+        file, path = tempfile.mkstemp(prefix="ultracluster-costs-", dir=os.environ.get("TMPDIR", "/var/tmp"))
         with os.fdopen(file, "w") as whole:
             whole.write(text)
     print(len(text), path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
+import struct
 import subprocess
 import time
 from collections import Counter
@@ -163,20 +165,38 @@ def test_jobs_that_share_nodes_have_the_share_of_their_cpus(cluster: AccountingC
     cluster.run("scontrol update PartitionName=trn1 OverSubscribe=EXCLUSIVE")
 
 
+def execute(cluster: AccountingCluster, statement: str) -> None:
+    """Execute a statement of SQL; the database asks for no password, and its machine has no client.
+
+    https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html
+    """
+    directory = os.open(f"/proc/{cluster.init}/root{cluster.directory}/machines/head/root/run/mysqld", os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(f"/proc/self/fd/{directory}/mysqld.sock")  # the path itself is too long for a socket
+        server.recv(65536)
+        capabilities = 0x0200 | 0x8000 | 0x0008  # protocol 4.1, authentication, with a database
+        login = struct.pack("<IIB23x", capabilities, 2**24, 33) + b"root\0\0slurm_acct_db\0"
+        for number, packet in ((1, login), (0, b"\3" + statement.encode())):
+            server.sendall(struct.pack("<I", len(packet))[:3] + bytes([number]) + packet)
+            answer = server.recv(65536)
+            assert answer[4] == 0, answer
+    os.close(directory)
+
+
 def test_ten_thousand_jobs_come_in_parts(cluster: AccountingCluster, head: Head) -> None:
     """Of jobs that slurmdbd finds in its tables; nodes of 1,875 have names that Slurm shortens."""
     start = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())
     nodes = "if(seq % 2, 'trn1-dy-trn1-32xl-[1-1024,1026]', concat('trn1-dy-trn1-32xl-', seq))"
     count = "if(seq % 2, 1025, 1)"
-    cluster.run(
-        'mariadb --socket=/run/mysqld/mysqld.sock slurm_acct_db -e "insert into rehearsal_job_table '
-        "(mod_time, account, cpus_req, exit_code, id_assoc, id_job, id_qos, id_user, id_group, job_name, nodelist, "
-        "nodes_alloc, \`partition\`, priority, state, time_submit, time_eligible, time_start, time_end, work_dir, "
-        "tres_alloc, tres_req) "
-        f"select 1, 'research', 4, 0, id_assoc, 100000 + seq, 1, 2001, 2001, 'x', {nodes}, {count}, 'trn1', 1, 3, "
-        f"{start} + seq, {start} + seq, {start} + seq, {start} + seq + 100, '/', concat('1=4,4=', {count}), '1=4,4=1' "
-        "from seq_1_to_10000, rehearsal_assoc_table where user = 'ada' limit 10000\""
+    insert = (
+        "insert ignore into rehearsal_job_table (mod_time, account, cpus_req, exit_code, id_assoc, id_job, id_qos, id_user, "
+        "id_group, job_name, nodelist, nodes_alloc, `partition`, priority, state, time_submit, time_eligible, "
+        "time_start, time_end, work_dir, tres_alloc, tres_req) select 1, 'research', 4, 0, id_assoc, 100000 + seq, 1, "
+        f"2001, 2001, 'x', {nodes}, {count}, 'trn1', 1, 3, {start} + seq, {start} + seq, {start} + seq, "
+        f"{start} + seq + 100, '/', concat('1=4,4=', {count}), '1=4,4=1' "
+        "from seq_1_to_10000, rehearsal_assoc_table where user = 'ada' limit 10000"
     )
+    execute(cluster, insert)
     until = datetime(2026, 4, 1, tzinfo=UTC)
     since = datetime(2026, 3, 1, tzinfo=UTC)
     wanted = 100 * (5000 * 1025 + 5000)

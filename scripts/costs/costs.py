@@ -97,7 +97,7 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
     settings = deployment.settings
     summary = summarize(deployment, HeadNode(deployment), since, until, by)
     ran, silent = running(deployment, since, until, summary.first)
-    return report(settings, node_prices(settings), summary, (ran, silent), since, until, by)
+    return report(settings, node_prices(settings), summary, (ran, silent), (since, until), by)
 
 
 def node_prices(settings: Settings) -> dict[str, Decimal]:
@@ -211,8 +211,7 @@ def report(
     prices: Mapping[str, Decimal],
     summary: Summary,
     ran: tuple[Mapping[str, Decimal], timedelta],
-    since: datetime,
-    until: datetime,
+    window: tuple[datetime, datetime],
     by: By,
 ) -> CostReport:
     """Return node hours and what they cost."""
@@ -253,8 +252,8 @@ def report(
         ran_usd = _usd_of_queues(settings, prices, hours_by_queue)
     return CostReport(
         deployment=settings.name,
-        since=since,
-        until=until,
+        since=window[0],
+        until=window[1],
         by=by,
         costs=tuple(costs),
         jobs=jobs,

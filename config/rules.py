@@ -7,10 +7,12 @@ from math import ceil
 from typing import Any
 
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import addresses, cluster_rules, lustre
+from ultracluster.domain import addresses, cluster_rules, lustre, names
+from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import homes as homes_rules
 from ultracluster.domain import monitoring as monitoring_rules
 from ultracluster.domain import network as network_rules
+from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.homes import HOME, HomesSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
@@ -97,6 +99,31 @@ def _monitoring(monitoring: ClusterMonitoringSpec) -> list[Violation]:
     return below(("monitoring",), monitoring_rules.violations(monitoring))
 
 
+def _budget(
+    region: str,
+    tags: dict[str, str],
+    cluster: ClusterSettings,
+    monitoring: ClusterMonitoringSpec,
+    budget: BudgetSpec | None,
+) -> list[Violation]:
+    if budget is None:
+        return []
+    broken = [
+        *budget_rules.violations(budget, region, cluster.instance_types),
+        *budget_rules.email_violations(budget, monitoring.emails),
+    ]
+    reason = "monitoring.node_metrics is false, so nothing tells what runs"
+    if not monitoring.node_metrics and budget.max_usd_per_hour is not None:
+        broken.append(budget.violation("max_usd_per_hour", "null", reason))
+    if not monitoring.node_metrics and budget.action != "none":
+        broken.append(budget.violation("action", "none", reason))
+    of_tags = []
+    if names.DEPLOYMENT_TAG in tags:
+        path = ("tags", names.DEPLOYMENT_TAG)
+        of_tags.append(Violation(path, tags[names.DEPLOYMENT_TAG], "no such key", "a budget sets it"))
+    return of_tags + below(("budget",), broken)
+
+
 def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violation]:
     return below(("cluster",), cluster_rules.scratch_violations(cluster.queues, storage.file_system.mount_dir))
 
@@ -155,6 +182,6 @@ def _region_violations(section: Spec, field: str, region: str) -> list[Violation
 
 _RULES: dict[Callable[..., list[Violation]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
-    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _mounts, _homes, _subnets)
+    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _budget, _mounts, _homes, _subnets)
 }
 """Each rule, and the sections that it needs: its parameters."""

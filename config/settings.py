@@ -5,6 +5,7 @@
 """
 
 import json
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -105,7 +106,24 @@ class Settings(Spec):
     @property
     def cluster_spec(self) -> ClusterSpec:
         """The cluster, with its names and its place."""
-        return self.cluster.spec(name=self.name, region=self.region, tags=self.tags)
+        return self.cluster.spec(name=self.name, region=self.region, tags=self.all_tags)
+
+    @property
+    def all_tags(self) -> dict[str, str]:
+        """Tags of everything that is made; with a budget also the one by which AWS Budgets finds its costs."""
+        return self.tags if self.budget is None else {**self.tags, names.DEPLOYMENT_TAG: self.name}
+
+    @property
+    def emails_of_budget(self) -> list[str]:
+        """Whom AWS Budgets writes to."""
+        own = None if self.budget is None else self.budget.emails
+        return self.monitoring.emails if own is None else own
+
+    @property
+    def node_prices(self) -> dict[str, Decimal]:
+        """What an hour of the cluster's nodes costs, by instance type: of the budget or the table; others are left out."""
+        budget = self.budget or BudgetSpec(monthly_usd=1)
+        return budget.known_prices(self.region, self.cluster.instance_types)
 
     @property
     def team(self) -> TeamSpec | None:

@@ -9,6 +9,7 @@
 # torch-neuronx, neuronx-cc and libneuronxla
 # mount_dir: the file system that all nodes share
 # metrics: on, if the node is to send metrics to CloudWatch
+# budget: what nodes may cost in a month, what happens then, and what an hour of them costs: LIMIT,ACTION,TYPE=PRICE...
 # jobs: s3:// address of the programs of the training jobs, a zip file
 set -euo pipefail
 exec 2>&1
@@ -22,9 +23,9 @@ source "$here/install/head_node.sh"
 source "$here/install/metrics.sh"
 
 # shellcheck disable=SC2034 # jobs is for software.sh
-metrics='' jobs=''
+metrics='' budget='' jobs=''
 parse_arguments "cluster region deployment user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
-    "metrics jobs" "$@"
+    "metrics budget jobs" "$@"
 remember "$@"
 use_system
 check_mounted "$mount_dir"

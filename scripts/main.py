@@ -58,6 +58,7 @@ GROUPS = {
         "submit": "Submit a training run",
         "jobs": "List and cancel jobs, show their logs",
         "runs": "List and compare training runs",
+        "costs": "Show what jobs cost, by user, account, queue or job",
     },
     "Maintain": {
         "image": "Build an image with Neuron software",

@@ -57,6 +57,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "plan": ["scripts.plan.model.Plan"],
     "preflight": [f"scripts.preflight.model.{model}" for model in ("PreflightReport", "CheckList")],
     "restore": [f"scripts.restoration.{model}" for model in ("SnapshotList", "Snapshot")],
+    "costs": ["scripts.costs.costs.CostReport"],
     "runs list": ["scripts.runs.RunList"],
     "runs show": ["scripts.report.Comparison"],
     "ssh": ["scripts.remote.sessions.Connection"],

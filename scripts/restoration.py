@@ -157,7 +157,7 @@ def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
     tags = {
         RESTORE_TAG: snapshot.id,
         "parallelcluster:cluster-name": deployment.settings.cluster_spec.name,
-        **deployment.settings.tags,
+        **deployment.settings.all_tags,
     }
     made = ec2.create_volume(
         SnapshotId=snapshot.id,

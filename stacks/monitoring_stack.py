@@ -6,6 +6,8 @@ from constructs import Construct
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
+from ultracluster.budget import MonthlyBudget
+from ultracluster.domain import names
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.monitoring import ClusterMonitoring
 from ultracluster.parallel_cluster import ParallelCluster
@@ -15,7 +17,7 @@ class MonitoringStack(DeploymentStack):
     """Alarms and a dashboard of what the other stacks make."""
 
     def __init__(self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem) -> None:
-        super().__init__(scope, settings, "monitoring", tags=settings.tags)
+        super().__init__(scope, settings, "monitoring", tags=settings.all_tags)
         spec, monitoring = settings.cluster_spec, settings.monitoring
         self.monitoring = ClusterMonitoring(
             self,
@@ -31,7 +33,12 @@ class MonitoringStack(DeploymentStack):
             network=network.made,
             emails=monitoring.emails,
             dashboard=monitoring.dashboard,
+            budget=settings.budget,
+            idle_minutes=spec.slurm.idle_minutes,
         )
+        if settings.budget is not None:
+            tags = {names.DEPLOYMENT_TAG: settings.name}
+            MonthlyBudget(self, "Budget", budget=settings.budget, emails=settings.emails_of_budget, tags=tags)
         topic_arn, dashboard = self.monitoring.topic.topic_arn, self.monitoring.dashboard_name
         summary = {"topic_arn": topic_arn, "alarm_prefix": f"{self.stack_name}-"}
         cdk.CfnOutput(self, "AlarmTopic", value=topic_arn, description="SNS topic of all alarms")

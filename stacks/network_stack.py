@@ -37,7 +37,7 @@ class NetworkStack(DeploymentStack):
     """The network of the settings, or references to the one that they name."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
-        super().__init__(scope, settings, "network", tags=settings.tags)
+        super().__init__(scope, settings, "network", tags=settings.all_tags)
         self._zone_id = settings.zone_id
         nat_addresses: list[str] = []
         if settings.network.existing is None:

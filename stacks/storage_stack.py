@@ -18,7 +18,7 @@ class StorageStack(DeploymentStack):
     """The file system of the settings."""
 
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
-        super().__init__(scope, settings, "storage", tags=settings.tags)
+        super().__init__(scope, settings, "storage", tags=settings.all_tags)
         storage, snapshots = settings.storage, settings.cluster.head_node.snapshots
         file_system = self._make(storage.file_system, network, settings.network.cidr, retain=storage.retain)
         for index, repository in enumerate(storage.data_repositories):

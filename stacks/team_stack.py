@@ -20,7 +20,7 @@ class TeamStack(DeploymentStack):
     """Homes and database of the settings."""
 
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
-        super().__init__(scope, settings, "team", tags=settings.tags)
+        super().__init__(scope, settings, "team", tags=settings.all_tags)
         summary: dict[str, object] = {}
         self.homes: SharedStorage | None = None
         """The homes to mount; None: none are made."""

@@ -8,7 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ultracluster.budget import MonthlyBudget
     from ultracluster.cluster_base import IParallelCluster, NodeGroup
+    from ultracluster.domain.budget import BudgetSpec
     from ultracluster.domain.cluster import AcceptedWarning
     from ultracluster.domain.violations import InvalidArguments
     from ultracluster.homes import ElasticFileSystem, OpenZfsFileSystem
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcceptedWarning",
+    "BudgetSpec",
     "ClusterMonitoring",
     "ComputeResource",
     "ElasticFileSystem",
@@ -35,6 +38,7 @@ __all__ = [
     "LoginPool",
     "LustreFileSystem",
     "MonitoringOptions",
+    "MonthlyBudget",
     "NeuronSoftware",
     "NodeGroup",
     "OpenZfsFileSystem",
@@ -47,6 +51,8 @@ __all__ = [
 
 _MODULES = {
     "cluster_base": ("IParallelCluster", "NodeGroup"),
+    "budget": ("MonthlyBudget",),
+    "domain.budget": ("BudgetSpec",),
     "domain.cluster": ("AcceptedWarning",),
     "domain.violations": ("InvalidArguments",),
     "homes": ("ElasticFileSystem", "OpenZfsFileSystem"),

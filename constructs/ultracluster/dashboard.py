@@ -110,7 +110,10 @@ def rows_of_nodes(cluster_name: str, queues: Sequence[str]) -> list[list[Graph]]
             graph("EFA, bytes sent again per minute", (metrics.EFA_RETRANSMITTED, "Sum", "")),
             _worst(cluster_name, "Nodes that send most again", metrics.EFA_RETRANSMITTED, "SUM", "DESC"),
         ],
-        [_worst(cluster_name, "Nodes in use, lowest utilization", metrics.CORE_UTILIZATION, "AVG", "ASC")],
+        [
+            graph("Nodes that run", (metrics.NODES_RUNNING, "Maximum", ""), (metrics.NODES_IDLE, "Maximum", "idle")),
+            _worst(cluster_name, "Nodes in use, lowest utilization", metrics.CORE_UTILIZATION, "AVG", "ASC"),
+        ],
     ]
 
 

@@ -17,6 +17,8 @@ from ultracluster.cluster_base import IParallelCluster
 from ultracluster.dashboard import Dashboard, Graph, row_of_file_system, row_of_nat_gateway, rows_of_nodes
 from ultracluster.domain import metrics
 from ultracluster.domain import monitoring as rules
+from ultracluster.domain.budget import BudgetSpec
+from ultracluster.domain.cluster import SlurmSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.types import FROM_SIZE, OptionalGib, default, listed
 from ultracluster.domain.violations import InvalidArguments, Violation
@@ -60,6 +62,9 @@ class ClusterMonitoring(Construct):
         emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm.
         topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
         dashboard: Whether there is a dashboard.
+        budget: Whether there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes that
+            stay idle. Default: none.
+        idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never.
         alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack.
 
     Attributes:
@@ -87,6 +92,8 @@ class ClusterMonitoring(Construct):
         emails: Sequence[str] = tuple(_DEFAULTS.emails),
         topic: sns.ITopic | None = None,
         dashboard: bool = _DEFAULTS.dashboard,
+        budget: BudgetSpec | None = None,
+        idle_minutes: int = SlurmSpec().idle_minutes,
         alarm_prefix: str | None = None,
     ) -> None:
         if isinstance(cluster, ParallelCluster):
@@ -132,6 +139,8 @@ class ClusterMonitoring(Construct):
             queues = own_queues if queues is None else queues
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
+            if budget is not None:
+                self._add_budget_alarms(cluster, name, budget, idle_minutes)
             rows += rows_of_nodes(name, queues)
         if file_system is not None and spec.file_system_capacity_gib is not None:
             full_below_gib = spec.file_system_capacity_gib * (100 - file_system_full_percent) / 100
@@ -237,6 +246,40 @@ class ClusterMonitoring(Construct):
             missing=cloudwatch.TreatMissingData.MISSING,
         )
         silent.add_insufficient_data_action(self._notify)
+
+    def _add_budget_alarms(self, cluster: IParallelCluster, name: str, budget: BudgetSpec, idle_minutes: int) -> None:
+        # No data is not zero: while the head node is silent nodes cost what they did, and its silence is an alarm.
+        unknown = cloudwatch.TreatMissingData.IGNORE
+        closed = {"none": "Nothing was done", "drain": "Queues are DOWN: no job starts, those that run continue"}
+        self._add_alarm(
+            "BudgetSpent",
+            cluster.metric(metrics.USD_THIS_MONTH, statistic="Maximum", period=_FIVE_MINUTES),
+            f"Nodes of {name} have cost ${budget.monthly_usd:,.2f} this month, the limit of `budget.monthly_usd`. "
+            f"{closed.get(budget.action, 'Queues are DOWN, and jobs were cancelled')}. Who used them: `./ultracluster "
+            "costs`. Go on: raise the limit and deploy, or `./ultracluster fleet start` until the month ends.",
+            threshold=budget.monthly_usd,
+            missing=unknown,
+        )
+        if budget.max_usd_per_hour is not None:
+            self._add_alarm(
+                "SpendingRate",
+                cluster.metric(metrics.USD_PER_HOUR, statistic="Minimum", period=_FIVE_MINUTES),
+                f"Running nodes of {name} cost ${budget.max_usd_per_hour:,.2f} an hour or more, `budget.max_usd_per_hour`. "
+                "Whose they are: `squeue`. Nodes without a job: `sinfo`. To end them: `./ultracluster fleet stop`.",
+                threshold=budget.max_usd_per_hour,
+                missing=unknown,
+            )
+        if budget.max_idle_minutes is not None and idle_minutes >= 0:
+            minutes = idle_minutes + budget.max_idle_minutes
+            self._add_alarm(
+                "NodesIdle",
+                cluster.metric(metrics.NODE_IDLE, statistic="Maximum", period=_FIVE_MINUTES),
+                f"A node of {name} has had no job for {minutes} min, and costs: Slurm should have terminated it after "
+                f"{idle_minutes}. Which: `sinfo --states=idle`; why: /var/log/parallelcluster/clustermgtd and "
+                "slurm_suspend.log on the head node. To end it: `scontrol update nodename=NODE state=power_down`.",
+                threshold=minutes * 60,
+                missing=unknown,
+            )
 
     def _add_file_system_alarm(
         self, file_system: ILustreFileSystem, name: str, full_percent: int, full_below_gib: float

@@ -31,6 +31,8 @@ class NeuronSoftware:
             `HeadNodeSnapshots` finds it. Default: the cluster's name.
         team: People, accounts and limits, the same on all nodes; a change reaches nodes that run. Default: everybody is
             the image's default user.
+        budget: By which the head node counts what nodes cost, and closes queues: `BudgetSpec.argument`. Needs
+            ``metrics``. Default: it does not.
     """
 
     neuron_sdk: str = neuron.DEFAULT_SDK
@@ -39,11 +41,12 @@ class NeuronSoftware:
     metrics: bool = ClusterMonitoringSpec().node_metrics
     deployment: str | None = None
     team: TeamSpec | None = None
+    budget: str = ""
 
     def head_node(self, spec: ClusterSpec, mount_dir: str) -> NodeScript:
         """Return what the head node runs when it is created and at each update of the cluster."""
         arguments = node_arguments.head_node(
-            spec, mount_dir, deployment=self.deployment or spec.name, metrics=self.metrics
+            spec, mount_dir, deployment=self.deployment or spec.name, metrics=self.metrics, budget=self.budget
         )
         script = _script("head_node.sh", arguments, {} if self.jobs is None else {"jobs": Path(self.jobs)})
         return script if self.team is None else replace(script, documents={"team": self.team.document()})

@@ -42,7 +42,7 @@ StartLimitIntervalSec=0
 [Service]
 Environment=PATH=/opt/slurm/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 WorkingDirectory=$(cd "$here" && pwd -P)
-ExecStart=/usr/bin/python3 -Bu -m metrics.$1 $region $cluster${queue:+ $queue}
+ExecStart=/usr/bin/python3 -Bu -m metrics.$1 $region $cluster${queue:+ $queue}${budget:+ $mount_dir $budget}
 Restart=always
 RestartSec=60
 TimeoutStopSec=20

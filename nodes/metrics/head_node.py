@@ -1,4 +1,7 @@
-"""The service of the head node: what Slurm and ParallelCluster say of nodes and queues. Arguments: Region, cluster."""
+"""The service of the head node: what Slurm and ParallelCluster say of nodes and queues, and what nodes cost.
+
+Arguments: Region, cluster; with a budget also the shared file system, and `Budget.of`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import service
 from .cloudwatch import CloudWatch, Metric
+from .spending import DIRECTORY, Budget, Spending, changes
 
 CONTROLLER_LOG = Path("/var/log/slurmctld.log")
 REASON = "ultracluster: "
@@ -24,17 +29,22 @@ _STOPPED = {"STOP_REQUESTED", "STOPPING", "STOPPED", "START_REQUESTED", "STARTIN
 class HeadNode:
     """What the head node tells of its cluster."""
 
-    def __init__(self, cloudwatch: CloudWatch, cluster: str, log: Path) -> None:
+    def __init__(
+        self, cloudwatch: CloudWatch, cluster: str, log: Path, budget: tuple[Budget, Spending] | None = None
+    ) -> None:
         """Read the log of Slurm's controller.
 
         Args:
             cloudwatch: Where metrics go.
             cluster: Name of the cluster.
             log: The log.
+            budget: The limit, and what counts; None: nothing is counted.
         """
         self._cloudwatch = cloudwatch
         self._cluster = cluster
         self._log = ControllerLog(log)
+        self._budget = budget
+        self._idle_since: dict[str, float] = {}
 
     def report(self, timestamp: float) -> None:
         """Send what Slurm says now; nothing if its controller does not answer."""
@@ -43,20 +53,94 @@ class HeadNode:
             states = partitions()
             drained |= drained_now()
             protected = protected_queues(states)
+            running = [node for node in all_nodes() if node.is_running]
+            of_cluster = {"NodeIdleSeconds": (self._longest_idle(running, timestamp), "Seconds")}
+            if self._budget:
+                of_cluster |= self._spend(*self._budget, running, states, timestamp)
         except (OSError, subprocess.SubprocessError) as failure:
             print(f"{type(failure).__name__}: Slurm's controller does not answer")
             return
-        counts = {queue: (count_of(queue, drained), int(queue in protected)) for queue in states}
-        self._cloudwatch.send(self._metrics(counts), timestamp)
+        names, idle = [node.name for node in running], [node.name for node in running if node.is_idle]
+        counts = {
+            "NodesDrainedByHealth": {queue: count_of(queue, drained) for queue in states},
+            "QueuesProtected": {queue: int(queue in protected) for queue in states},
+            "NodesRunning": {queue: count_of(queue, names) for queue in states},
+            "NodesIdle": {queue: count_of(queue, idle) for queue in states},
+        }
+        self._cloudwatch.send(self._metrics(counts, of_cluster), timestamp)
 
-    def _metrics(self, counts: dict[str, tuple[int, int]]) -> list[Metric]:
-        metrics = []
-        for index, name in enumerate(("NodesDrainedByHealth", "QueuesProtected")):
-            of_queues = {queue: count[index] for queue, count in counts.items()}
-            metrics.append(Metric(name, sum(of_queues.values()), "Count", {"Cluster": self._cluster}))
-            for queue, count in of_queues.items():
-                metrics.append(Metric(name, count, "Count", {"Cluster": self._cluster, "Queue": queue}))
+    def _metrics(
+        self, counts: Mapping[str, Mapping[str, int]], of_cluster: Mapping[str, tuple[float, str]]
+    ) -> list[Metric]:
+        cluster = {"Cluster": self._cluster}
+        metrics = [Metric(name, value, unit, cluster) for name, (value, unit) in of_cluster.items()]
+        for name, of_queues in counts.items():
+            metrics.append(Metric(name, sum(of_queues.values()), "Count", cluster))
+            metrics += [Metric(name, count, "Count", {**cluster, "Queue": queue}) for queue, count in of_queues.items()]
         return metrics
+
+    def _longest_idle(self, running: Sequence[Node], timestamp: float) -> float:
+        """Return for how many seconds that dynamic node has been idle that has been so for longest."""
+        idle = [node.name for node in running if node.is_idle and not node.is_static]
+        self._idle_since = {name: self._idle_since.get(name, timestamp) for name in idle}
+        return timestamp - min(self._idle_since.values(), default=timestamp)
+
+    def _spend(
+        self, budget: Budget, spending: Spending, running: Sequence[Node], states: Mapping[str, str], timestamp: float
+    ) -> dict[str, tuple[float, str]]:
+        """Count what nodes cost, close or open queues by it, and return what is to be sent of it."""
+        rate = sum(price_of(node, budget.prices) for node in running)
+        spent = spending.add(timestamp, rate)
+        if not spending.is_overruled():
+            closed = spending.record.closed if spending.record else ()
+            changed = changes(budget, spent, states, closed)
+            for queue, state in changed.items():
+                print(
+                    f"ultracluster: budget: nodes have cost ${spent:,.2f} this month of ${budget.limit:,.2f}: "
+                    f"queue {queue} set to {state}"
+                )
+                _run("scontrol", "update", f"PartitionName={queue}", f"State={state}")
+            down = [queue for queue, state in {**states, **changed}.items() if state == "DOWN"]
+            spending.close([queue for queue in down if queue in closed or queue in changed])
+            if budget.action == "stop" and spent >= budget.limit:
+                for queue in down:
+                    _run("scancel", f"--partition={queue}", "--state=RUNNING")
+        return {"NodeUsdPerHour": (rate, "None"), "NodeUsdThisMonth": (spent, "None")}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node, as Slurm describes it.
+
+    Attributes:
+        name: Its name.
+        states: Words such as IDLE, CLOUD and POWERED_DOWN.
+        features: Words; ParallelCluster's are static or dynamic, the instance type and the compute resource.
+    """
+
+    name: str
+    states: frozenset[str]
+    features: frozenset[str]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has an instance: of one that powers down it is being terminated."""
+        return self.states.isdisjoint({"POWERED_DOWN", "POWERING_DOWN"})
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is up and could take a job."""
+        return "IDLE" in self.states and self.states.isdisjoint({"POWERING_UP", "DRAIN", "COMPLETING", "PLANNED"})
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it runs without jobs, too."""
+        return "static" in self.features
+
+
+def price_of(node: Node, prices: Mapping[str, float]) -> float:
+    """Return what an hour of a node costs."""
+    return sum(price for instance_type, price in prices.items() if instance_type in node.features)
 
 
 class ControllerLog:
@@ -103,6 +187,18 @@ def drained_now() -> set[str]:
     """
     lines = _run("sinfo", "--all", "--Node", "--noheader", "--states=drain", "--format=%N|%E").splitlines()
     return {line.partition("|")[0] for line in lines if line.partition("|")[2].startswith(REASON)}
+
+
+def all_nodes() -> list[Node]:
+    """Return the nodes that Slurm knows, running or not.
+
+    Raises:
+        OSError: There is no Slurm.
+        subprocess.SubprocessError: Its controller does not answer.
+    """
+    shown = _run("sinfo", "--all", "--Node", "--noheader", "--Format=NodeHost:64,StateComplete:160,Features:128")
+    rows = {tuple(line.split()) for line in shown.splitlines()}  # a node is there once for each of its partitions
+    return [Node(row[0], frozenset(row[1].upper().split("+")), frozenset(row[-1].split(","))) for row in sorted(rows)]
 
 
 def partitions() -> dict[str, str]:
@@ -156,8 +252,9 @@ def _run(*command: str) -> str:
 
 def main() -> None:
     """Report until the service is stopped."""
-    region, cluster = sys.argv[1:]
-    service.run(cluster, HeadNode(CloudWatch(region), cluster, CONTROLLER_LOG).report)
+    region, cluster, *guard = sys.argv[1:]
+    budget = (Budget.of(guard[1]), Spending(Path(guard[0]) / DIRECTORY, cluster)) if guard else None
+    service.run(cluster, HeadNode(CloudWatch(region), cluster, CONTROLLER_LOG, budget).report)
 
 
 if __name__ == "__main__":

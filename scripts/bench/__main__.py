@@ -1,6 +1,6 @@
 """Measure what docs/explanation/performance.md shows, against its goals.
 
-By default synth, the largest cluster's templates, its Slurm controller and `status`; on request the tests, and the way
+By default synth, the largest cluster's templates, its Slurm controller, `status` and `costs`; on request the tests, and the way
 from a clone to a rehearsed deployment. Commands are measured as whole processes with all their children.
 
 Exit code 0: every goal is met; 1: one is missed; 2: something could not be measured.
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scripts.bench import controller, developer, status, synth
+from scripts.bench import controller, costs, developer, status, synth
 from scripts.bench.common import ROOT, BenchError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def main() -> int:
         "synth": synth.report,
         "controller": lambda _: controller.report(),
         "status": status.report,
+        "costs": costs.report,
         "tests": lambda _: developer.tests(),
         "clone": lambda _: developer.clone(),
         "rehearse": lambda _: developer.rehearsals(),

@@ -121,7 +121,7 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
     backup = _started(deployment, name)
     if backup is None:
         tags = {
-            **deployment.settings.tags,
+            **deployment.settings.all_tags,
             "Name": f"{deployment.settings.name} final",
             FINAL_BACKUP: deployment.settings.name,
         }

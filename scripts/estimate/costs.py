@@ -281,7 +281,12 @@ def _monitoring(settings: Settings) -> Iterator[Part]:
         remark = "at most; more than 10,000 cost less each, by the hour in which they are sent"
         yield _of_nodes("metrics of compute nodes", products.METRIC, least * of_node, most * of_node, remark)
         yield _of_nodes("requests of compute nodes that send metrics", products.METRIC_REQUESTS, least, most)
-        of_queues = 1 + queues * of_node + (queues + 1) * len(metrics.OF_HEAD_NODE)  # 1: of nodes held idle
+        # 2: of nodes held idle, and of idle nodes
+        of_queues = 2 + queues * of_node + (queues + 1) * len(metrics.OF_HEAD_NODE)
+        if settings.budget:
+            of_queues += len(metrics.OF_BUDGET)
+            is_idle_known = settings.budget.max_idle_minutes is not None and settings.cluster.slurm.idle_minutes >= 0
+            alarms += 1 + (settings.budget.max_usd_per_hour is not None) + is_idle_known
         yield _always("metrics of queues and head node", products.METRIC, of_queues)
         yield _always("requests of the head node that send metrics", products.METRIC_REQUESTS, 1)
     yield _always("alarms of nodes, file system and NAT gateway", products.ALARM, alarms)

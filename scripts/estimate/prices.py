@@ -19,7 +19,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from scripts.errors import UnusableError
-from scripts.estimate.products import TABLE_REGIONS, Product, table_price
+from scripts.estimate.products import Product, table_price
+from ultracluster.domain.prices import TABLE_REGIONS
 
 Mode = Literal["auto", "api", "table"]
 

@@ -1,7 +1,7 @@
 """What is paid for, and a dated table of its prices for when AWS's Price List cannot be asked.
 
 A product knows how the Price List names it. The table holds for the three Regions where Trn1 is sold on demand, whose
-prices are the same; elsewhere it has none.
+prices are the same; elsewhere it has none. Prices of instances are in `ultracluster.domain.prices`.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal
 
-from scripts.estimate.hardware import hardware
+from ultracluster.domain import prices
 from ultracluster.domain.lustre import LustreSpec
 
 HOURS_PER_MONTH: Final = 730
 """Hours of a month, as in AWS's Pricing Calculator."""
-
-TABLE_REGIONS: Final = ("us-east-1", "us-east-2", "us-west-2")
 
 
 @dataclass(frozen=True)
@@ -122,12 +120,7 @@ class Source:
 
 SourceName = Literal["ec2", "fsx", "vpc", "other"]
 SOURCES: Final[Mapping[SourceName, Source]] = {
-    "ec2": Source(
-        "2026-01-19",
-        "AWS Price List API, us-east-1, as kept in github.com/aws/karpenter-provider-aws "
-        "(pkg/providers/pricing/zz_generated.pricing_aws.go); us-east-2 and us-west-2 the same by "
-        "github.com/skypilot-org/skypilot-catalog (catalogs/v8/aws/vms.csv)",
-    ),
+    "ec2": Source(prices.DATE, prices.SOURCE),
     "fsx": Source(
         "2026-07-14",
         "AWS Price List API, AmazonFSx, us-west-2 (SCRATCH_2, PERSISTENT_1); the rest as commonly reported, to be "
@@ -149,7 +142,6 @@ SOURCES: Final[Mapping[SourceName, Source]] = {
 }
 
 _TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
-    "ec2": {"trn1.2xlarge": "1.34375", "trn1.32xlarge": "21.5", "trn1n.32xlarge": "24.78"},
     "fsx": {
         "FSx SCRATCH_2": "0.14",
         "FSx PERSISTENT_1 50": "0.14",
@@ -193,26 +185,12 @@ _TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
         HOSTED_ZONE.name: "0.5",
     },
 }
-_DOLLARS_PER_VCPU = {
-    **{"c5": "0.0425", "c5a": "0.0385", "c6i": "0.0425", "c6a": "0.03825", "c7i": "0.044625", "c7a": "0.05132"},
-    **{"m5": "0.048", "m5a": "0.043", "m6i": "0.048", "m6a": "0.0432", "m7i": "0.0504", "m7a": "0.05796"},
-    **{"r5": "0.063", "r5a": "0.0565", "r6i": "0.063", "r6a": "0.0567", "r7i": "0.06615", "r7a": "0.076075"},
-}
-_DOLLARS_PER_GIB = {"t3": "0.0104", "t3a": "0.0094"}
-"""Hourly prices of families whose types differ in size alone, per vCPU or per GiB of memory."""
 
 
 def table_price(product: Product) -> tuple[Decimal, Source] | None:
     """Return the price of a product in dollars per unit, or None when the table has none."""
-    for source, prices in _TABLE.items():
-        if product.name in prices:
-            return Decimal(prices[product.name]), SOURCES[source]
-    family = product.name.partition(".")[0]
-    size = hardware(product.name)
-    if size is None:
-        return None
-    if family in _DOLLARS_PER_VCPU:
-        return Decimal(_DOLLARS_PER_VCPU[family]) * size.vcpus, SOURCES["ec2"]
-    if family in _DOLLARS_PER_GIB:
-        return Decimal(_DOLLARS_PER_GIB[family]) * Decimal(str(size.memory_gib)), SOURCES["ec2"]
-    return None
+    for source, listed in _TABLE.items():
+        if product.name in listed:
+            return Decimal(listed[product.name]), SOURCES[source]
+    in_table = prices.usd_per_hour(product.name)
+    return None if in_table is None else (in_table, SOURCES["ec2"])

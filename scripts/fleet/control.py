@@ -12,6 +12,7 @@ https://github.com/aws/aws-parallelcluster/issues/6329
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from typing import Any, Final
 
@@ -147,6 +148,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
 
     clock.wait(runs, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
     try:
+        _overrule_budget(deployment, head_node, say)
         open_queues(head_node, say)
         _wait_for_static_nodes(head_node, clock, report)
     except HeadNodeError as error:
@@ -203,6 +205,17 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
     except BaseException:
         say(f"The queues stay closed to new jobs. Open them: ./ultracluster fleet start {deployment.environment}")
         raise
+
+
+def _overrule_budget(deployment: Deployment, head_node: HeadNode, say: Say) -> None:
+    """Let the head node not close queues again this month that it closed at the limit of the budget."""
+    budget = deployment.settings.budget
+    if budget is None or budget.action == "none":
+        return
+    directory = shlex.quote(f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/spending")
+    closed = f"""grep --quiet --no-messages '"closed": \\["' {directory}/*.json"""
+    if not head_node.run(f"{closed} && date --utc +%Y-%m >{directory}/overruled").code:
+        say(f"Nodes have cost ${budget.monthly_usd:,.2f} this month; the queues stay open until it ends.")
 
 
 def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 UP: Final = "up"
 DRAIN: Final = "drain"
-"""States of a queue: it takes jobs; it takes no new jobs and runs those that it has.
+DOWN: Final = "down"
+"""States of a queue: it takes jobs; it takes no new jobs and runs those that it has; jobs wait.
 
-Others are ``down`` (jobs wait) and ``inactive`` (ParallelCluster has stopped the fleet, or protects the queue).
+Another is ``inactive`` (ParallelCluster has stopped the fleet, or protects the queue).
 https://slurm.schedmd.com/sinfo.html
 """
 SECONDS_BETWEEN_POLLS: Final = 60.0
@@ -93,13 +94,13 @@ def nodes(count: int) -> str:
 
 def close_queues(head_node: HeadNode, say: Say) -> None:
     """Let no queue take new jobs; those that it has run and wait on."""
-    if names := _update(head_node, UP, DRAIN):
+    if names := _update(head_node, (UP,), DRAIN):
         say(f"Closed to new jobs: {', '.join(names)}")
 
 
 def open_queues(head_node: HeadNode, say: Say) -> None:
-    """Let the queues that `close_queues` closed take jobs again."""
-    if names := _update(head_node, DRAIN, UP):
+    """Let queues take jobs again that `close_queues`, a person or the guard of the budget closed."""
+    if names := _update(head_node, (DRAIN, DOWN), UP):
         say(f"Open to new jobs again: {', '.join(names)}")
 
 
@@ -126,14 +127,14 @@ def wait_for_end(head_node: HeadNode, clock: Clock, say: Say, limit: float | Non
         raise OperationError(f"Jobs have not ended:\n{left}")
 
 
-def _update(head_node: HeadNode, before: str, after: str) -> list[str]:
-    """Set the state of all queues in one state to another, and return their names.
+def _update(head_node: HeadNode, before: Collection[str], after: str) -> list[str]:
+    """Set the state of all queues in some states to another, and return their names.
 
     Raises:
         HeadNodeError: It could not be asked.
         OperationError: Slurm refused.
     """
-    names = [queue for queue, state in slurm_state(head_node).availability.items() if state == before]
+    names = [queue for queue, state in slurm_state(head_node).availability.items() if state in before]
     if names:
         lines = [f"scontrol update PartitionName={shlex.quote(name)} State={after.upper()}" for name in names]
         answer = head_node.run("\n".join(["export PATH=/opt/slurm/bin:$PATH LC_ALL=C", "set -e", *lines]))

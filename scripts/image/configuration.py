@@ -90,13 +90,13 @@ def build_configuration(settings: Settings, context: BuildContext, key: str) -> 
         network = {"SubnetId": subnet, "SecurityGroupIds": [security_group]}
     return {
         "Region": settings.region,
-        "Image": {"Tags": _tags(settings.tags | {SDK_TAG: settings.cluster.neuron_sdk})},
+        "Image": {"Tags": _tags(settings.all_tags | {SDK_TAG: settings.cluster.neuron_sdk})},
         "Build": {
             "InstanceType": settings.cluster.head_node.instance_type,
             "ParentImage": context.parent_image,
             **network,
             "Components": [{"Type": "script", "Value": f"s3://{context.bucket}/{key}"}],
-            "Tags": _tags(settings.tags),
+            "Tags": _tags(settings.all_tags),
         },
     }
 

@@ -13,6 +13,7 @@ KEY = "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890
 KEY_ELSEWHERE = KEY.replace("us-west-2", "us-east-1")
 GROUP = "arn:aws:resource-groups:us-west-2:123456789012:group/trn1"
 VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
+BUDGET: dict[str, Any] = {"monthly_usd": 9000, "emails": ["a@example.com"]}
 LEAVE_OUT = "leave it out (an existing VPC is not changed)"
 STACKS = "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monitoring"
 
@@ -54,6 +55,25 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     # queue-dy-resource-number.cluster.pcluster, of the tenth generation
     ({"cluster.name": "a" * 31, "cluster.generation": 10}, f"{RESOURCE}.name", "shorter names: "),
     ({"monitoring.emails": ["a@example.com", "A@example.com"]}, "monitoring.emails[1]", "each address once"),
+    ({"budget": {**BUDGET, "monthly_usd": 21}}, "budget.monthly_usd", "at least 21.50 (an hour of one trn1.32xlarge"),
+    ({"budget": {**BUDGET, "max_usd_per_hour": 20}}, "budget.max_usd_per_hour", "at least 21.50"),
+    ({"budget": {"monthly_usd": 9000}}, "budget.emails", "an address, here or in monitoring.emails"),
+    ({"budget": {**BUDGET, "emails": ["a@x.org", "A@x.org"]}}, "budget.emails[1]", "each address once"),
+    ({"budget": {**BUDGET, "emails": [f"{each}@x.org" for each in range(11)]}}, "budget.emails", "at most 10 addresses"),
+    ({"budget": {**BUDGET, "actual_percent": [50, 50]}}, "budget.actual_percent[1]", "each percentage once"),
+    ({"budget": {**BUDGET, "actual_percent": [50, 60, 70, 80, 90]}}, "budget.actual_percent", "at most 5 percentages"),
+    (
+        {"budget": BUDGET, f"{RESOURCE}.instance_type": "g7.huge"},
+        "budget.usd_per_hour",
+        "a price of g7.huge (there is no list price of it in us-west-2)",
+    ),
+    ({"budget": BUDGET, "tags": {"ultracluster:deployment": "x"}}, "tags.ultracluster:deployment", "no such key"),
+    ({"budget": {**BUDGET, "action": "stop"}, "monitoring.node_metrics": False}, "budget.action", "none"),
+    (
+        {"budget": {**BUDGET, "max_usd_per_hour": 50}, "monitoring.node_metrics": False},
+        "budget.max_usd_per_hour",
+        "null (monitoring.node_metrics is false",
+    ),
     ({f"{QUEUE}.scratch_dir": "/fsx/scratch"}, f"{QUEUE}.scratch_dir", "a path neither above nor below /fsx"),
     # 1875 nodes, 32 + 4 other things
     (
@@ -103,6 +123,10 @@ ALLOWED: list[dict[str, Any]] = [
     {"network.existing": VPC},
     {"network.flow_log_retention_days": None},
     {"monitoring.emails": ["a@example.com", "b@example.com"]},
+    {"budget": {**BUDGET, "monthly_usd": 21.5, "max_usd_per_hour": 21.5, "action": "stop"}},
+    {"budget": {"monthly_usd": 9000}, "monitoring.emails": ["a@example.com"]},
+    {"budget": {"monthly_usd": 9000, "actual_percent": [], "forecast_percent": []}},
+    {"budget": {**BUDGET, "usd_per_hour": {"g7.huge": 1}}, f"{RESOURCE}.instance_type": "g7.huge"},
     {"region": "us-moon-2", "zone_id": "usm2-az1"},  # a name without known zones
     {"storage.file_system.kms_key_arn": KEY, f"{RESOURCE}.capacity_reservation_group_arn": GROUP},
     {"cluster.name": "a" * 30, "cluster.generation": 10},

@@ -40,6 +40,9 @@ MESSAGES: list[tuple[str, Any, str]] = [
     ),
     ("cluster.parallelcluster_version", "3.16.3", "should be '3.16.1' (Version of ParallelCluster)"),
     ("network.nat_adresses", 1, "unknown key; did you mean nat_addresses? allowed: cidr, existing, "),
+    ("budget.monthly_usd", 0, "got 0; should be greater than 0 (US dollars"),
+    ("budget.actual_percent", [1001], "should be less than or equal to 1000"),
+    ("budget.emails", ["ops"], "got 'ops'; allowed: an email address such as"),
     ("storage.zzz", True, "unknown key; allowed: data_repositories, file_system, retain"),
     (f"{RESOURCE}.max_counts", 16, "unknown key; did you mean max_count? allowed: "),
     (f"{QUEUE}.compute_resources[0]", {"name": "r"}, "missing; this key is required (Nodes at most. Fewer"),
@@ -49,7 +52,8 @@ MESSAGES: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("place", "value", "message"), MESSAGES, ids=range(len(MESSAGES)))
 def test_the_message_about_a_wrong_value(write: Write, place: str, value: Any, message: str) -> None:
-    whole = {"network.existing": VPC} if place.startswith("network.existing") else {}
+    needed = {"network.existing": {"network.existing": VPC}, "budget": {"budget": {"monthly_usd": 9000}}}
+    whole: dict[str, Any] = next((each for start, each in needed.items() if place.startswith(start)), {})
     [line] = outcome(write(with_values({**whole, place: value})))
     reported, _, text = line.partition("settings.yaml:")[2].partition(": ")[2].partition(": ")
     assert reported.startswith(place)

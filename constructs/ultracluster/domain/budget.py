@@ -1,20 +1,96 @@
 """A guard on the money."""
 
-from typing import Annotated
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ultracluster.domain import prices
+from ultracluster.domain.monitoring import EmailAddress
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.violations import Violation
 
 _BUDGETS = "https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html"
+_NOTIFICATIONS = "AWS::Budgets::Budget.NotificationsWithSubscribers"
+_PRICES = "https://aws.amazon.com/ec2/pricing/on-demand/"
+_PARTITIONS = "https://slurm.schedmd.com/scontrol.html"
+_ALARM = "AWS::CloudWatch::Alarm.Threshold"
+_MAX_EMAILS, _MAX_NOTIFICATIONS = 10, 5
+"""Of a notification, and of a budget
+(https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-budgets-budget.html)."""
+
+Percent = Annotated[int, Field(ge=1, le=1000)]
+Dollars = Annotated[float, Field(ge=0)]
 
 
 class BudgetSpec(Spec):
-    """A monthly limit, told by AWS Budgets, and alarms on what runs now, because billing data is a day late."""
+    """A monthly limit, told by AWS Budgets, and guards on what runs now, because billing data is a day late."""
 
     monthly_usd: Annotated[
         float, Field(gt=0), Setting(Change.AT_ONCE, "AWS::Budgets::Budget.BudgetLimit", page=_BUDGETS)
     ]
-    """US dollars a month for everything of the deployment."""
-    emails: Annotated[list[str], Setting(Change.AT_ONCE, page=_BUDGETS)] = []
-    """Who is told by AWS Budgets; null: those of `monitoring.emails`."""
+    """US dollars a month for everything of the deployment, and the limit of what `action` does."""
+    emails: Annotated[list[EmailAddress] | None, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = None
+    """Addresses that AWS Budgets writes to, at most 10; null: those of `monitoring.emails`."""
+    actual_percent: Annotated[list[Percent], Setting(Change.AT_ONCE, _NOTIFICATIONS)] = [50, 80, 100]
+    """Percent of the limit at which AWS Budgets writes when so much has been billed."""
+    forecast_percent: Annotated[list[Percent], Setting(Change.AT_ONCE, _NOTIFICATIONS)] = [100]
+    """Percent of the limit at which AWS Budgets writes when it expects so much by the end of the month."""
+    max_usd_per_hour: Annotated[float | None, Field(gt=0), Setting(Change.AT_ONCE, _ALARM)] = None
+    """An alarm is raised when running nodes cost more per hour, within minutes; null: no such alarm."""
+    max_idle_minutes: Annotated[int | None, Field(ge=5, le=1440), Setting(Change.AT_ONCE, _ALARM)] = 30
+    """An alarm is raised when a node that is not static has been idle for so long after it should have been terminated
+    (`cluster.slurm.idle_minutes`); null: no such alarm."""
+    usd_per_hour: Annotated[dict[str, Dollars], Setting(Change.AT_ONCE, page=_PRICES)] = {}
+    """What an hour of a node costs, by instance type, where that is not the list price: with a discount, as Spot, as a
+    Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and us-west-2."""
+    action: Annotated[Literal["none", "drain", "stop"], Setting(Change.AT_ONCE, page=_PARTITIONS)] = "none"
+    """What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts, those that
+    run continue; stop: those that run are cancelled, too."""
+
+    def known_prices(self, region: str, instance_types: Collection[str]) -> dict[str, Decimal]:
+        """Return what an hour of instances costs, by type; those whose price is not known are left out."""
+        listed = {each: prices.usd_per_hour(each) for each in instance_types if region in prices.TABLE_REGIONS}
+        own = {each: Decimal(str(self.usd_per_hour[each])) for each in instance_types if each in self.usd_per_hour}
+        return {each: price for each, price in {**listed, **own}.items() if price is not None}
+
+    def argument(self, known: Mapping[str, Decimal]) -> str:
+        """Return what the head node is told of it, and of the prices of nodes: ``10000.0,drain,trn1.32xlarge=21.5``."""
+        return ",".join([repr(self.monthly_usd), self.action, *(f"{each}={price:f}" for each, price in known.items())])
+
+
+def violations(spec: BudgetSpec, region: str, instance_types: Collection[str]) -> Iterator[Violation]:
+    """Yield what no budget of nodes of some types can be, with paths relative to ``spec``."""
+    known = spec.known_prices(region, instance_types)
+    for unknown in sorted({*instance_types} - known.keys()):
+        allowed = f"a price of {unknown}"
+        yield spec.violation("usd_per_hour", allowed, f"there is no list price of it in {region}")
+    if known:
+        dearest = max(known, key=lambda each: known[each])
+        reason = f"an hour of one {dearest} costs ${known[dearest]:,.2f}"
+        for field in ("monthly_usd", "max_usd_per_hour"):
+            if (value := getattr(spec, field)) is not None and value < known[dearest]:
+                yield spec.violation(field, f"at least {known[dearest]:,.2f}", reason)
+    for field in ("actual_percent", "forecast_percent"):
+        percents = getattr(spec, field)
+        for index, percent in enumerate(percents):
+            if percent in percents[:index]:
+                yield Violation((field, index), percent, "each percentage once", "AWS Budgets refuses a second one")
+    if (count := len(spec.actual_percent) + len(spec.forecast_percent)) > _MAX_NOTIFICATIONS:
+        allowed = f"at most {_MAX_NOTIFICATIONS} percentages with those of forecast_percent"
+        yield spec.violation("actual_percent", allowed, f"limit of AWS Budgets, and there are {count}")
+
+
+def email_violations(spec: BudgetSpec, others: Collection[str]) -> Iterator[Violation]:
+    """Yield what is wrong with the addresses, if ``others`` get other alarms."""
+    emails = others if spec.emails is None else spec.emails
+    if not emails and (spec.actual_percent or spec.forecast_percent):
+        yield spec.violation("emails", "an address, here or in monitoring.emails", "nobody would be told")
+    if len(emails) > _MAX_EMAILS:
+        got = spec.emails if spec.emails is None else len(emails)
+        yield Violation(("emails",), got, f"at most {_MAX_EMAILS} addresses", f"limit of AWS, there are {len(emails)}")
+    lower = [each.lower() for each in spec.emails or ()]
+    for index, email in enumerate(lower):
+        if email in lower[:index]:
+            yield Violation(("emails", index), email, "each address once", "two subscriptions would be one")

@@ -321,6 +321,11 @@ class ClusterOptions(Spec):
     """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
     in the deployment, either; `./ultracluster validate` and `./ultracluster preflight` still have them."""
 
+    @property
+    def instance_types(self) -> list[str]:
+        """Instance types of compute nodes, each once."""
+        return sorted({resource.instance_type for queue in self.queues for resource in queue.compute_resources})
+
 
 class ClusterSpec(ClusterOptions):
     """A cluster."""

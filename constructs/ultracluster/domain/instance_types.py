@@ -150,7 +150,7 @@ NETWORK_CARDS: Mapping[str, tuple[int, int]] = {
 
 _GIB_PER_VCPU = {"c": 2, "m": 4, "r": 8}
 _SIZE_VCPUS = {"large": 2, "xlarge": 4}
-_BURSTABLE_GIB = {"nano": 0.5, "micro": 1, "small": 2, "medium": 4, "large": 8, "xlarge": 16, "2xlarge": 32}
+BURSTABLE_GIB = {"nano": 0.5, "micro": 1, "small": 2, "medium": 4, "large": 8, "xlarge": 16, "2xlarge": 32}
 _COMMON_TYPE = re.compile(r"(?:[cmr][567]i?|[cmr][56]a|[cmr]7a|[cmr][678]g|t3a?)\.(?P<size>\w+)")
 _ARM_TYPE = re.compile(r"(?:a1|[a-z]+\d+g[a-z-]*)\.")
 
@@ -190,12 +190,16 @@ def memory_gib(instance_type: str) -> float | None:
     match = _COMMON_TYPE.fullmatch(instance_type)
     if match is None:
         return None
-    size = match["size"]
     if instance_type.startswith("t"):
-        return _BURSTABLE_GIB.get(size)
-    multiple = re.fullmatch(r"(\d+)xlarge", size)
-    vcpus = 4 * int(multiple[1]) if multiple else _SIZE_VCPUS.get(size)
+        return BURSTABLE_GIB.get(match["size"])
+    vcpus = vcpus_of_size(match["size"])
     return None if vcpus is None else vcpus * _GIB_PER_VCPU[instance_type[0]]
+
+
+def vcpus_of_size(size: str) -> int | None:
+    """Return the vCPUs of a size such as 4xlarge of the c, m and r families, or None when it is no such size."""
+    multiple = re.fullmatch(r"(\d+)xlarge", size)
+    return 4 * int(multiple[1]) if multiple else _SIZE_VCPUS.get(size)
 
 
 def is_arm(instance_type: str) -> bool:

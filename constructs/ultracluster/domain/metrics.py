@@ -4,7 +4,7 @@ To CloudWatch each combination of dimensions is a metric of its own
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html#dimension-combinations). So
 compute nodes send each value twice: with the dimensions Cluster, Queue and Node, and with Cluster and Queue, where the
 values of all nodes of a queue come together; HELD_IDLE is the exception. The head node sends its own with Cluster, and
-with Cluster and Queue.
+those of queues with Cluster and Queue, too.
 """
 
 NAMESPACE = "UltraCluster"
@@ -46,5 +46,17 @@ NODES_DRAINED = "NodesDrainedByHealth"
 """Nodes that are drained because a health check found a fault."""
 QUEUES_PROTECTED = "QueuesProtected"
 """Queues that ParallelCluster closed because nodes kept failing to start."""
-OF_HEAD_NODE = (NODES_DRAINED, QUEUES_PROTECTED)
-ALL = (*OF_COMPUTE_NODES, HELD_IDLE, *OF_HEAD_NODE)
+NODES_RUNNING = "NodesRunning"
+"""Nodes that have an instance by Slurm: neither powered down nor powering down."""
+NODES_IDLE = "NodesIdle"
+"""Those of them that are up, and have no job."""
+OF_HEAD_NODE = (NODES_DRAINED, QUEUES_PROTECTED, NODES_RUNNING, NODES_IDLE)
+
+NODE_IDLE = "NodeIdleSeconds"
+"""For how long the dynamic node has been idle that has been so for longest; the head node sends it with Cluster."""
+USD_PER_HOUR = "NodeUsdPerHour"
+"""What the running nodes cost per hour; the head node sends it with Cluster, if there is a budget."""
+USD_THIS_MONTH = "NodeUsdThisMonth"
+"""What nodes have cost since the month began, in UTC; the head node sends it with Cluster, if there is a budget."""
+OF_BUDGET = (USD_PER_HOUR, USD_THIS_MONTH)
+ALL = (*OF_COMPUTE_NODES, HELD_IDLE, *OF_HEAD_NODE, NODE_IDLE, *OF_BUDGET)

@@ -12,6 +12,8 @@ DEPLOYMENT_NAME_PATTERN = r"[a-z][a-z0-9-]{1,39}"
 NODE_GROUP_NAME_PATTERN = r"[a-z][a-z0-9-]{0,24}"
 NODE_FQDN_MAX = 63
 """The Neuron runtime does not resolve a longer name (Neuron documentation, neuron-runtime/nrt-troubleshoot)."""
+DEPLOYMENT_TAG = "ultracluster:deployment"
+"""Tag of everything of a deployment with a budget, by which AWS Budgets knows what it costs."""
 SNAPSHOT_TAG = "ultracluster:snapshots"
 """Tag of head nodes' root volumes and their snapshots; the value is the name of the deployment. Head nodes give it to
 their own volume: of ParallelCluster's tags none is on a cluster's head node alone, and a lifecycle policy takes what

@@ -28,7 +28,7 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
     return arguments | _metrics(metrics)
 
 
-def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool) -> dict[str, str]:
+def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool, budget: str = "") -> dict[str, str]:
     """Return the arguments for the head node, which makes the training environment."""
     release, system = neuron.RELEASES[spec.neuron_sdk], neuron.SYSTEMS[spec.os]
     pytorch = release.pytorch[spec.pytorch]
@@ -46,6 +46,7 @@ def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bo
         "mount_dir": mount_dir,
         "user": system.user,
         **_metrics(metrics),
+        **({"budget": budget} if metrics and budget else {}),
     }
 
 

@@ -1,4 +1,4 @@
-"""What the head node tells of a real Slurm: nodes that health checks drained, and queues that are closed."""
+"""What the head node tells of a real Slurm: nodes that health checks drained, closed queues, and what nodes cost."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import pytest
 from nodes.metrics.cloudwatch import CloudWatch, Metric
 from nodes.metrics.compute_node import STEP
 from nodes.metrics.head_node import HeadNode
+from nodes.metrics.spending import OVERRULED, Budget, Spending
 from tests.end_to_end.slurm.base import ENVIRONMENT
 from tests.end_to_end.slurm.cluster import SlurmCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 Counts = dict[tuple[str, str], float]
-NOTHING: Counts = {(name, queue): 0 for name in ("NodesDrainedByHealth", "QueuesProtected") for queue in ("", "trn1")}
+NOTHING: Counts = {
+    **{(name, queue): 0 for name in ("NodesDrainedByHealth", "QueuesProtected") for queue in ("", "trn1")},
+    **{(name, queue): 2 for name in ("NodesRunning", "NodesIdle") for queue in ("", "trn1")},
+    ("NodeIdleSeconds", ""): 0,
+}
 
 
 class Recorder(CloudWatch):
@@ -36,17 +41,24 @@ class Head:
         self.cluster = cluster
         inside = shlex.join(["nsenter", "--target", cluster.init, "--all", "chroot"])
         root = f"{cluster.directory}/machines/head/root"
-        for name in ("scontrol", "sinfo"):
+        for name in ("scancel", "scontrol", "sinfo"):
             (commands / name).write_text(f'#!/bin/bash\nexec {inside} {root} {name} "$@"\n', encoding="utf-8")
             (commands / name).chmod(0o755)
         log = Path(f"/proc/{cluster.init}/root{root}/var/log/slurm/slurmctld.log")
         assert log.stat().st_size > 0
         self._cloudwatch = Recorder("us-west-2")
-        self._service = HeadNode(self._cloudwatch, "trn1-16", log)
+        self._log = log
+        self.spending = commands / "spending"
+        self.guard(None)
 
-    def report(self) -> Counts:
+    def guard(self, budget: Budget | None) -> None:
+        """Start the service, with a budget or without."""
+        guard = budget and (budget, Spending(self.spending, "trn1-16"))
+        self._service = HeadNode(self._cloudwatch, "trn1-16", self._log, guard)
+
+    def report(self, timestamp: float = 0) -> Counts:
         self._cloudwatch.sent = {}
-        self._service.report(0)
+        self._service.report(timestamp)
         return self._cloudwatch.sent
 
     def update(self, what: str) -> None:
@@ -67,7 +79,8 @@ def test_a_node_that_a_health_check_drained_is_counted(head: Head) -> None:
     first.sh("rm -r /sys/class/infiniband/rdmap4s26")
     head.cluster.submit("hostname")
     head.cluster.wait_until(lambda: first.reason.startswith("ultracluster: EFA_DEVICES"))
-    drained = NOTHING | {("NodesDrainedByHealth", ""): 1, ("NodesDrainedByHealth", "trn1"): 1}
+    no_idle = {("NodesIdle", ""): 0, ("NodesIdle", "trn1"): 0}
+    drained = NOTHING | no_idle | {("NodesDrainedByHealth", ""): 1, ("NodesDrainedByHealth", "trn1"): 1}
     assert head.report() == drained
     assert head.report() == drained, "as long as it is drained"
 
@@ -79,6 +92,36 @@ def test_a_closed_queue_is_counted(head: Head) -> None:
     assert head.report() == NOTHING, "stopped by hand, as docs/explanation/nodes.md has it"
     head.update("partitionname=trn1 state=UP")
     assert head.report() == NOTHING
+
+
+def test_at_the_limit_no_job_starts_and_those_that_run_continue_or_are_cancelled(
+    head: Head, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, hour, prices = head.cluster, 3600, {"trn1.32xlarge": 20.0}
+    head.guard(Budget(30, "drain", prices))
+    runs = cluster.submit("sleep 600", "--nodes=1 --exclusive")
+    cluster.wait_until(lambda: cluster.job(runs)["JobState"] == "RUNNING")
+    below = head.report(hour)
+    assert (below["NodeUsdPerHour", ""], below["NodeUsdThisMonth", ""]) == (40, 0)
+    assert (below["NodesRunning", ""], below["NodesIdle", "trn1"]) == (2, 1)
+    head.guard(Budget(30, "drain", prices))  # a restart
+    assert head.report(2 * hour)["NodeUsdThisMonth", ""] == 40
+    assert "budget: nodes have cost $40.00 this month of $30.00: queue trn1 set to DOWN" in capsys.readouterr().out
+    waits = cluster.submit("true")
+    assert head.report(2 * hour + 60)["QueuesProtected", ""] == 0
+    assert (cluster.job(runs)["JobState"], cluster.job(waits)["JobState"]) == ("RUNNING", "PENDING")
+    assert "State=DOWN" in cluster.run("scontrol show partition trn1")
+    (head.spending / OVERRULED).write_text("1970-01\n", encoding="ascii")
+    head.update("partitionname=trn1 state=UP")  # as `fleet start` does both
+    head.report(2 * hour + 120)
+    assert cluster.wait(waits)["JobState"] == "COMPLETED"
+    (head.spending / OVERRULED).unlink()
+    head.guard(Budget(30, "stop", prices))
+    head.report(2 * hour + 180)
+    assert cluster.wait(runs)["JobState"] == "CANCELLED"
+    head.guard(Budget(300, "stop", prices))
+    head.report(2 * hour + 240)
+    assert "State=UP" in cluster.run("scontrol show partition trn1"), "the limit was raised"
 
 
 def test_a_node_sees_the_steps_of_jobs(head: Head) -> None:

@@ -1,0 +1,56 @@
+"""A budget of AWS Budgets, which tells by mail what has been billed. Billing data is up to a day late."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import aws_budgets as budgets
+from constructs import Construct
+
+from ultracluster.domain.budget import BudgetSpec
+
+
+class MonthlyBudget(Construct):
+    """Define a monthly budget of all that has some tags.
+
+    Its payer must activate the tags' keys for cost allocation, or it counts nothing: no resource of CloudFormation does.
+    It has no name of its own, so that CloudFormation may replace it, as it does when who is told of what changes
+    (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-budgets-budget.html).
+
+    Args:
+        scope: Usually a stack.
+        construct_id: Id in the scope.
+        budget: The limit, and at which percentages somebody is told.
+        emails: Who is told; at most 10 addresses.
+        tags: Tags, one of which what is counted has.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, budget: BudgetSpec, emails: Sequence[str], tags: Mapping[str, str]
+    ) -> None:
+        super().__init__(scope, construct_id)
+        told = {"ACTUAL": budget.actual_percent, "FORECASTED": budget.forecast_percent}
+        budgets.CfnBudget(
+            self,
+            "Resource",
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=budget.monthly_usd, unit="USD"),
+                cost_filters={"TagKeyValue": [f"user:{key}${value}" for key, value in tags.items()]},
+            ),
+            notifications_with_subscribers=[
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        notification_type=kind,
+                        comparison_operator="GREATER_THAN",
+                        threshold=percent,
+                        threshold_type="PERCENTAGE",
+                    ),
+                    subscribers=[
+                        budgets.CfnBudget.SubscriberProperty(address=email, subscription_type="EMAIL")
+                        for email in emails
+                    ],
+                )
+                for kind, percents in told.items()
+                for percent in percents
+            ],
+        )

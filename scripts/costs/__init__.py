@@ -1,0 +1,1 @@
+"""Who used nodes for how long, and what it cost."""

@@ -1,0 +1,298 @@
+"""What jobs cost: Slurm's accounting, added up on the head node, and the prices of the estimate."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from scripts.clock import Clock
+from scripts.deployment import Deployment
+from scripts.document import Document
+from scripts.errors import OperationError
+from scripts.estimate import products
+from scripts.estimate.figures import Dollars, Number
+from scripts.estimate.prices import find_prices
+from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode
+from ultracluster.domain import metrics
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+By = Literal["user", "account", "queue", "job"]
+PART = OUTPUT_LIMIT - 200
+"""Characters of the result in one answer of Systems Manager."""
+SECONDS = 300
+"""How long the head node may take to add up."""
+_HOUR = timedelta(hours=1)
+_GRACE = timedelta(minutes=5)
+"""The newest hour may have no value yet."""
+_PROGRAM = Path(__file__).with_name("summary.py")
+
+
+class Cost(Document):
+    """The nodes that somebody's jobs had, and what those cost."""
+
+    name: str = Field(description="User, account or queue, or number of a job; empty: Slurm knows none.")
+    user: str = Field(default="", description="Whose job it is; only with --by job.")
+    account: str = Field(default="", description="What the job is charged to; only with --by job.")
+    queue: str = Field(default="", description="Queue of the job; only with --by job.")
+    jobs: int = Field(description="Jobs that had nodes.")
+    runs: int = Field(description="How often they had nodes: a job that is preempted or requeued runs several times.")
+    node_hours: Number = Field(description="Nodes times hours; of nodes that jobs share by CPUs.")
+    usd: Dollars | None = Field(description="What those cost; null: a price is not known.")
+
+
+class CostReport(Document):
+    """What ``costs --output json`` prints."""
+
+    deployment: str
+    since: datetime
+    until: datetime
+    by: By
+    costs: tuple[Cost, ...] = Field(description="The dearest first.")
+    jobs: Cost = Field(description="All jobs together: the sum of costs.")
+    ran_node_hours: Number | None = Field(
+        description="Hours that nodes ran, by the metric NodesRunning; null: not known."
+    )
+    ran_usd: Dollars | None = Field(description="What those cost; null: not known.")
+    unattributed_node_hours: Number | None = Field(
+        description="Hours that nodes ran without a job: boot, idle, drained; null: not known."
+    )
+    unattributed_usd: Dollars | None = Field(description="What those cost; null: not known.")
+    notes: tuple[str, ...] = Field(description="What a reader must know.")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the head node added up.
+
+    Attributes:
+        sums: What jobs are added up by, kind of node (its name without number), node seconds.
+        counts: Number of jobs and of runs, by what they are added up by.
+        first: When the first of them started; None: there was none.
+    """
+
+    sums: Sequence[tuple[str, str, float]]
+    counts: Mapping[str, tuple[int, int]]
+    first: datetime | None
+
+
+def collect(deployment: Deployment, since: datetime, until: datetime, by: By) -> CostReport:
+    """Ask head node, CloudWatch and Price List.
+
+    Raises:
+        OperationError: The head node cannot be asked, or there is no accounting.
+    """
+    settings = deployment.settings
+    summary = summarize(deployment, HeadNode(deployment), since, until, by)
+    ran, silent = running(deployment, since, until, summary.first)
+    return report(settings, node_prices(settings), summary, (ran, silent), (since, until), by)
+
+
+def node_prices(settings: Settings) -> dict[str, Decimal]:
+    """Return what an hour of nodes costs by instance type: by the settings, the Price List, or the table."""
+    wanted = {each: products.instance(each) for each in settings.cluster.instance_types}
+    listed = find_prices(settings.region, wanted.values(), "auto")
+    known = {each: price.dollars for each, product in wanted.items() if (price := listed.of(product))}
+    own = {} if settings.budget is None else settings.budget.usd_per_hour
+    return {**known, **{each: Decimal(str(price)) for each, price in own.items()}}
+
+
+# --- the head node ---
+
+
+def summarize(deployment: Deployment, head_node: HeadNode, since: datetime, until: datetime, by: By) -> Summary:
+    """Let the head node add up its accounting; what does not fit into an answer is fetched in parts.
+
+    Raises:
+        OperationError: It cannot, or there is no accounting.
+    """
+    arguments = [str(int(since.timestamp())), str(int(until.timestamp())), by, str(PART)]
+    program = _PROGRAM.read_text(encoding="utf-8")
+    answer = head_node.run(shlex.join(["python3", "-c", program, *arguments]), seconds=SECONDS)
+    if answer.code:
+        reason = answer.errors.strip() or f"exit code {answer.code}"
+        hint = "" if deployment.settings.accounting else "without `accounting` in the settings Slurm forgets jobs"
+        raise OperationError(f"Slurm's accounting cannot be read: {reason}", hint)
+    header, _, text = answer.output.partition("\n")
+    length, _, path = header.partition(" ")
+    try:
+        text = text.strip()
+        while path and len(text) < int(length):
+            text += _part(head_node, path, len(text))
+        found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text)))
+    except (ValueError, EOFError, OSError):
+        raise OperationError(
+            f"The head node's answer cannot be read: {answer.output[:200].strip() or 'none'}"
+        ) from None
+    finally:
+        if path:
+            head_node.run(shlex.join(["rm", "--force", path]))
+    first = found["first"] and datetime.fromtimestamp(found["first"], UTC)
+    return Summary([tuple(row) for row in found["sums"]], found["counts"], first)
+
+
+def _part(head_node: HeadNode, path: str, start: int) -> str:
+    answer = head_node.run(f"tail --bytes=+{start + 1} {shlex.quote(path)} | head --bytes={PART}")
+    if not answer.output:
+        raise OperationError(f"{path} on the head node is gone: {answer.errors.strip()}")
+    return answer.output
+
+
+# --- nodes that ran ---
+
+
+def running(
+    deployment: Deployment, since: datetime, until: datetime, first: datetime | None
+) -> tuple[dict[str, Decimal], timedelta]:
+    """Return the node hours that ran by queue, and for how long of the time that is not known.
+
+    An hour without a value of the metric is not known, unless it is before the first value and the first job: then
+    there was no cluster yet. CloudWatch keeps values of an hour for 455 days. Needs cloudwatch:GetMetricData.
+    """
+    settings = deployment.settings
+    clusters = [settings.of_generation(each).cluster_spec.name for each in range(1, settings.cluster.generation + 1)]
+    queues = [queue.name for queue in settings.cluster.queues]
+    series = {f"m{index}": each for index, each in enumerate((c, q) for c in clusters for q in queues)}
+    hours: dict[str, dict[datetime, float]] = {queue: {} for queue in queues}
+    pages = deployment.account.client("cloudwatch").get_paginator("get_metric_data")
+    for page in pages.paginate(
+        MetricDataQueries=[_query(key, *each) for key, each in series.items()],
+        StartTime=_whole(since),
+        EndTime=until,
+        ScanBy="TimestampAscending",
+    ):
+        for each in page["MetricDataResults"]:
+            of_queue = hours[series[each["Id"]][1]]
+            for time, value in zip(each["Timestamps"], each["Values"], strict=True):
+                at = time.astimezone(UTC)
+                of_queue[at] = of_queue.get(at, 0.0) + value
+    known = {hour for values in hours.values() for hour in values}
+    start = min([*known, *([_whole(first)] if first else [])], default=None)
+    silent, hour = timedelta(), _whole(since) if start is None else max(start, _whole(since))
+    ran = dict.fromkeys(queues, Decimal(0))
+    while hour < until:
+        length = min(hour + _HOUR, until) - max(hour, since)
+        if hour in known:
+            for queue, values in hours.items():
+                ran[queue] += Decimal(values.get(hour, 0.0)) * Decimal(length / _HOUR)
+        elif length > _GRACE:
+            silent += length
+        hour += _HOUR
+    return ran, silent
+
+
+def _query(key: str, cluster: str, queue: str) -> dict[str, Any]:
+    dimensions = [{"Name": "Cluster", "Value": cluster}, {"Name": "Queue", "Value": queue}]
+    metric = {"Namespace": metrics.NAMESPACE, "MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions}
+    return {"Id": key, "MetricStat": {"Metric": metric, "Period": 3600, "Stat": "Average"}}
+
+
+def _whole(time: datetime) -> datetime:
+    return time.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+# --- both together ---
+
+
+def report(
+    settings: Settings,
+    prices: Mapping[str, Decimal],
+    summary: Summary,
+    ran: tuple[Mapping[str, Decimal], timedelta],
+    window: tuple[datetime, datetime],
+    by: By,
+) -> CostReport:
+    """Return node hours and what they cost."""
+    types = {
+        f"{queue.name}-{life}-{resource.name}": resource.instance_type
+        for queue in settings.cluster.queues
+        for resource in queue.compute_resources
+        for life in ("st", "dy")
+    }
+    hours: dict[str, Decimal] = defaultdict(Decimal)
+    usd: dict[str, Decimal | None] = defaultdict(Decimal)
+    unpriced: set[str] = set()
+    for key, kind, seconds in summary.sums:
+        of_kind, price, before = Decimal(seconds) / 3600, prices.get(types.get(kind, "")), usd[key]
+        hours[key] += of_kind
+        usd[key] = None if price is None or before is None else before + of_kind * price
+        if price is None:
+            unpriced.add(types.get(kind, kind) or "nodes whose names are not known")
+    costs = [_cost(key, by, summary.counts[key], hours[key], usd[key]) for key in hours]
+    costs.sort(key=lambda each: (-each.node_hours, each.name))
+    jobs = Cost(
+        name="all jobs",
+        jobs=sum(each.jobs for each in costs),
+        runs=sum(each.runs for each in costs),
+        node_hours=float(sum(hours.values())),
+        usd=_sum(usd.values()),
+    )
+    hours_by_queue, silent = ran
+    notes = [f"No price is known of: {', '.join(sorted(unpriced))}."] if unpriced else []
+    ran_hours, ran_usd = None, None
+    if silent:
+        notes.append(
+            f"How long nodes ran is not known: of {silent / _HOUR:,.1f} h CloudWatch has no {metrics.NODES_RUNNING}. "
+            "The head node sends it with `monitoring.node_metrics`."
+        )
+    else:
+        ran_hours = sum(hours_by_queue.values(), Decimal(0))
+        ran_usd = _usd_of_queues(settings, prices, hours_by_queue)
+    return CostReport(
+        deployment=settings.name,
+        since=window[0],
+        until=window[1],
+        by=by,
+        costs=tuple(costs),
+        jobs=jobs,
+        ran_node_hours=None if ran_hours is None else float(ran_hours),
+        ran_usd=ran_usd,
+        unattributed_node_hours=None if ran_hours is None else float(ran_hours - sum(hours.values())),
+        unattributed_usd=None if ran_usd is None or jobs.usd is None else ran_usd - jobs.usd,
+        notes=tuple(notes),
+    )
+
+
+def _cost(key: str, by: By, counts: tuple[int, int], hours: Decimal, usd: Decimal | None) -> Cost:
+    name, *others = key.split("|")
+    of_job = dict(zip(("user", "account", "queue"), others, strict=True)) if by == "job" else {}
+    return Cost(name=name, jobs=counts[0], runs=counts[1], node_hours=float(hours), usd=usd, **of_job)
+
+
+def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    total = Decimal(0)
+    for amount in amounts:
+        if amount is None:
+            return None
+        total += amount
+    return total
+
+
+def _usd_of_queues(settings: Settings, prices: Mapping[str, Decimal], hours: Mapping[str, Decimal]) -> Decimal | None:
+    """Return what node hours of queues cost; None: a queue that ran has nodes of several prices, or of none."""
+    total = Decimal(0)
+    for queue in settings.cluster.queues:
+        of_queue = {prices.get(resource.instance_type) for resource in queue.compute_resources}
+        price = of_queue.pop()
+        if hours[queue.name] and (of_queue or price is None):
+            return None
+        total += hours[queue.name] * (price or 0)
+    return total
+
+
+def month(clock: Clock) -> tuple[datetime, datetime]:
+    """Return the start of this month in UTC, and now."""
+    now = clock.now().astimezone(UTC).replace(microsecond=0)
+    return now.replace(day=1, hour=0, minute=0, second=0), now

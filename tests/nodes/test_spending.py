@@ -1,0 +1,90 @@
+"""What the head node counts that nodes cost, and what it does at the limit; Slurm itself is in tests/end_to_end/slurm."""
+
+from __future__ import annotations
+
+from calendar import timegm
+from pathlib import Path
+
+import pytest
+
+from nodes.metrics.head_node import Node, price_of
+from nodes.metrics.spending import DIRECTORY, OVERRULED, Budget, Spending, changes
+from ultracluster.domain.budget import BudgetSpec
+
+NOVEMBER = timegm((2026, 11, 1, 0, 0, 0))
+HOUR = 3600.0
+
+
+def test_the_head_node_reads_what_the_settings_write() -> None:
+    spec = BudgetSpec(monthly_usd=1_234_567.5, action="drain", usd_per_hour={"c6i.large": 0.00001})
+    argument = spec.argument(spec.known_prices("us-west-2", ["trn1.32xlarge", "c6i.large"]))
+    assert Budget.of(argument) == Budget(1_234_567.5, "drain", {"trn1.32xlarge": 21.5, "c6i.large": 0.00001})
+
+
+def test_nodes_that_have_instances_cost(tmp_path: Path) -> None:
+    def node(state: str) -> Node:
+        return Node("a-dy-b-1", frozenset(state.split("+")), frozenset({"dynamic", "trn1.32xlarge", "b"}))
+
+    running = ("IDLE+CLOUD+POWERING_UP", "IDLE+CLOUD+POWER_DOWN", "DOWN+CLOUD", "IDLE+CLOUD+DRAIN", "ALLOCATED+CLOUD")
+    assert all(node(state).is_running for state in running)
+    assert not any(node(state).is_running for state in ("IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_DOWN"))
+    assert [state for state in (*running, "IDLE+CLOUD") if node(state).is_idle] == ["IDLE+CLOUD+POWER_DOWN", "IDLE+CLOUD"]
+    assert price_of(node("IDLE"), {"trn1.32xlarge": 21.5, "trn1.2xlarge": 1.3}) == 21.5
+
+
+def test_it_counts_through_restarts_months_and_clusters(tmp_path: Path) -> None:
+    def add(timestamp: float, rate: float, cluster: str = "a") -> float:
+        return Spending(tmp_path / DIRECTORY, cluster).add(timestamp, rate)  # each time after a restart
+
+    assert add(NOVEMBER - 60, 60) == 0, "nobody knows what was before"
+    assert add(NOVEMBER + 60, 120) == pytest.approx(1), "the last minute of October is another month's"
+    assert add(NOVEMBER + 120, 120) == pytest.approx(3)
+    assert add(NOVEMBER + 120, 60, "b") == pytest.approx(3)
+    assert add(NOVEMBER + 180, 60, "b") == pytest.approx(4), "of both clusters"
+    assert add(NOVEMBER + 120 + HOUR, 20) == pytest.approx(4 + 20), "of an hour of silence what ran before and after"
+    assert add(NOVEMBER, 20) == pytest.approx(24), "a clock that is set back costs nothing"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"month": 1}', "\xff"])
+def test_a_damaged_record_ends_nothing(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.json").write_text(text, encoding="latin-1")
+    spending = Spending(tmp_path, "a")
+    assert "a.json tells nothing" in capsys.readouterr().out
+    assert (spending.add(NOVEMBER, 60), spending.add(NOVEMBER + 60, 0)) == (0, pytest.approx(1))
+
+
+def test_without_the_file_system_it_counts_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "no directory").touch()
+    spending = Spending(tmp_path / "no directory", "a")
+    assert (spending.add(NOVEMBER, 60), spending.add(NOVEMBER + 60, 0)) == (0, pytest.approx(1))
+    assert "is not kept" in capsys.readouterr().out
+
+
+STATES = {"a": "UP", "b": "DRAIN", "c": "INACTIVE", "d": "DOWN"}
+
+
+@pytest.mark.parametrize(
+    ("action", "spent", "closed", "changed"),
+    [
+        ("drain", 99, [], {}),
+        ("drain", 100, [], {"a": "DOWN", "b": "DOWN"}),
+        ("stop", 100, ["d"], {"a": "DOWN", "b": "DOWN"}),
+        ("none", 100, [], {}),
+        ("drain", 99, ["a", "d"], {"d": "UP"}),
+        ("none", 100, ["d"], {"d": "UP"}),
+    ],
+)
+def test_queues_are_closed_at_the_limit_and_those_open_again_below_it(
+    action: str, spent: float, closed: list[str], changed: dict[str, str]
+) -> None:
+    assert changes(Budget(100, action, {}), spent, STATES, closed) == changed
+
+
+def test_a_person_overrules_it_for_a_month(tmp_path: Path) -> None:
+    spending = Spending(tmp_path, "a")
+    spending.add(NOVEMBER, 0)
+    assert not spending.is_overruled()
+    (tmp_path / OVERRULED).write_text("2026-11\n", encoding="ascii")
+    assert spending.is_overruled()
+    spending.add(NOVEMBER + 31 * 24 * HOUR, 0)
+    assert not spending.is_overruled()

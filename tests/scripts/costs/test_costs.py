@@ -1,0 +1,219 @@
+"""`costs`: sums of what sacct printed, hours that nodes ran by CloudWatch, prices, and all outputs of the command.
+
+What sacct itself prints, and that node seconds are those of Slurm's log: tests/end_to_end/slurm/test_costs.py.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.settings import Settings
+from scripts import options
+from scripts.costs import costs, summary
+from scripts.costs.costs import CostReport, Summary
+from tests.command_line import ultracluster
+from tests.scripts.account import Operated
+from ultracluster.domain import metrics
+
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+KIND = "trn1-dy-trn1-32xl"
+TWO = "trn1-dy-trn1-32xl-[1-2],trn1-st-trn1-32xl-4"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "counts"),
+    [
+        ("a-dy-b-7", {"a-dy-b": 1}),
+        ("a-dy-b-[1-3,7,9-10]", {"a-dy-b": 6}),
+        ("a-dy-b-[1-3],a-st-b-2,c-2-dy-d-[8,10]", {"a-dy-b": 3, "a-st-b": 1, "c-2-dy-d": 2}),
+        ("a-dy-b-[0998-1001]", {"a-dy-b": 4}),
+    ],
+)
+def test_lists_of_nodes(nodes: str, counts: dict[str, int]) -> None:
+    assert summary.kinds(nodes) == counts
+
+
+def test_jobs_that_had_no_node_or_no_time_are_left_out_and_names_that_do_not_fit_have_no_kind() -> None:
+    lines = [
+        f"1|ada|a|trn1|500|3|12|10|{TWO}\n",
+        "2|ada|a|trn1|400|2|8|10|other[1-2]\n",
+        "2|ada|a|trn1|600|4|8|1|None assigned\n",
+        "3|bob|a|trn1|Unknown|0|0|0|None assigned\n",
+        f"4|bob|a|trn1|700|3|12|0|{TWO}\n",
+    ]
+    assert summary.summarize(lines, "user", {}, set()) == {
+        "sums": [["ada", KIND, 20], ["ada", "trn1-st-trn1-32xl", 10], ["ada", "other", 20], ["ada", "", 4]],
+        "counts": {"ada": [2, 3]},
+        "first": 400,
+    }
+
+
+def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:
+    line = f"1|ada|a|trn1|500|3|64|10|{TWO}\n"
+    cpus = {KIND: 128, "trn1-st-trn1-32xl": 64}  # of 320
+    assert summary.summarize([line], "queue", cpus, {"trn1"})["sums"] == [
+        ["trn1", KIND, 4],
+        ["trn1", "trn1-st-trn1-32xl", 2],
+    ]
+    assert summary.summarize([line], "queue", cpus, {"other"})["sums"][0][2] == 20
+    assert summary.summarize([line], "queue", {}, {"trn1"})["sums"][0][2] == 20, "CPUs of nodes that are gone"
+
+
+# --- what nodes cost ---
+
+
+def settings(**changes: Any) -> Settings:
+    raw = {
+        "name": "trn1",
+        "region": "us-west-2",
+        "zone_id": "usw2-az4",
+        "cluster": {"queues": [_queue("trn1", "trn1.32xlarge")]},
+    }
+    return Settings.model_validate(raw | changes)
+
+
+def _queue(name: str, *types: str) -> dict[str, Any]:
+    resources = [{"name": each.replace(".", "-"), "instance_type": each, "max_count": 4} for each in types]
+    return {"name": name, "compute_resources": resources}
+
+
+def report(
+    given: Settings, sums: list[tuple[str, str, float]], ran: Mapping[str, float], silent: timedelta = timedelta()
+) -> CostReport:
+    prices = {"trn1.32xlarge": Decimal("21.5"), "trn1.2xlarge": Decimal("1.5")}
+    found = Summary(sums, {key: (1, 2) for key, _, _ in sums}, MARCH)
+    hours = {queue: Decimal(value) for queue, value in ran.items()}
+    return costs.report(given, prices, found, (hours, silent), (MARCH, MARCH + 24 * HOUR), "user")
+
+
+def test_sums_agree_with_node_hours_and_what_is_left_is_unattributed() -> None:
+    one = report(
+        settings(), [("ada", "trn1-dy-trn1-32xlarge", 7200), ("bob", "trn1-st-trn1-32xlarge", 3600)], {"trn1": 4}
+    )
+    assert [(each.name, each.node_hours, each.usd) for each in one.costs] == [
+        ("ada", 2, 43),
+        ("bob", 1, Decimal("21.5")),
+    ]
+    assert (one.jobs.jobs, one.jobs.runs, one.jobs.node_hours, one.jobs.usd) == (2, 4, 3, Decimal("64.5"))
+    assert (one.unattributed_node_hours, one.unattributed_usd) == (1, Decimal("21.5"))
+    assert one.notes == ()
+
+
+def test_a_job_on_nodes_of_several_prices_costs_what_they_do() -> None:
+    mixed = settings(cluster={"queues": [_queue("a", "trn1.32xlarge", "trn1.2xlarge")]})
+    sums: list[tuple[str, str, float]] = [("ada", "a-dy-trn1-32xlarge", 3600), ("ada", "a-dy-trn1-2xlarge", 7200)]
+    both = report(mixed, sums, {"a": 4})
+    assert both.jobs.usd == Decimal("24.5")
+    assert (both.unattributed_node_hours, both.unattributed_usd) == (1, None), "of which nodes is not known"
+
+
+def test_what_is_not_known_is_not_zero() -> None:
+    unknown = report(settings(), [("ada", "gone-dy-x", 3600)], {"trn1": 1}, silent=2 * HOUR)
+    assert (unknown.jobs.usd, unknown.ran_node_hours, unknown.unattributed_node_hours) == (None, None, None)
+    assert "No price is known of: gone-dy-x." in unknown.notes
+    assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[1]
+
+
+# --- an account ---
+
+SACCT = f"""\
+7|ada|research|trn1|1|2|256|7200|{KIND}-[1-2]
+7|ada|research|trn1|1|2|256|3600|{KIND}-[1-2]
+8|bob|ops|trn1|1|1|128|1800|{KIND}-3
+"""
+
+
+@pytest.fixture
+def slurm(operated: Operated, tmp_path: Path) -> Path:
+    """Let the head node run what is sent to it, with these programs of Slurm; return their directory."""
+    write(tmp_path, SACCT)
+    python = Path(sys.executable).parent
+    operated.shell(f'PATH={tmp_path}:{python}:$PATH; export PATH TMPDIR={tmp_path}; script=$(cat); eval "$script"')
+    return tmp_path
+
+
+def write(directory: Path, sacct: str, code: int = 0) -> None:
+    partition = "PartitionName=trn1 OverSubscribe=EXCLUSIVE"
+    for name, text in {"sacct": sacct, "sinfo": f"{KIND}-1|128\n", "scontrol": f"{partition}\n"}.items():
+        (directory / f"{name}.txt").write_text(text, encoding="utf-8")
+        ends = f"echo sacct: error: $(cat {directory}/sacct.txt) >&2; exit {code}" if code and name == "sacct" else ""
+        (directory / name).write_text(f"#!/bin/sh\n{ends or f'exec cat {directory}/{name}.txt'}\n", encoding="utf-8")
+        (directory / name).chmod(0o755)
+
+
+def put(operated: Operated, at: datetime, value: float) -> None:
+    dimensions = [{"Name": "Cluster", "Value": "trn1-16"}, {"Name": "Queue", "Value": "trn1"}]
+    data = {"MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions, "Timestamp": at, "Value": value}
+    operated.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=[data])
+
+
+def test_the_command(
+    operated: Operated, slurm: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    write(slurm, SACCT.replace("|trn1|1|", f"|trn1|{int((now - 4 * HOUR).timestamp())}|"))
+    for hours, value in ((4, 2), (3, 3), (2, 2)):
+        put(operated, now - hours * HOUR + timedelta(minutes=1), value)
+        put(operated, now - hours * HOUR + timedelta(minutes=31), value)
+    window = ["--since", f"{now - 6 * HOUR:%Y-%m-%dT%H:%M}", "--until", f"{now - HOUR:%Y-%m-%dT%H:%M}"]
+    monkeypatch.setattr(options, "BUILD", tmp_path / "build")
+    monkeypatch.setattr("scripts.remote.head_node.SECONDS_BETWEEN_POLLS", 0.05)
+    monkeypatch.setattr("scripts.costs.costs.PART", 100)  # so that the answer comes in parts
+
+    assert ultracluster("costs", "trn1-16", *window, "-o", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [
+        (each["name"], each["jobs"], each["runs"], each["node_hours"], each["usd"]) for each in document["costs"]
+    ] == [
+        ("ada", 1, 2, 6, 129),
+        ("bob", 1, 1, 0.5, 10.75),
+    ]
+    assert (document["ran_node_hours"], document["unattributed_node_hours"], document["unattributed_usd"]) == (
+        7,
+        0.5,
+        10.75,
+    )
+    assert not list(slurm.glob("ultracluster-costs-*"))
+
+    assert ultracluster("costs", "trn1-16", *window) == 0
+    text = capsys.readouterr().out
+    assert "unattributed" in text
+    assert "139.75" in text
+
+    assert ultracluster("costs", "trn1-16", *window, "--by", "job", "-o", "csv") == 0
+    rows = [*csv.DictReader(capsys.readouterr().out.splitlines())]
+    assert rows[0] == {
+        **{"job": "7", "user": "ada", "account": "research", "queue": "trn1"},
+        **{"jobs": "1", "runs": "2", "node_hours": "6.0000", "usd": "129.0000"},
+    }
+    assert (rows[-1]["job"], rows[-1]["node_hours"]) == ("unattributed", "0.5000")
+
+    assert ultracluster("costs", "trn1-16", *window, "--by", "account", "-o", "html") == 0
+    page = Path(capsys.readouterr().out.strip()).read_text(encoding="utf-8")
+    assert page.count('<tr class="measured">') == 3
+
+    put(operated, now - 5 * HOUR, 1)  # then a silent hour is one of a cluster that ran
+    earlier = ["--since", f"{now - 6 * HOUR:%Y-%m-%dT%H:%M}", "--until", f"{now:%Y-%m-%dT%H:%M}"]
+    assert ultracluster("costs", "trn1-16", *earlier, "-o", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["ran_node_hours"], document["unattributed_usd"]) == (None, None), "the last hour is not known"
+
+
+def test_what_cannot_be_shown(operated: Operated, slurm: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(slurm, "Slurm accounting storage is disabled", code=1)
+    assert ultracluster("costs", "trn1-16", "--since", "2026-01-01") == 1
+    error = capsys.readouterr().err
+    assert "Slurm accounting storage is disabled" in error
+    assert "`accounting`" in error
+    assert ultracluster("costs", "trn1-16", "--since", "2026-02-01", "--until", "2026-02-01") == 2
+    assert "allowed: --since before --until" in capsys.readouterr().err

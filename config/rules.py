@@ -7,12 +7,14 @@ from math import ceil
 from typing import Any
 
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import addresses, cluster_rules, lustre
+from ultracluster.domain import addresses, cluster_rules, lustre, team_rules
 from ultracluster.domain import monitoring as monitoring_rules
 from ultracluster.domain import network as network_rules
+from ultracluster.domain.accounting import AccountingSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.team import UserSpec
 from ultracluster.domain.violations import Violation, below
 
 _OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso")
@@ -94,6 +96,10 @@ def _monitoring(monitoring: ClusterMonitoringSpec) -> list[Violation]:
     return below(("monitoring",), monitoring_rules.violations(monitoring))
 
 
+def _people(groups: dict[str, int], users: list[UserSpec], accounting: AccountingSpec | None) -> list[Violation]:
+    return team_rules.violations(groups, users, accounting=accounting is not None)
+
+
 def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violation]:
     return below(("cluster",), cluster_rules.scratch_violations(cluster.queues, storage.file_system.mount_dir))
 
@@ -131,6 +137,6 @@ def _region_violations(section: Spec, field: str, region: str) -> list[Violation
 
 _RULES: dict[Callable[..., list[Violation]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
-    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _mounts, _subnets)
+    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _people, _mounts, _subnets)
 }
 """Each rule, and the sections that it needs: its parameters."""

@@ -85,7 +85,9 @@ class Settings(Spec):
     monitoring: ClusterMonitoringSpec = ClusterMonitoringSpec()
     groups: Annotated[dict[UserName, Id], Setting(Change.AT_ONCE, page=USERS_PAGE)] = {}
     """Groups of people, with their ids: the same on all nodes."""
-    users: Annotated[list[UserSpec], Field(json_schema_extra=users_file.describe), Setting(Change.AT_ONCE, page=USERS_PAGE)] = []
+    users: Annotated[
+        list[UserSpec], Field(json_schema_extra=users_file.describe), Setting(Change.AT_ONCE, page=USERS_PAGE)
+    ] = []
     """People with logins, the same on all nodes; or the name of a file beside this one that has keys `groups` and
     `users`, and a name that ends in users.yaml. None: everybody is the image's default user, who may do everything."""
     accounting: Annotated[AccountingSpec | None, Setting(Change.NEW_CLUSTER)] = None

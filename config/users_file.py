@@ -55,7 +55,8 @@ class Sources:
         if texts:
             raise SettingsError(people.report(texts))
         if "groups" in value:
-            raise SettingsError(settings.report([(("groups",), f"given, though {name} has the people; allowed: there")]))
+            text = f"given, though {name} has the people; allowed: there"
+            raise SettingsError(settings.report([(("groups",), text)]))
         return cls(settings, people, {**value, "users": [], **given})
 
     def report(self, texts: Iterable[tuple[KeyPath, str]]) -> str:

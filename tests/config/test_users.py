@@ -133,8 +133,8 @@ def test_what_is_no_public_key_is_refused(tmp_path: Path, line: str, reason: str
 
 
 def test_a_private_key_is_not_repeated(tmp_path: Path) -> None:
-    secret = "-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n"
-    text = reported(write(tmp_path, {"users": [{**ALICE, "ssh_keys": [secret]}]}))
+    text_of_key = "-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n"
+    text = reported(write(tmp_path, {"users": [{**ALICE, "ssh_keys": [text_of_key]}]}))
     assert "replace it by a new one" in text
     assert "c2VjcmV0" not in text
 
@@ -165,9 +165,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("head", "files", "message"), FILES)
-def test_a_file_of_people_that_cannot_be_used(
-    tmp_path: Path, head: str, files: dict[str, str], message: str
-) -> None:
+def test_a_file_of_people_that_cannot_be_used(tmp_path: Path, head: str, files: dict[str, str], message: str) -> None:
     for name, text in {**files, "settings.yaml": f"{head}{GOOD}"}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert reported(tmp_path / "settings.yaml").startswith(message)

@@ -30,9 +30,8 @@ def fault(line: str) -> str:
         return "more than one line"
     kind, *rest = line.split(" ")
     if kind not in TYPES:
-        if any(f" {each} " in line for each in TYPES):
-            return "options before the key, which are not supported"
-        return f"no type of key first: {', '.join(TYPES)}"
+        has_options = any(f" {each} " in line for each in TYPES)
+        return "options before the key" if has_options else f"no type of key first: {', '.join(TYPES)}"
     try:
         parts = _parts(base64.b64decode(rest[0], validate=True))
     except (IndexError, binascii.Error, ValueError):
@@ -68,16 +67,16 @@ def _parts(content: bytes) -> list[bytes]:
 def _of_numbers(kind: str, parts: list[bytes]) -> str:
     """Return what is wrong with the numbers of a key."""
     broken = f"not the numbers of a {kind} key"
-    if kind.startswith("sk-"):  # the application is last
-        if not parts:
-            return broken
-        parts = parts[:-1]
+    if kind.startswith("sk-"):
+        parts = parts[:-1]  # without the application
     if kind == "ssh-rsa":
         if len(parts) != 2:  # noqa: PLR2004 - exponent and modulus
             return broken
         bits = int.from_bytes(parts[1], "big").bit_length()
         return f"an RSA key of {bits} bits; {SMALLEST_RSA} are the least" if bits < SMALLEST_RSA else ""
     if "ed25519" in kind:
-        return "" if [len(each) for each in parts] == [_ED25519_BYTES] else broken
-    curve = kind.removeprefix("sk-").removesuffix("@openssh.com").removeprefix("ecdsa-sha2-")
-    return "" if [curve.encode(), _POINT_BYTES[curve]] == [*parts[:1], *map(len, parts[1:])] else broken
+        is_whole = [len(each) for each in parts] == [_ED25519_BYTES]
+    else:
+        curve = kind.removeprefix("sk-").removesuffix("@openssh.com").removeprefix("ecdsa-sha2-")
+        is_whole = [curve.encode(), _POINT_BYTES[curve]] == [*parts[:1], *map(len, parts[1:])]
+    return "" if is_whole else broken

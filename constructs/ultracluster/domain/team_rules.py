@@ -23,9 +23,7 @@ RESERVED = frozenset(
 """Names of users and groups that images of nodes have, or that services of a cluster take."""
 
 
-def violations(
-    groups: Mapping[str, int], users: Sequence[UserSpec], *, accounting: bool
-) -> list[Violation]:
+def violations(groups: Mapping[str, int], users: Sequence[UserSpec], *, accounting: bool) -> list[Violation]:
     """Return every rule that people and groups break; paths start with ``groups`` or ``users``."""
     return [*_of_groups(groups, users), *_of_users(groups, users, accounting=accounting)]
 

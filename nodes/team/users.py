@@ -237,7 +237,7 @@ class Node:
         people = sorted({*state.get("people", ()), *(each.name for each in team.people)})
         groups = sorted({*state.get("groups", ()), *team.groups})
         # The names come first: an interrupted run leaves nobody whom the next does not know.
-        _write(STATE, json.dumps({**state, "people": people, "groups": groups}), 0o600)
+        _write(STATE, json.dumps({"document": state.get("document", ""), "people": people, "groups": groups}), 0o600)
         self._write_sudoers(team)
         self._write_keys(team)
         done = list(commands(team, system, people, groups))
@@ -279,8 +279,7 @@ class Node:
             if path.name not in wanted:
                 path.unlink()
         for name, text in wanted.items():
-            if _read(KEYS / name) != text:
-                _write(KEYS / name, text, 0o644)
+            _write(KEYS / name, text, 0o644)
         if _read(SSHD) != SSHD_TEXT:
             _write(SSHD, SSHD_TEXT, 0o644)
             for unit in "ssh.service", "sshd.service":  # of Ubuntu, of Amazon Linux
@@ -354,7 +353,9 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Write a file of root, at once."""
+    """Write a file of root, at once, unless it is there already."""
+    if _read(path) == text and path.stat().st_mode & 0o7777 == mode:
+        return
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
@@ -384,7 +385,7 @@ def main(arguments: Sequence[str]) -> int:
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     os.umask(0o022)
     STATE.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    with STATE.with_name("team.lock").open("w", encoding="utf-8") as lock:
+    with STATE.with_name("team.lock").open("a", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             Node(kind).apply(Path(document), if_changed="--if-changed" in options)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from config import settings
+from config import files, settings
 from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
@@ -106,7 +106,7 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
                 yield Violation(("stages",), value, f"another {key} for each stage", "one would overwrite the other")
     if READ in names:
         yield Violation(("stages",), READ, "any other name", "it is the name for the role of pull requests")
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    known = files.deployments(folder)
     first_of_name: dict[str, int] = {}
     for index, stage in enumerate(pipeline.stages):
         place = ("stages", index, "environment")

@@ -7,11 +7,12 @@ from math import ceil
 from typing import Any
 
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import addresses, cluster_rules, lustre, names
+from ultracluster.domain import addresses, cluster_rules, lustre, names, team_rules
 from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import homes as homes_rules
 from ultracluster.domain import monitoring as monitoring_rules
 from ultracluster.domain import network as network_rules
+from ultracluster.domain.accounting import AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.homes import HOME, HomesSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
@@ -124,6 +125,10 @@ def _budget(
     return of_tags + below(("budget",), broken)
 
 
+def _people(groups: dict[str, int], users: list[UserSpec], accounting: AccountingSpec | None) -> list[Violation]:
+    return team_rules.violations(groups, users, accounting=accounting is not None)
+
+
 def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violation]:
     return below(("cluster",), cluster_rules.scratch_violations(cluster.queues, storage.file_system.mount_dir))
 
@@ -182,6 +187,6 @@ def _region_violations(section: Spec, field: str, region: str) -> list[Violation
 
 _RULES: dict[Callable[..., list[Violation]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
-    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _budget, _mounts, _homes, _subnets)
+    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _budget, _people, _mounts, _homes, _subnets)
 }
 """Each rule, and the sections that it needs: its parameters."""

@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
-from config import rules
+from config import rules, users_file
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from config.yaml_source import YamlSource
 from ultracluster.domain import cluster_rules, names
 from ultracluster.domain.accounting import AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
@@ -24,6 +23,7 @@ from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.homes import Homes
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.team import USERS as USERS_PAGE
 from ultracluster.domain.team import Id, TeamSpec, UserName, UserSpec
 from ultracluster.domain.types import Account, Region, ZoneId, text
 from ultracluster.domain.violations import Path as KeyPath
@@ -84,10 +84,13 @@ class Settings(Spec):
     storage: StorageSettings = StorageSettings()
     cluster: ClusterSettings
     monitoring: ClusterMonitoringSpec = ClusterMonitoringSpec()
-    groups: Annotated[dict[UserName, Id], Setting(Change.AT_ONCE)] = {}
+    groups: Annotated[dict[UserName, Id], Setting(Change.AT_ONCE, page=USERS_PAGE)] = {}
     """Groups of people, with their ids: the same on all nodes."""
-    users: Annotated[list[UserSpec], Setting(Change.AT_ONCE)] = []
-    """People with logins, the same on all nodes. None: everybody is the image's default user."""
+    users: Annotated[
+        list[UserSpec], Field(json_schema_extra=users_file.describe), Setting(Change.AT_ONCE, page=USERS_PAGE)
+    ] = []
+    """People with logins, the same on all nodes; or the name of a file beside this one that has keys `groups` and
+    `users`, and a name that ends in users.yaml. None: everybody is the image's default user, who may do everything."""
     accounting: Annotated[AccountingSpec | None, Setting(Change.NEW_CLUSTER)] = None
     """Who used what, and limits; null: Slurm forgets jobs when they have ended."""
     homes: Annotated[Homes, Setting(Change.NEW_CLUSTER)] = None
@@ -198,12 +201,12 @@ def load(path: Path) -> Settings:
     """Read the settings of a deployment.
 
     Args:
-        path: A YAML file.
+        path: A YAML file; one that it names beside it may have the people.
 
     Raises:
         SettingsError: The file is missing, is not YAML, or breaks rules; all of them are named, a line each.
     """
-    source = YamlSource.read(path)
+    source = users_file.Sources.read(path)
     try:
         return Settings.model_validate(source.value)
     except ValidationError as error:

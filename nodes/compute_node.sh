@@ -19,6 +19,7 @@ source "$here/install/system.sh"
 source "$here/install/neuron.sh"
 source "$here/install/verification.sh"
 source "$here/install/metrics.sh"
+source "$here/install/team.sh"
 
 # Failures that a second try may end: a mirror that is being updated names, for some minutes, what it does not have.
 readonly PASSING=" $BAD_KEY $NO_PACKAGE $NOT_INSTALLED $NO_HEADERS "
@@ -68,5 +69,6 @@ fi
 verify_efa
 install_python
 set_metrics compute_node
+follow_team compute
 record "$@" "instance_type=$instance_type"
 failure=''

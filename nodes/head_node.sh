@@ -11,6 +11,7 @@
 # metrics: on, if the node is to send metrics to CloudWatch
 # budget: what nodes may cost in a month, what happens then, and what an hour of them costs: LIMIT,ACTION,TYPE=PRICE...
 # jobs: s3:// address of the programs of the training jobs, a zip file
+# team: s3:// address of the document about users, accounts and limits
 set -euo pipefail
 exec 2>&1
 
@@ -21,18 +22,25 @@ source "$here/lib/common.sh"
 source "$here/install/system.sh"
 source "$here/install/head_node.sh"
 source "$here/install/metrics.sh"
+source "$here/install/team.sh"
 
 # shellcheck disable=SC2034 # jobs is for software.sh
-metrics='' budget='' jobs=''
+metrics='' budget='' jobs='' team=''
 parse_arguments "cluster region deployment user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
-    "metrics budget jobs" "$@"
+    "metrics budget jobs team" "$@"
+# Other users are no other software: a build of it goes on.
+software=()
+for argument in "$@"; do
+    [[ $argument == team=* ]] || software+=("$argument")
+done
 remember "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits
 write_profile
 add_slurm_hooks
-start_software_unit "$@"
+set_team
+start_software_unit "${software[@]}"
 set_metrics head_node
 mark_root_volume
 record "$@"

@@ -10,6 +10,7 @@ exec 2>&1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/lib/common.sh"
 source "$here/install/system.sh"
+source "$here/install/team.sh"
 
 parse_arguments "cluster python mount_dir" "" "$@"
 remember "$@"
@@ -18,4 +19,5 @@ check_mounted "$mount_dir"
 set_limits
 write_profile
 install_python
+follow_team login
 record "$@"

@@ -37,11 +37,14 @@ class Candidate:
             UnusableError: The copy breaks rules; the message names all of them.
         """
         from config.edit import EditError, set_values
+        from config.files import USERS
         from config.settings import SettingsError, load
 
         copy = directory / path.name
         directory.mkdir(exist_ok=True)
         shutil.copy(path, copy)
+        for users in path.parent.glob(f"*{USERS}"):
+            shutil.copy(users, directory)
         try:
             set_values(copy, values)
             return cls(path.stem, copy, load(copy))

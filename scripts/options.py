@@ -14,6 +14,7 @@ import click
 from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
+from config import files
 from scripts.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def common_options(command: click.Command) -> Sequence[str]:
 
 def deployments() -> list[str]:
     """Return the names of the settings files."""
-    return sorted(path.stem for path in CONFIG.glob("*.yaml"))
+    return files.deployments(CONFIG)
 
 
 class DeploymentName(click.ParamType[str]):

@@ -103,7 +103,11 @@ def _kind(schema: dict[str, Any], node: dict[str, Any]) -> str:
     limits = [form.format(node[keyword]) for keyword, form in _LIMITS.items() if keyword in node]
     values = node.get("items") or node.get("additionalProperties")
     of_what = f" of {_kind(schema, values)}" if isinstance(values, dict) else ""
-    return ", ".join([f"{_TYPES[node.get('type', 'object')]}{of_what}", *limits])
+    kind = node.get("type", "object")
+    if isinstance(kind, list):  # a list, or the name of a file
+        kind, *others = kind
+        limits += [f"or {_TYPES[each]}" for each in others]
+    return ", ".join([f"{_TYPES[kind]}{of_what}", *limits])
 
 
 _TYPES: Final = {

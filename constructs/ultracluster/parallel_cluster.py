@@ -14,7 +14,7 @@ from constructs import Construct
 from pydantic import ValidationError
 
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
-from ultracluster.domain import cluster_rules, names
+from ultracluster.domain import cluster_rules, names, team_rules
 from ultracluster.domain.cluster import (
     AcceptedWarning,
     ClusterSpec,
@@ -33,6 +33,7 @@ from ultracluster.domain.violations import (
     InvalidArguments,
     Path,
     Violation,
+    below,
     beside,
     of_other_types,
     shape_violations,
@@ -355,6 +356,9 @@ class ParallelCluster(IParallelCluster):
             rules = cluster_rules.violations(spec, neuron_software=self._software is not None)
             rules += cluster_rules.mount_violations([(each.name, each.mount_dir) for each in mounts], spec.queues)
             broken += beside(rules, places)
+        if self._software is not None and self._software.team is not None:
+            team = self._software.team
+            broken += below(("software", "team"), team_rules.violations(team.groups, team.users, accounting=True))
         if (
             self._software is not None
             and not self._mount_dir

@@ -38,8 +38,8 @@ _REQUIREMENTS: Final = _CHECKOUT / "constraints-machines.txt"
 
 _SUITE: Final = "trixie"
 _PACKAGES: Final = (
-    "slurmctld", "slurmd", "slurm-client", "munge", "iproute2", "procps", "kmod", "curl", "gnupg", "python3",
-    "rsync",
+    "slurmctld", "slurmd", "slurm-client", "munge", "iproute2", "iptables", "procps", "kmod", "curl", "gnupg",
+    "python3", "rsync",
     "slurmdbd", "mariadb-server-core", # accounting
     "faketime", # a fault of the clock
     # what a Python that was built on another system needs
@@ -53,6 +53,10 @@ _ESSENTIAL: Final = (
 """What Debian always has, where packages are only unpacked."""
 _ALTERNATIVES: Final = {
     "usr/bin/awk": "mawk",
+    **{
+        f"usr/sbin/{name}": "xtables-nft-multi"
+        for name in ("iptables", "iptables-restore", "ip6tables", "ip6tables-restore")
+    },
     **{f"usr/sbin/{name}": f"{name}-wlm" for name in ("slurmctld", "slurmd", "slurmstepd")},
 }
 _OF_PACKAGES: Final = {"slurm": 64030, "munge": 100}

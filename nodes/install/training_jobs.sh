@@ -24,20 +24,10 @@ unpack_training_jobs() {
     find "$1" -maxdepth 1 -name '.new-*' -mmin +60 -exec rm --recursive {} +
     new=$(mktemp --directory "$1/.new-XXXXXX")
     retry "$NO_NETWORK" "$jobs cannot be fetched" \
-        "see whether this node reaches S3 and its role may read that object" fetch_training_jobs "$new/jobs.zip"
+        "see whether this node reaches S3 and its role may read that object" fetch_object "$jobs" "$new/jobs.zip"
     python3 -m zipfile --extract "$new/jobs.zip" "$new/files" ||
         fail "$BAD_ARCHIVE" "$jobs is no complete zip file" "delete it, then deploy again, which uploads it"
     chmod --recursive u=rwX,go=rX "$new/files"
     mv --no-target-directory "$new/files" "$2" || [[ -d $2 ]]
     rm --recursive "$new"
-}
-
-# fetch_training_jobs FILE: an object that is not there will not come while we wait.
-fetch_training_jobs() {
-    local output
-    output=$(limited aws s3 cp --region "$region" --only-show-errors "$jobs" "$1" 2>&1) && return
-    echo "$output"
-    [[ $output != *"(404)"* && $output != *NoSuchBucket* ]] ||
-        fail "$BAD_ARCHIVE" "$jobs does not exist" "deploy again, which uploads it"
-    return 1
 }

@@ -6,7 +6,7 @@
 # shellcheck disable=SC2034,SC2154 # shared with the scripts that source this
 readonly BAD_ARGUMENT=2 NO_NETWORK=10 BAD_KEY=11 NO_PACKAGE=12 NOT_INSTALLED=13 NO_HEADERS=14 BAD_DRIVER=15 \
     BAD_DEVICES=16 BAD_EFA=17 NO_SPACE=18 LOCKED=19 BAD_PYTHON=20 NOT_MOUNTED=21 NO_SCRATCH=22 WRONG_SYSTEM=23 \
-    BAD_ARCHIVE=24
+    BAD_ARCHIVE=24 BAD_TEAM=25
 
 # Seconds that a script may take, unless it says otherwise. ParallelCluster gives a node 2,100 to start
 # (aws-parallelcluster 3.16.1, pcluster/constants.py, NODE_BOOTSTRAP_TIMEOUT), and its own recipes take some of them.
@@ -97,6 +97,16 @@ set_link() {
     [[ $(readlink "$2") != "$1" ]] || return 0
     ln --symbolic --force --no-dereference "$1" "$2.new"
     mv --no-target-directory "$2.new" "$2"
+}
+
+# fetch_object ADDRESS FILE: fetches an object of S3, for `retry`: one that is not there will not come while we wait.
+fetch_object() {
+    local output
+    output=$(limited aws s3 cp --region "$region" --only-show-errors "$1" "$2" 2>&1) && return
+    echo "$output"
+    [[ $output != *"(404)"* && $output != *NoSuchBucket* ]] ||
+        fail "$BAD_ARCHIVE" "$1 does not exist" "deploy again, which uploads it"
+    return 1
 }
 
 # get_metadata PATH: sets `metadata` to what EC2 tells of this instance

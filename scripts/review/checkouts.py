@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from config import files
 from config.settings import Settings, SettingsError, load
 from scripts.plan.plan import plan_of_directories
 
@@ -34,7 +35,7 @@ class Configuration:
 
 def names(*checkouts: Path) -> list[str]:
     """Return the names of the configurations that are in any of the checkouts."""
-    return sorted({path.stem for checkout in checkouts for path in (checkout / "config").glob("*.yaml")})
+    return sorted({name for checkout in checkouts for name in files.deployments(checkout / "config")})
 
 
 def find(checkout: Path, environment: str) -> Configuration | None:

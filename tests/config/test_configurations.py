@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from config import files
 from config.settings import load
 from tests.configurations import CONFIG, SHIPPED
 
@@ -11,7 +12,7 @@ from tests.configurations import CONFIG, SHIPPED
 def test_deployments_have_names_of_their_own_and_ours_warn_of_a_large_fleet_without_an_image() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        loaded = {path.stem: load(path) for path in sorted(CONFIG.glob("*.yaml"))}
+        loaded = {name: load(CONFIG / f"{name}.yaml") for name in files.deployments(CONFIG)}
     warned = {name: [each.partition(":")[0] for each in loaded[name].warnings] for name in SHIPPED}
 
     assert len({settings.name for settings in loaded.values()}) == len(loaded)

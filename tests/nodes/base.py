@@ -43,12 +43,16 @@ _DEBIAN_PACKAGES = (
     "curl",
     "dnf",
     "gnupg",
+    "iptables",
     "iproute2",
     "mount",
+    "openssh-client",
+    "openssh-server",
     "openssl",
     "procps",
     f"python{PYTHON}-venv",
     "rpm",
+    "sudo",
     "systemd",
 )
 _COMMANDS = {

@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from config import files
 from config.settings import Settings, load
 from stacks.composition import compose
 from tests.stacks.small_app import Template, new_app, read_template
 
 CONFIG = Path(__file__).parents[2] / "config"
-CONFIGURATIONS = sorted(path.stem for path in CONFIG.glob("*.yaml"))
+CONFIGURATIONS = files.deployments(CONFIG)
 """With those that a team has added."""
 PARTS = ("network", "storage", "cluster", "monitoring")
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import text
 
-_USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
+USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
 _LIMITS = "https://slurm.schedmd.com/resource_limits.html"
 _ASSOCIATIONS = "https://slurm.schedmd.com/sacctmgr.html"
 
@@ -21,19 +21,19 @@ Id = Annotated[int, Field(ge=2000, le=60000)]
 class UserSpec(Spec):
     """A person with a login."""
 
-    name: Annotated[UserName, Setting(Change.AT_ONCE, page=_USERS)]
+    name: Annotated[UserName, Setting(Change.AT_ONCE, page=USERS)]
     """Login name, also in Slurm."""
-    uid: Annotated[Id, Setting(Change.AT_ONCE, page=_USERS)]
+    uid: Annotated[Id, Setting(Change.AT_ONCE, page=USERS)]
     """User id, the same on all nodes and for ever: files on shared storage belong to it."""
-    gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=_USERS)] = None
+    gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=USERS)] = None
     """Id of the person's own group, of the name of the person; null: that of the user."""
-    groups: Annotated[list[UserName], Setting(Change.AT_ONCE, page=_USERS)] = []
+    groups: Annotated[list[UserName], Setting(Change.AT_ONCE, page=USERS)] = []
     """Further groups, each with its id in `groups`."""
-    ssh_keys: Annotated[list[str], Setting(Change.AT_ONCE, page=_USERS)] = []
+    ssh_keys: Annotated[list[str], Setting(Change.AT_ONCE, page=USERS)] = []
     """Public keys, as in authorized_keys. Session Manager needs none."""
     account: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
     """Account that jobs are charged to by default; needs `accounting`."""
-    admin: Annotated[bool, Setting(Change.AT_ONCE, page=_USERS)] = False
+    admin: Annotated[bool, Setting(Change.AT_ONCE, page=USERS)] = False
     """Whether sudo is allowed, and Slurm's accounting may be changed."""
 
 

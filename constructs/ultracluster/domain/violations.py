@@ -77,7 +77,7 @@ _ALLOWED = {
 }
 
 
-_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
+_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x", "uid": 2000}
 """Values of required keys, which have no default."""
 DECIDES: Mapping[str | int, Collection[str]] = {
     "backup_retention_days": (),
@@ -88,8 +88,9 @@ DECIDES: Mapping[str | int, Collection[str]] = {
     "metadata_iops": (),
     "mount_dir": (),
     "throughput_mbps_per_tib": (),
+    "uid": (),
 }
-"""Keys of a file system, and which of the keys beside them have rules that look at them."""
+"""Keys of file systems and users, and which of the keys beside them have rules that look at them."""
 
 
 def without(value: Any, places: Collection[Path]) -> Any:

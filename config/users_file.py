@@ -1,0 +1,74 @@
+"""The file of people beside a settings file, which takes its place where ``users`` is a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from config.files import USERS
+from config.messages import SettingsError
+from config.yaml_source import YamlSource
+from ultracluster.domain.violations import Path as KeyPath
+from ultracluster.domain.violations import shown
+
+_KEYS = ("groups", "users")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A settings file, and its file of people if it has one.
+
+    Attributes:
+        value: What both say together.
+    """
+
+    settings: YamlSource
+    people: YamlSource | None
+    value: Any
+
+    @classmethod
+    def read(cls, path: Path) -> Sources:
+        """Read both.
+
+        Raises:
+            SettingsError: One cannot be read, or is no YAML, or the file of people has other keys.
+        """
+        settings = YamlSource.read(path)
+        value = settings.value
+        if not isinstance(value, dict) or not isinstance(value.get("users"), str):
+            return cls(settings, None, value)
+        name, place = value["users"], ("users",)
+        if Path(name).name != name or not name.endswith(USERS):
+            allowed = f"a list, or the name of a file beside this one that ends in {USERS}"
+            raise SettingsError(settings.report([(place, f"got {shown(name)}; allowed: {allowed}")]))
+        if not (path.parent / name).is_file():
+            raise SettingsError(settings.report([(place, f"got {shown(name)}; there is no {path.parent / name}")]))
+        people = YamlSource.read(path.parent / name)
+        given = people.value if people.value is not None else {}
+        if not isinstance(given, dict):
+            raise SettingsError(people.report([((), "should be a mapping with the keys groups and users")]))
+        texts: list[tuple[KeyPath, str]] = [
+            ((key,), f"unknown key; allowed: {', '.join(_KEYS)}") for key in given if key not in _KEYS
+        ]
+        if texts:
+            raise SettingsError(people.report(texts))
+        if "groups" in value:
+            text = f"given, though {name} has the people; allowed: there"
+            raise SettingsError(settings.report([(("groups",), text)]))
+        return cls(settings, people, {**value, "users": [], **given})
+
+    def report(self, texts: Iterable[tuple[KeyPath, str]]) -> str:
+        """Return what is wrong with values, each at its line of the file that has it."""
+        of_people = [each for each in texts if self.people is not None and each[0][:1] in [(key,) for key in _KEYS]]
+        others = [each for each in texts if each not in of_people]
+        reports = [self.settings.report(others)] if others else []
+        if self.people is not None and of_people:
+            reports.append(self.people.report(of_people))
+        return "\n".join(reports)
+
+
+def describe(schema: dict[str, Any]) -> None:
+    """Let the JSON schema of the list of people take a text, too."""
+    schema["type"] = [schema["type"], "string"]

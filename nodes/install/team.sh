@@ -1,0 +1,103 @@
+#!/bin/bash
+# People on nodes: who they are, and what keeps them the same on all nodes. Sourced by the scripts of all nodes.
+#
+# The head node shares a document with all nodes by /opt/slurm, which compute and login nodes mount before they run these
+# scripts (aws-parallelcluster-cookbook, mount_slurm_dir.rb). A change of it is theirs within a minute, and before each
+# job; it changes nothing that ParallelCluster would replace a node for.
+# shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
+
+readonly TEAM_DOCUMENT=/opt/slurm/etc/ultracluster/team.json
+
+# set_team: fetches the document that $team names, an s3:// address, applies it to this node, the head node, and shares it
+# with the others; last, Slurm's accounts. Without $team, nobody is left of those that were there.
+set_team() {
+    local new
+    [[ -n $team || -e $TEAM_DOCUMENT ]] || return 0
+    new=$(mktemp)
+    if [[ -n $team ]]; then
+        retry "$NO_NETWORK" "$team cannot be fetched" \
+            "see whether this node reaches S3 and its role may read that object" fetch_object "$team" "$new"
+    else
+        echo '{}' >"$new"
+    fi
+    # What this node cannot take, no node gets.
+    limited python3 -B "$here/team/users.py" head "$new" ||
+        fail "$BAD_TEAM" "this node cannot have the users that the settings give" \
+            "change the settings as the lines above say, and deploy again"
+    write_file "$TEAM_DOCUMENT" 644 <"$new"
+    rm "$new"
+    add_team_hook
+    set_accounts "$TEAM_DOCUMENT"
+}
+
+# add_team_hook: each job finds its user, and the metadata service closed. Another failure drains no node.
+add_team_hook() {
+    write_file /opt/slurm/etc/scripts/prolog.d/40_ultracluster_team 755 <<HOOK
+#!/bin/bash
+program=/opt/ultracluster/current/team/users.py
+[[ -f \$program ]] || exit 0
+timeout 60 python3 -B "\$program" compute $TEAM_DOCUMENT --if-changed
+code=\$?
+((code == 0 || code == 3))
+HOOK
+}
+
+# set_accounts DOCUMENT: accounts and limits of Slurm's accounting, if the document has any.
+set_accounts() {
+    if [[ ! -f $here/team/accounting.py ]] || ! names_accounts "$1"; then
+        return
+    fi
+    limited python3 -B "$here/team/accounting.py" "$1" ||
+        fail "$BAD_TEAM" "Slurm did not take the accounts that the settings give" "see the lines above, and deploy again"
+}
+
+# names_accounts DOCUMENT: whether there are accounts, qualities of service, or users with an account.
+names_accounts() {
+    python3 - "$1" <<'PROGRAM'
+import json, sys
+
+with open(sys.argv[1]) as file:
+    team = json.load(file)
+users = [each for each in team.get("users", ()) if each.get("account")]
+sys.exit(not (team.get("accounts") or team.get("qos") or users))
+PROGRAM
+}
+
+# follow_team KIND: gives this node, compute or login, its users, now, at each start, and when the document changes.
+follow_team() {
+    local unit
+    write_file /etc/systemd/system/ultracluster-team.service 644 <<UNIT
+[Unit]
+Description=Users of this node, as the head node says
+ConditionPathExists=$TEAM_DOCUMENT
+After=remote-fs.target
+Before=slurmd.service
+
+[Service]
+Type=oneshot
+TimeoutStartSec=300
+ExecStart=/usr/bin/python3 -B $(cd "$here" && pwd -P)/team/users.py $1 $TEAM_DOCUMENT --if-changed
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+    write_file /etc/systemd/system/ultracluster-team.timer 644 <<UNIT
+[Unit]
+Description=Users of this node follow those of the head node
+
+[Timer]
+OnActiveSec=60
+OnUnitInactiveSec=60
+AccuracySec=10
+
+[Install]
+WantedBy=timers.target
+UNIT
+    systemctl --quiet daemon-reload
+    for unit in ultracluster-team.service ultracluster-team.timer; do
+        systemctl --quiet is-enabled "$unit" || systemctl --quiet enable "$unit"
+    done
+    systemctl --quiet start ultracluster-team.timer
+    [[ ! -e $TEAM_DOCUMENT ]] || limited python3 -B "$here/team/users.py" "$1" "$TEAM_DOCUMENT" ||
+        fail "$BAD_TEAM" "this node cannot have the users of $TEAM_DOCUMENT" "see the lines above"
+}

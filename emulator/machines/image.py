@@ -39,6 +39,7 @@ _REQUIREMENTS: Final = _CHECKOUT / "constraints-machines.txt"
 _SUITE: Final = "trixie"
 _PACKAGES: Final = (
     "slurmctld", "slurmd", "slurm-client", "munge", "iproute2", "procps", "kmod", "curl", "gnupg", "python3",
+    "slurmdbd", "mariadb-server-core", # accounting
     "faketime", # a fault of the clock
     # what a Python that was built on another system needs
     "libbz2-1.0", "libffi8", "liblzma5", "libreadline8t64", "libsqlite3-0", "libssl3t64", "zlib1g",

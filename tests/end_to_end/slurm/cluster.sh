@@ -52,7 +52,11 @@ ip link set switch up
 
 make_root head
 mount --rbind /proc "$directory/machines/head/root/proc"
-chroot "$directory/machines/head/root" bash -c 'munged --force 2>/dev/null && slurmctld'
+chroot "$directory/machines/head/root" munged --force 2>/dev/null
+if [[ -e $directory/shared/opt/slurm/etc/slurmdbd.conf ]]; then
+    chroot "$directory/machines/head/root" bash <"$here/accounting.sh"
+fi
+chroot "$directory/machines/head/root" slurmctld
 index=0
 for name in "$@"; do
     index=$((index + 1))

@@ -11,6 +11,7 @@ import pytest
 from emulator.machines import image
 from emulator.machines.hardware.files import DEVICES
 from tests.end_to_end.slurm import training
+from tests.end_to_end.slurm.accounting import AccountingCluster
 from tests.end_to_end.slurm.base import USER
 from tests.end_to_end.slurm.cluster import SlurmCluster
 from tests.shared import shared_directory
@@ -60,6 +61,20 @@ def training_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
     cluster = SlurmCluster(slurm_workspace / "base", directory, settings=settings, borrowed=training.borrowed())
     training.install(cluster)
     with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def accounting_cluster(slurm_workspace: Path) -> Iterator[AccountingCluster]:
+    """Two nodes and accounting, for all tests of a module. Jobs need accounts, and limits hold."""
+    settings = {
+        "AccountingStorageEnforce": "associations,limits,qos,safe",
+        "PriorityWeightFairshare": "100000",
+        "PriorityWeightQOS": "1000000",
+        "PreemptType": "preempt/qos",
+        "PreemptMode": "REQUEUE",
+    }
+    with AccountingCluster(slurm_workspace / "base", new_directory(slurm_workspace), settings=settings) as cluster:
         yield cluster
 
 

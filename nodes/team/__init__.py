@@ -1,0 +1,1 @@
+"""People, and what their jobs may use."""

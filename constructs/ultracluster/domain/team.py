@@ -79,6 +79,8 @@ class TeamSpec(Spec):
     users: list[UserSpec] = []
     accounts: list[AccountSpec] = []
     qos: list[QosSpec] = []
+    accounting: bool = False
+    """Whether Slurm has accounting. Without accounts, the nodes remove those that they have made before."""
 
     def document(self) -> str:
         """Return the document that nodes get; the same people make the same text."""

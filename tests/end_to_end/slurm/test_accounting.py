@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.system]
 ACCOUNTS = [
     *(AccountSpec(name=f"dept{number}", share=number + 1) for number in range(8)),
     *(
-        AccountSpec(name=f"group{number}", parent=f"dept{number % 8}", max_nodes=4, node_hours_per_month=100, max_hours=30)
-        for number in range(32)
+        AccountSpec(name=f"group{i}", parent=f"dept{i % 8}", max_nodes=4, node_hours_per_month=100, max_hours=30)
+        for i in range(32)
     ),
 ]  # fmt: skip
 USERS = [
@@ -99,7 +99,7 @@ def test_what_was_made_by_hand_is_named_and_stays_and_the_default_user_is_no_adm
         "add account own organization=us",
         "add account below parent=lab organization=us",
         "add qos mine",
-        f"add account pcdefault; add user {USER} account=pcdefault adminlevel=Admin",
+        f"add account pcdefault; add user {USER} account=pcdefault; modify user {USER} set adminlevel=Admin",
         "add user guest account=lab",
     )
     apply(cluster, [AccountSpec(name="lab")])
@@ -159,8 +159,8 @@ def test_limits_stop_jobs_with_their_reasons_and_a_user_who_leaves_keeps_the_job
     cluster.run(f"scancel --user={USER}")
 
     apply(cluster, accounts, eve)
-    job = int(cluster.run("sbatch --parsable --wrap='sleep 6'", user="eve"))
-    cluster.wait_until(lambda: cluster.job(job)["JobState"] == "RUNNING", 30)
+    job = int(cluster.run("sbatch --parsable --wrap='sleep 10'", user="eve"))
+    cluster.wait_until(lambda: "RUNNING" in cluster.run(f"sacct --noheader --format=state --jobs={job}"), 30)
     assert "accounting: user eve: has jobs in account narrow, is given no more" in apply(cluster, accounts)
     with pytest.raises(ClusterError, match="accounting/QOS policy"):
         cluster.run("sbatch --wrap=true", user="eve")
@@ -173,12 +173,13 @@ def test_fair_share_orders_waiting_jobs_and_a_qos_requeues_what_it_preempts(
 ) -> None:
     """Both accounts have used the same; one has ten times the shares of the other."""
     cluster = accounting_cluster
-    accounts = [AccountSpec(name="few", share=1), AccountSpec(name="many", share=10)]
+    accounts = [AccountSpec(name="few", share=1), AccountSpec(name="many", share=10), AccountSpec(name="other")]
     apply(cluster, accounts, qos=[QosSpec(name="urgent", priority=10, preempts=["normal"])])
     full = "--exclusive --nodes=2 --time=10"
     for account in ("few", "many"):
         cluster.wait(cluster.submit("sleep 2", f"{full} --account={account}"))
-    running = cluster.submit("sleep 300", f"{full} --account=many")
+    running = cluster.submit("sleep 300", f"{full} --account=other")
+    cluster.run("scontrol reconfigure")  # which counts use at once
     cluster.wait_until(lambda: cluster.job(running)["JobState"] == "RUNNING", 30)
     jobs = [cluster.submit("sleep 1", f"{full} --account={account}") for account in ("few", "many", "few", "many")]
 

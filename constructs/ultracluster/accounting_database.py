@@ -23,8 +23,9 @@ _PARAMETERS = {
     "max_allowed_packet": str(16 * 1024**2),
     "require_secure_transport": "ON",
 }
-"""Those of AWS's template (aws-parallelcluster 3.16.1, cloudformation/database/serverless-database.yaml), and what slurmdbd asks for (https://github.com/SchedMD/slurm, accounting_storage_mysql.c). It also complains of a buffer
-pool below 4 GiB, and works with less."""
+"""Those of AWS's template (aws-parallelcluster 3.16.1, cloudformation/database/serverless-database.yaml), and what
+slurmdbd asks for (https://github.com/SchedMD/slurm, accounting_storage_mysql.c). It also complains of a buffer pool
+below 4 GiB, and works with less."""
 _NOT_IN_PASSWORDS = " \"'/@\\#%`$&<>;|"
 """The password stands as it is in a line of Slurm's configuration, where # starts a comment. RDS refuses / @ and "."""
 _PASSWORD_LENGTH = 32

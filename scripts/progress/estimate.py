@@ -12,7 +12,13 @@ CLUSTER_SECONDS: Mapping[str, float] = {"CREATE": 600.0, "UPDATE": 180.0, "DELET
 """Seconds of a cluster's own stack that is not known in detail; AWS's function checks it every two minutes only."""
 NESTED_SECONDS = 90.0
 """Seconds of a nested stack that is not known in detail."""
-PART_SECONDS: Mapping[str, float] = {"network": 140.0, "storage": 420.0, "team": 720.0, "cluster": 710.0, "monitoring": 130.0}
+PART_SECONDS: Mapping[str, float] = {
+    "network": 140.0,
+    "storage": 420.0,
+    "team": 720.0,
+    "cluster": 710.0,
+    "monitoring": 130.0,
+}
 """Seconds to create the stacks of a deployment: the longest chains of their templates' resources, rounded."""
 
 

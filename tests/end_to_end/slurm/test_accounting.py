@@ -159,7 +159,7 @@ def test_limits_stop_jobs_with_their_reasons_and_a_user_who_leaves_keeps_the_job
     cluster.run(f"scancel --user={USER}")
 
     apply(cluster, accounts, eve)
-    job = int(cluster.run("sbatch --parsable --wrap='sleep 10'", user="eve"))
+    job = int(cluster.run("sbatch --parsable --output=/dev/null --wrap='sleep 10'", user="eve"))
     cluster.wait_until(lambda: "RUNNING" in cluster.run(f"sacct --noheader --format=state --jobs={job}"), 30)
     assert "accounting: user eve: has jobs in account narrow, is given no more" in apply(cluster, accounts)
     with pytest.raises(ClusterError, match="accounting/QOS policy"):

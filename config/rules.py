@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import addresses, cluster_rules, lustre, names, team_rules
+from ultracluster.domain import accounting_rules, addresses, cluster_rules, lustre, names, team_rules
 from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import homes as homes_rules
 from ultracluster.domain import monitoring as monitoring_rules
@@ -129,6 +129,41 @@ def _people(groups: dict[str, int], users: list[UserSpec], accounting: Accountin
     return team_rules.violations(groups, users, accounting=accounting is not None)
 
 
+def _accounting(region: str, accounting: AccountingSpec | None) -> list[Violation]:
+    if accounting is None:
+        return []
+    broken = accounting_rules.violations(accounting)
+    if accounting.existing is not None:
+        elsewhere = _region_violations(accounting.existing, "password_secret_arn", region)
+        broken += below(("existing",), elsewhere)
+    return below(("accounting",), broken)
+
+
+def _accounts_of_users(users: list[UserSpec], accounting: AccountingSpec | None) -> list[Violation]:
+    return [*accounting_rules.user_violations(accounting, users)]
+
+
+def _accounting_network(
+    region: str, zone_id: str, network: NetworkSettings, accounting: AccountingSpec | None
+) -> list[Violation]:
+    if accounting is None or accounting.existing is not None:
+        return []
+    in_existing = network.existing is not None
+    broken = accounting_rules.place_violations(
+        accounting.database, network, region=region, zone_id=zone_id, existing_vpc=in_existing
+    )
+    return below(("accounting", "database"), broken)
+
+
+def _accounting_cluster(
+    name: str, region: str, cluster: ClusterSettings, accounting: AccountingSpec | None
+) -> list[Violation]:
+    if accounting is None:
+        return []
+    spec = cluster.spec(name=name, region=region, tags={})
+    return below(("cluster",), cluster_rules.accounting_violations(spec))
+
+
 def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violation]:
     return below(("cluster",), cluster_rules.scratch_violations(cluster.queues, storage.file_system.mount_dir))
 
@@ -187,6 +222,9 @@ def _region_violations(section: Spec, field: str, region: str) -> list[Violation
 
 _RULES: dict[Callable[..., list[Violation]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
-    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _budget, _people, _mounts, _homes, _subnets)
+    for rule in (
+        *(_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _budget, _people, _mounts, _homes, _subnets),
+        *(_accounting, _accounts_of_users, _accounting_network, _accounting_cluster),
+    )
 }
 """Each rule, and the sections that it needs: its parameters."""

@@ -17,7 +17,7 @@ from config import rules, users_file
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from ultracluster.domain import cluster_rules, names
-from ultracluster.domain.accounting import AccountingSpec
+from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.homes import Homes
@@ -134,13 +134,20 @@ class Settings(Spec):
         accounting = self.accounting
         if not (self.groups or self.users or accounting):
             return None
-        accounts, qos = ([], []) if accounting is None else (accounting.accounts, accounting.qos)
-        return TeamSpec(groups=self.groups, users=self.users, accounts=accounts, qos=qos)
+        if accounting is None:
+            return TeamSpec(groups=self.groups, users=self.users)
+        # Who has none would not be let submit jobs.
+        users = [user.model_copy(update={"account": user.account or DEFAULT_ACCOUNT}) for user in self.users]
+        return TeamSpec(
+            groups=self.groups, users=users, accounts=accounting.accounts, qos=accounting.qos, accounting=True
+        )
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """The stacks that there are, in the order of creation."""
-        return tuple(part for part in PARTS if part != "team" or (self.homes and self.homes.is_made) or self.accounting)
+        has_homes = self.homes is not None and self.homes.is_made
+        has_database = self.accounting is not None and self.accounting.existing is None
+        return tuple(part for part in PARTS if part != "team" or has_homes or has_database)
 
     def stack_name(self, part: str) -> str:
         """Return the name of the stack of a part, one of `PARTS`."""

@@ -91,6 +91,8 @@ class Prerequisites:
         instance_type: Type of the nodes.
         custom_image: Id of an image for the nodes, and its OS as ParallelCluster names it.
         network: The network, if there is one already.
+        security_group_id: A security group of that network.
+        password_secret_arn: A secret with a password.
     """
 
     region: str
@@ -104,6 +106,8 @@ class Prerequisites:
     file_system_key_id: str | None = None
     buckets: tuple[str, ...] = ()
     network: ExistingNetwork | None = None
+    security_group_id: str | None = None
+    password_secret_arn: str | None = None
     placement_groups: tuple[str, ...] = ()
     reservations: tuple[ReservationPrerequisite, ...] = ()
 
@@ -132,6 +136,12 @@ def create(aws: EmulatedAws, wanted: Prerequisites) -> None:
     _add_service_role(aws.client("iam", region))
     if wanted.network:
         _add_network(ec2, wanted.network, wanted)
+        if wanted.security_group_id:
+            tags = _tagged("security-group", {"_custom_id_": wanted.security_group_id})
+            ec2.create_security_group(GroupName="database", Description="Database", VpcId=wanted.network.vpc_id, **tags)
+    if wanted.password_secret_arn:
+        name = wanted.password_secret_arn.rpartition(":")[2].rpartition("-")[0]
+        aws.client("secretsmanager", region).create_secret(Name=name, SecretString="password")
     _add_reservations(aws, wanted)
     _raise_quotas(aws.client("service-quotas", region))
 

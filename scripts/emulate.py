@@ -40,6 +40,7 @@ _MAKING: Final = "Making the root directory of nodes in {}, once: Debian with Sl
 def prerequisites_of(settings: Settings) -> Prerequisites:
     """Return what a deployment expects of its account."""
     cluster, file_system, bootstrap = settings.cluster, settings.storage.file_system, settings.bootstrap
+    database = None if settings.accounting is None else settings.accounting.existing
     return Prerequisites(
         region=settings.region,
         zone_id=settings.zone_id,
@@ -57,6 +58,8 @@ def prerequisites_of(settings: Settings) -> Prerequisites:
         file_system_key_id=_key_id(file_system.kms_key_arn),
         buckets=_names(link.bucket for link in settings.storage.data_repositories),
         network=_network(settings.network),
+        security_group_id=None if database is None else database.security_group_id,
+        password_secret_arn=None if database is None else database.password_secret_arn,
         placement_groups=_names(queue.existing_placement_group for queue in cluster.queues),
         reservations=_reservations(cluster),
     )

@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
-from stacks.team_stack import HOMES_NAME
+from stacks.team_stack import HOMES_NAME, TeamStack
+from ultracluster.domain.accounting import slurm_settings
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.homes import HOME
@@ -18,6 +20,7 @@ from ultracluster.lustre import LustreFileSystem
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.parallel_cluster import ParallelCluster
 from ultracluster.shared_storage import SharedStorage
+from ultracluster.slurm_accounting import SlurmAccounting
 
 if TYPE_CHECKING:
     from aws_cdk import aws_secretsmanager as secretsmanager
@@ -34,7 +37,7 @@ class ClusterStack(DeploymentStack):
         settings: Settings,
         network: Network,
         file_system: LustreFileSystem,
-        homes: SharedStorage | None,
+        team: TeamStack | None,
     ) -> None:
         super().__init__(scope, settings, "cluster")  # the cluster has tags, its stack has none: see ParallelCluster
         spec, kms_key_arn = settings.cluster_spec, settings.bootstrap.kms_key_arn
@@ -46,7 +49,7 @@ class ClusterStack(DeploymentStack):
             public_subnet=network.public_subnet,
             private_subnet=network.private_subnet,
             security_groups=[],
-            shared_storage=[SharedStorage.lustre(file_system, mount_dir), *self._homes(settings, homes)],
+            shared_storage=[SharedStorage.lustre(file_system, mount_dir), *self._homes(settings, team)],
             software=NeuronSoftware(
                 neuron_sdk=spec.neuron_sdk,
                 pytorch=spec.pytorch,
@@ -68,18 +71,43 @@ class ClusterStack(DeploymentStack):
             slurm=spec.slurm,
             monitoring=spec.monitoring,
             munge_key=self._secret("MungeKey", spec.munge_key_secret_arn),
+            accounting=self._accounting(settings, team),
             overrides=spec.overrides,
             accepted_warnings=spec.accepted_warnings,
             parallelcluster_version=spec.parallelcluster_version,
         )
         self._add_outputs(spec, network, file_system, mount_dir)
 
-    def _homes(self, settings: Settings, made: SharedStorage | None) -> list[SharedStorage]:
+    def _homes(self, settings: Settings, team: TeamStack | None) -> list[SharedStorage]:
         """Return what is mounted on /home: what is made here, or what exists, of which nodes need no security group."""
         if settings.homes is None or settings.homes.file_system_id is None:
-            return [] if made is None else [made]
+            return [] if team is None or team.homes is None else [team.homes]
         kind: Literal["Efs", "FsxOpenZfs"] = "Efs" if settings.homes.type == "efs" else "FsxOpenZfs"
         return [SharedStorage(mount=Mount(kind, HOMES_NAME, HOME, settings.homes.file_system_id))]
+
+    def _accounting(self, settings: Settings, team: TeamStack | None) -> SlurmAccounting | None:
+        spec = settings.accounting
+        if spec is None:
+            return None
+        name = spec.database_name_of(settings.name)
+        in_slurm_conf = slurm_settings(spec, cluster_name=settings.name, generation=settings.cluster.generation)
+        if team is not None and team.database is not None:
+            return team.database.accounting(name, in_slurm_conf)
+        existing = spec.existing
+        assert existing is not None  # noqa: S101 - the team's stack has made one otherwise
+        password = self._secret("AccountingPassword", existing.password_secret_arn)
+        assert password is not None  # noqa: S101 - it has an ARN
+        group = ec2.SecurityGroup.from_security_group_id(
+            self, "AccountingClients", existing.security_group_id, mutable=False
+        )
+        return SlurmAccounting(
+            uri=existing.uri,
+            user=existing.user,
+            password=password,
+            database_name=name,
+            security_groups=[group],
+            slurm_settings=in_slurm_conf,
+        )
 
     def _secret(self, construct_id: str, arn: str | None) -> "secretsmanager.ISecret | None":
         """Refer to a secret of the account."""

@@ -15,8 +15,8 @@ def compose(app: Construct, settings: Settings) -> None:
     """Add the stacks of a deployment to an app, or to a stage of a pipeline; their names are the same in both."""
     network = NetworkStack(app, settings).network
     file_system = StorageStack(app, settings, network).file_system
-    homes = TeamStack(app, settings, network).homes if "team" in settings.parts else None
-    cluster = ClusterStack(app, settings, network, file_system, homes)
+    team = TeamStack(app, settings, network) if "team" in settings.parts else None
+    cluster = ClusterStack(app, settings, network, file_system, team)
     MonitoringStack(app, settings, network, file_system)
     for warning in settings.warnings:
         cdk.Annotations.of(cluster).add_warning_v2("ultracluster:settings", warning)

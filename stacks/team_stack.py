@@ -1,5 +1,7 @@
 """The stack of what people have beside jobs: home directories, and the database of accounting. It outlives clusters."""
 
+from typing import TYPE_CHECKING
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -9,25 +11,46 @@ from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.domain import accounting_rules
+from ultracluster.domain.accounting import AccountingSpec
 from ultracluster.domain.homes import HOME, HomesSpec
+from ultracluster.network import IsolatedSubnet
 from ultracluster.shared_storage import SharedStorage
+
+if TYPE_CHECKING:
+    from ultracluster.accounting_database import AccountingDatabase
 
 HOMES_NAME = "homes"
 """ParallelCluster's name of what is mounted on /home, which never changes in the life of a cluster."""
 
 
 class TeamStack(DeploymentStack):
-    """Homes and database of the settings."""
+    """Homes and database of the settings.
+
+    Attributes:
+        homes: What is mounted on /home; None: none is made.
+        database: That of accounting; None: none is made.
+    """
 
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
         super().__init__(scope, settings, "team", tags=settings.all_tags)
         summary: dict[str, object] = {}
         self.homes: SharedStorage | None = None
-        """The homes to mount; None: none are made."""
         if settings.homes is not None and settings.homes.is_made:
             self.homes, file_system_id = self._make_homes(settings, settings.homes, network)
             summary["homes"] = {"file_system_id": file_system_id, "retained": settings.homes.retain}
             cdk.CfnOutput(self, "HomesFileSystemId", value=file_system_id, description="The file system of /home")
+        self.database: AccountingDatabase | None = None
+        if settings.accounting is not None and settings.accounting.existing is None:
+            self.database = self._database(settings, settings.accounting, network)
+            summary["accounting"] = {
+                "host": self.database.host,
+                "port": self.database.port,
+                "user": self.database.user,
+                "password_secret_arn": self.database.password.secret_arn,
+                "security_group_id": self.database.client_group.security_group_id,
+                "retained": settings.accounting.database.retain,
+            }
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
 
     def _make_homes(self, settings: Settings, homes: HomesSpec, network: Network) -> tuple[SharedStorage, str]:
@@ -88,3 +111,30 @@ class TeamStack(DeploymentStack):
         finding = f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]"
         acknowledge(role, finding, "AWS Backup documents no smaller one, and only AWS Backup may assume the role")
         return role.role_arn
+
+    def _database(self, settings: Settings, accounting: AccountingSpec, network: Network) -> "AccountingDatabase":
+        from ultracluster.accounting_database import AccountingDatabase  # noqa: PLC0415 -- RDS, which most have not
+
+        spec = accounting.database
+        policy = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if spec.retain else cdk.RemovalPolicy.DESTROY
+        zones = accounting_rules.zone_ids(spec, settings.zone_id)
+        blocks = accounting_rules.subnet_cidrs(spec, settings.network)
+        subnets = [
+            IsolatedSubnet(self, f"DatabaseSubnet{number}", vpc=network.vpc, zone_id=zone, cidr=block)
+            for number, (zone, block) in enumerate(zip(zones, blocks, strict=True), start=1)
+        ]
+        for subnet in subnets:  # what stays in them keeps them
+            for each in subnet.node.find_all():
+                if isinstance(each, cdk.CfnResource):
+                    each.apply_removal_policy(policy)
+        return AccountingDatabase(
+            self,
+            "Accounting",
+            vpc=network.vpc,
+            subnets=subnets,
+            instance_class=spec.instance_class,
+            engine_version=spec.engine_version,
+            storage_gib=spec.storage_gib,
+            backup_retention_days=spec.backup_retention_days,
+            removal_policy=policy,
+        )

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ultracluster.accounting_database import AccountingDatabase
     from ultracluster.budget import MonthlyBudget
     from ultracluster.cluster_base import IParallelCluster, NodeGroup
     from ultracluster.domain.budget import BudgetSpec
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
     from ultracluster.homes import ElasticFileSystem, OpenZfsFileSystem
     from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
     from ultracluster.monitoring import ClusterMonitoring
-    from ultracluster.network import UltraClusterNetwork
+    from ultracluster.network import IsolatedSubnet, UltraClusterNetwork
     from ultracluster.neuron_software import NeuronSoftware
     from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
     from ultracluster.parallel_cluster import ParallelCluster
     from ultracluster.shared_storage import IFileSystem, SharedStorage
+    from ultracluster.slurm_accounting import SlurmAccounting
     from ultracluster.snapshots import HeadNodeSnapshots
 
 __all__ = [
     "AcceptedWarning",
+    "AccountingDatabase",
     "BudgetSpec",
     "ClusterMonitoring",
     "ComputeResource",
@@ -35,6 +38,7 @@ __all__ = [
     "ILustreFileSystem",
     "IParallelCluster",
     "InvalidArguments",
+    "IsolatedSubnet",
     "LoginPool",
     "LustreFileSystem",
     "MonitoringOptions",
@@ -46,10 +50,12 @@ __all__ = [
     "Queue",
     "SharedStorage",
     "Slurm",
+    "SlurmAccounting",
     "UltraClusterNetwork",
 ]
 
 _MODULES = {
+    "accounting_database": ("AccountingDatabase",),
     "cluster_base": ("IParallelCluster", "NodeGroup"),
     "budget": ("MonthlyBudget",),
     "domain.budget": ("BudgetSpec",),
@@ -58,10 +64,11 @@ _MODULES = {
     "homes": ("ElasticFileSystem", "OpenZfsFileSystem"),
     "lustre": ("ILustreFileSystem", "LustreFileSystem"),
     "monitoring": ("ClusterMonitoring",),
-    "network": ("UltraClusterNetwork",),
+    "network": ("IsolatedSubnet", "UltraClusterNetwork"),
     "neuron_software": ("NeuronSoftware",),
     "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
     "parallel_cluster": ("ParallelCluster",),
+    "slurm_accounting": ("SlurmAccounting",),
     "snapshots": ("HeadNodeSnapshots",),
     "shared_storage": ("IFileSystem", "SharedStorage"),
 }

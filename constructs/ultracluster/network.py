@@ -203,6 +203,34 @@ class UltraClusterNetwork(Construct):
         )
 
 
+class IsolatedSubnet(ec2.PrivateSubnet):
+    """A subnet without a route out of its VPC, placed by zone id.
+
+    Args:
+        scope: Usually a stack.
+        construct_id: Id in the scope.
+        vpc: Where it is.
+        zone_id: Such as ``usw2-az4``.
+        cidr: Block of the subnet.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, zone_id: str, cidr: str) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            availability_zone=zone_id,
+            cidr_block=cidr,
+            vpc_id=vpc.vpc_id,
+            map_public_ip_on_launch=False,
+        )
+        _place_by_zone_id(self, zone_id)
+
+    @property
+    def availability_zone(self) -> str:
+        """Name of the zone in the account, which CloudFormation knows."""
+        return _zone_name(self)
+
+
 class _Vpc(ec2.Vpc):
     """A VPC whose subnets are made beside CDK's own way, which knows no zone ids, and are its subnets all the same."""
 

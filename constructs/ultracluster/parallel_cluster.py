@@ -25,7 +25,7 @@ from ultracluster.domain.cluster import (
     QueueSpec,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_configuration import Bindings, render, secret_arns
+from ultracluster.domain.cluster_configuration import Accounting, Bindings, render, secret_arns
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
@@ -46,6 +46,8 @@ from ultracluster.shared_storage import SharedStorage
 
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
     from aws_cdk import aws_secretsmanager as secretsmanager
+
+    from ultracluster.slurm_accounting import SlurmAccounting
 
 _ARGUMENTS: Mapping[str, Path] = {
     "name": ("cluster_name",),
@@ -97,6 +99,9 @@ class ParallelCluster(IParallelCluster):
             ParallelCluster reads it when it validates the cluster, and the head node when the cluster is made; both get
             the permission, by a customer's KMS key, too, whose policy must leave permissions to IAM, as that of
             ``kms.Key`` does. Default: the head node makes a key.
+        accounting: Database of Slurm's accounting, such as that of an `AccountingDatabase`. The head node alone carries
+            the security groups that reach it. Adding or removing it later means a new cluster. Default: Slurm forgets
+            jobs when they have ended.
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
 
     Attributes:
@@ -136,6 +141,7 @@ class ParallelCluster(IParallelCluster):
         overrides: Mapping[str, Any] | None = None,
         accepted_warnings: Sequence[AcceptedWarning] = (),
         munge_key: "secretsmanager.ISecret | None" = None,
+        accounting: "SlurmAccounting | None" = None,
         parallelcluster_version: str | None = None,
     ) -> None:
         path = f"{scope.node.path}/{construct_id}".removeprefix("/")
@@ -145,6 +151,7 @@ class ParallelCluster(IParallelCluster):
             (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
             (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
             (("software",), software, "neuron_sdk", "a NeuronSoftware"),
+            (("accounting",), accounting, "password", "a SlurmAccounting"),
             *_each("shared_storage", shared_storage, "dependencies", _SHARED_STORAGE),
             *_each("security_groups", security_groups, "security_group_id", "an ec2.ISecurityGroup"),
             *_subnets_of(("head_node",), head_node),
@@ -170,9 +177,12 @@ class ParallelCluster(IParallelCluster):
             "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
             "parallelcluster_version": parallelcluster_version,
         }
-        if munge_key is not None and self._values["munge_key_secret_arn"] is None:
-            allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
-            broken.append(Violation(("munge_key",), getattr(munge_key, "secret_arn", munge_key), allowed, ""))
+        self._accounting = None if accounting is None or broken else accounting
+        password = None if self._accounting is None else self._accounting.password
+        for place, secret in ((("munge_key",), munge_key), (("accounting", "password"), password)):
+            if secret is not None and getattr(secret, "secret_full_arn", None) is None:
+                allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
+                broken.append(Violation(place, getattr(secret, "secret_arn", secret), allowed, ""))
         wrong = {each.path[0] for each in broken}
         self._software = None if "software" in wrong else software
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
@@ -213,7 +223,7 @@ class ParallelCluster(IParallelCluster):
         resource = CustomResource(
             self,
             "Resource",
-            service_token=self._provider(spec, munge_key).get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._provider(spec, munge_key, password).get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -226,10 +236,13 @@ class ParallelCluster(IParallelCluster):
         self._bind_nodes(head_node, login_nodes)
         for given, queue in zip(queues, spec.queues, strict=True):
             self._bind_queue(queue, given)
-        if munge_key is not None:
-            resource.node.add_dependency(munge_key)
-            if munge_key.encryption_key is not None:  # without one ParallelCluster's own permission does
-                munge_key.grant_read(self.head_node)
+        for secret in (munge_key, password):
+            if secret is not None:
+                resource.node.add_dependency(secret)
+                if secret.encryption_key is not None:  # without one ParallelCluster's own permission does
+                    secret.grant_read(self.head_node)
+        if accounting is not None:
+            resource.node.add_dependency(*accounting.dependencies)
         resource.node.add_dependency(
             vpc, self._scripts, *(each for storage in self._storage for each in storage.dependencies)
         )
@@ -355,6 +368,8 @@ class ParallelCluster(IParallelCluster):
         if spec is not None:
             rules = cluster_rules.violations(spec, neuron_software=self._software is not None)
             rules += cluster_rules.mount_violations([(each.name, each.mount_dir) for each in mounts], spec.queues)
+            if self._accounting is not None:
+                rules += cluster_rules.accounting_violations(spec)
             broken += beside(rules, places)
         if self._software is not None and self._software.team is not None:
             team = self._software.team
@@ -418,18 +433,39 @@ class ParallelCluster(IParallelCluster):
             head_node=self._head_node_binding,
             queues=self._queue_bindings,
             login_nodes=self._login_node_binding,
+            accounting=self._accounting_binding,
         )
         return render(self._spec, bindings)
+
+    @property
+    def _accounting_binding(self) -> Accounting | None:
+        given = self._accounting
+        if given is None:
+            return None
+        return Accounting(
+            uri=given.uri,
+            user=given.user,
+            password_secret_arn=str(given.password.secret_full_arn),
+            database_name=given.database_name,
+            security_group_ids=[group.security_group_id for group in given.security_groups],
+            slurm_settings=given.slurm_settings,
+        )
 
     @property
     def _mount_dir(self) -> str:
         """Where the file system of the Python environments is mounted; there is one if there is software."""
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
 
-    def _provider(self, spec: ClusterSpec, munge_key: "secretsmanager.ISecret | None") -> CfnStack:
+    def _provider(
+        self,
+        spec: ClusterSpec,
+        munge_key: "secretsmanager.ISecret | None",
+        password: "secretsmanager.ISecret | None",
+    ) -> CfnStack:
         stack = Stack.of(self)
         host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
-        policy = self._provider_policy(spec, None if munge_key is None else munge_key.encryption_key)
+        key = None if munge_key is None else munge_key.encryption_key
+        policy = self._provider_policy(spec, key, None if password is None else password.secret_full_arn)
         return CfnStack(
             self,
             # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
@@ -438,7 +474,9 @@ class ParallelCluster(IParallelCluster):
             parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
         )
 
-    def _provider_policy(self, spec: ClusterSpec, munge_key_key: kms.IKey | None) -> iam.ManagedPolicy | None:
+    def _provider_policy(
+        self, spec: ClusterSpec, munge_key_key: kms.IKey | None, password_arn: str | None
+    ) -> iam.ManagedPolicy | None:
         """Return the permission to see the secrets of the configuration, which its validators read; None: it has none.
 
         They describe a password and read a Munge key (aws-parallelcluster 3.16.1, ``directory_service_validators.py``,
@@ -448,6 +486,8 @@ class ParallelCluster(IParallelCluster):
         for place, arn in secret_arns(spec):
             action = "GetSecretValue" if place == ("munge_key_secret_arn",) else "DescribeSecret"
             arns.setdefault(f"secretsmanager:{action}", set()).add(arn)
+        if password_arn is not None:
+            arns.setdefault("secretsmanager:DescribeSecret", set()).add(password_arn)
         if not arns:
             return None
         statements = [

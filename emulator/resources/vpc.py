@@ -33,11 +33,12 @@ class Subnet(Ec2Model):
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the subnet; it assigns public addresses only if the template says so."""
-        subnet_id = self._make(context, without(properties, "MapPublicIpOnLaunch"))["SubnetId"]
+        made = self._make(context, without(properties, "MapPublicIpOnLaunch"))
+        subnet_id = made["SubnetId"]
         public = properties.get("MapPublicIpOnLaunch", False)
         # Always stated: moto takes the first subnet of a zone for a default one, which assigns public addresses.
         context.client("ec2").modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch={"Value": public})
-        return Physical(subnet_id)
+        return Physical(subnet_id, {"AvailabilityZone": made["AvailabilityZone"]})
 
 
 class InternetGateway(Ec2Model):

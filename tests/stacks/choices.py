@@ -69,6 +69,19 @@ def use_much(raw: Raw) -> None:
     ]
 
 
+def use_accounting(raw: Raw) -> None:
+    """Choose a database of accounting that goes with its stack, in the second cluster of an existing VPC."""
+    raw["name"] = "accounting"
+    raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
+    raw["users"] = [{"name": "ann", "uid": 3000, "account": "lab", "admin": True}, {"name": "bob", "uid": 3001}]
+    raw["accounting"] = {
+        "database": {"retain": False, "subnet_cidrs": ["10.0.128.0/28", "10.0.128.16/28"]},
+        "accounts": [{"name": "lab", "share": 2, "max_nodes": 4, "node_hours_per_month": 1000, "max_hours": 24}],
+        "qos": [{"name": "urgent", "priority": 10, "preempts": ["normal"]}],
+    }
+    raw["cluster"].update(generation=2, login_nodes=[{"name": "login"}])
+
+
 def use_little(raw: Raw) -> None:
     """Choose the VPC of somebody else, a file system that goes with its stack, and no metrics of nodes."""
     raw["name"] = "little"
@@ -81,7 +94,7 @@ def use_little(raw: Raw) -> None:
     raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
 
 
-CHOICES: dict[str, Callable[[Raw], None]] = {"much": use_much, "little": use_little}
+CHOICES: dict[str, Callable[[Raw], None]] = {"much": use_much, "little": use_little, "accounting": use_accounting}
 
 
 def chosen(name: str) -> Settings:

@@ -9,7 +9,7 @@ import yaml
 
 from scripts.options import deployments
 from scripts.validation import examine
-from tests.stacks.choices import chosen
+from tests.stacks.choices import ACCOUNT, chosen
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster.domain.validator_warnings import accepted
 
@@ -43,3 +43,41 @@ def test_parallelcluster_accepts_what_people_may_choose(
     settings["cluster"].update(overrides={}, munge_key_secret_arn=None)  # they name secrets that are nowhere
     (tmp_path / "much.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     assert_accepted(deployment(str(tmp_path / "much")), parallelcluster)
+
+
+def made(settings: dict[str, Any]) -> None:
+    settings["network"]["existing"] = None
+
+
+def existing(settings: dict[str, Any]) -> None:
+    secret = f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:db-AbCdEf"
+    vpc = {
+        "vpc_id": "vpc-0123456789abcdef1",
+        "public_subnet_id": "subnet-0123456789abcdef2",
+        "private_subnet_id": "subnet-0123456789abcdef3",
+    }
+    settings["network"]["existing"] = vpc
+    database = {"host": "db.example.com:3307", "user": "slurm", "security_group_id": "sg-0123456789abcdef0"}
+    settings["accounting"].update(database={}, existing={**database, "password_secret_arn": secret})
+
+
+def recording(settings: dict[str, Any]) -> None:
+    """Without limits; people's own settings of Slurm win."""
+    settings["network"]["existing"] = None
+    settings.update(users=[], accounting={"enforce": False})
+    own = {"clustername": "old", "PriorityWeightFairshare": "5"}
+    settings["cluster"]["slurm"] = {"custom_settings": own}
+
+
+@pytest.mark.parametrize("choose", [made, existing, recording])
+def test_parallelcluster_accepts_accounting(
+    deployment: Callable[[str], Any],
+    parallelcluster: ParallelCluster,
+    tmp_path: Path,
+    choose: Callable[[dict[str, Any]], None],
+) -> None:
+    settings = chosen("accounting").model_dump(mode="json", exclude_unset=True)
+    choose(settings)
+    settings["name"] = choose.__name__
+    (tmp_path / "accounting.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    assert_accepted(deployment(str(tmp_path / "accounting")), parallelcluster)

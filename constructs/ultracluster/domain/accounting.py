@@ -6,9 +6,18 @@ from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
-from ultracluster.domain.types import SecretArn, text
+from ultracluster.domain.types import SecretArn, SubnetBlock, ZoneId, text
 
 _DATABASES = "https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-accounting-v3.html"
+_PRIORITY = "https://slurm.schedmd.com/priority_multifactor.html"
+
+DEFAULT_ACCOUNT = "pcdefault"
+"""Account that ParallelCluster makes, with its default user (its cookbook, config_slurm_accounting.rb)."""
+JOBS_OF_A_GENERATION = 1_000_000
+"""Numbers of jobs that a cluster has before those of the next begin: plain ``sacct`` hides the older of two jobs of one
+number (https://slurm.schedmd.com/sacct.html, --duplicates)."""
+_GENERATIONS = 67
+"""So many fit below Slurm's MaxJobId, 67,043,328."""
 
 
 class DatabaseSpec(Spec):
@@ -19,17 +28,34 @@ class DatabaseSpec(Spec):
         text(r"^db\.[a-z0-9]+\.[a-z0-9]+$", "a class of RDS such as db.t4g.micro"),
         Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.DBInstanceClass"),
     ] = "db.t4g.micro"
-    """Class of the instance."""
+    """Class of the instance. A change interrupts the database for minutes; Slurm sends what it has meanwhile later."""
+    engine_version: Annotated[
+        str,
+        text(r"^8\.4\.\d+$", "a version of MySQL 8.4 such as 8.4.9"),
+        Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.EngineVersion"),
+    ] = "8.4.9"
+    """Version of MySQL to start with; RDS installs later ones of 8.4 by itself, in its maintenance window."""
     storage_gib: Annotated[
-        int, Field(ge=20, le=65536), Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.AllocatedStorage")
+        int, Field(ge=20, le=16384), Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.AllocatedStorage")
     ] = 20
-    """Storage. It grows by itself, and cannot shrink."""
+    """Storage. It grows by itself up to four times that, and cannot shrink."""
     backup_retention_days: Annotated[
         int, Field(ge=1, le=35), Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.BackupRetentionPeriod")
     ] = 7
     """Days that daily backups are kept."""
     retain: Annotated[bool, Setting(Change.AT_ONCE, page=_DATABASES)] = True
-    """Whether the database stays, and costs, when its stack is destroyed."""
+    """Whether the database stays, and costs, when its stack is destroyed; it is protected against deletion then."""
+    second_zone_id: Annotated[ZoneId | None, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.AvailabilityZoneId")] = (
+        None
+    )
+    """Another zone than the deployment's, in which RDS wants a subnet, too; null: the Region's az1, or az2."""
+    subnet_cidrs: Annotated[
+        list[SubnetBlock] | None,
+        Field(min_length=2, max_length=2),
+        Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock"),
+    ] = None
+    """Blocks of the two subnets that are made for it in the VPC, /16 to /28, without a route to the internet; null: the
+    last /28 of the VPC that are free. An existing VPC has no default."""
 
 
 class ExistingDatabase(Spec):
@@ -37,11 +63,18 @@ class ExistingDatabase(Spec):
 
     host: Annotated[
         str,
-        text(r"^[a-zA-Z0-9.-]+(:\d+)?$", "a host name, with :PORT unless that is 3306"),
+        text(
+            r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*(:[1-9]\d{0,4})?$",
+            "a host name without https:// or a path, with :PORT unless that is 3306",
+        ),
         Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.Uri"),
     ]
     """Host name, and port unless it is 3306."""
-    user: Annotated[str, Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.UserName")]
+    user: Annotated[
+        str,
+        text(r"^[^\s'\"\\#]{1,32}$", "1 to 32 characters without spaces, quotes, \\ and #"),
+        Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.UserName"),
+    ]
     """Name of the database user."""
     password_secret_arn: Annotated[
         SecretArn, Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.PasswordSecretArn")
@@ -50,9 +83,14 @@ class ExistingDatabase(Spec):
     security_group_id: Annotated[
         str,
         text(r"^sg-[0-9a-f]{8,17}$", "the id of a security group such as sg-0123456789abcdef0"),
-        Setting(Change.NEW_CLUSTER, page=_DATABASES),
+        Setting(Change.AT_ONCE, "HeadNode.Networking.AdditionalSecurityGroups"),
     ]
     """Security group that reaches the database; the head node carries it."""
+
+    @property
+    def uri(self) -> str:
+        """Host name with port."""
+        return self.host if ":" in self.host else f"{self.host}:3306"
 
 
 class AccountingSpec(Spec):
@@ -74,3 +112,35 @@ class AccountingSpec(Spec):
     enforce: Annotated[bool, Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/resource_limits.html")] = True
     """Whether jobs need an account, and limits hold (AccountingStorageEnforce=associations,limits,qos,safe); false:
     use is only recorded."""
+
+    def database_name_of(self, deployment: str) -> str:
+        """Return the name of the database on its server."""
+        return self.database_name or deployment.replace("-", "_")
+
+
+def slurm_settings(spec: AccountingSpec, *, cluster_name: str, generation: int = 1) -> dict[str, str]:
+    """Return what slurm.conf needs for accounting, beside the address of the database.
+
+    History belongs to Slurm's name of the cluster, which all generations have in common. A cluster's own settings win.
+
+    Args:
+        spec: What was asked for.
+        cluster_name: Slurm's name of the cluster.
+        generation: Which of the clusters that continue one history; its jobs have numbers of their own.
+    """
+    settings = {
+        "ClusterName": cluster_name,
+        "FirstJobId": str((generation - 1) % _GENERATIONS * JOBS_OF_A_GENERATION + 1),
+        "PriorityWeightFairshare": "100000",
+    }
+    if spec.enforce:
+        # safe: a job that would exceed the limit of node hours does not start; without it, it is killed at the limit.
+        settings["AccountingStorageEnforce"] = "associations,limits,qos,safe"
+    if spec.qos:
+        settings["PriorityWeightQOS"] = "1000000"
+    if any(qos.preempts for qos in spec.qos):
+        settings |= {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}
+    if any(each.node_hours_per_month for each in (*spec.accounts, *spec.qos)):
+        # A purse of a month: by default, what was used counts half after a week.
+        settings |= {"PriorityDecayHalfLife": "0", "PriorityUsageResetPeriod": "MONTHLY"}
+    return settings

@@ -54,6 +54,31 @@ class Mount:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Accounting:
+    """A database for Slurm's accounting; the head node carries security groups of its own to reach it.
+
+    ``slurm_settings`` go into ``slurm.conf``, before those of the cluster, which win.
+    """
+
+    uri: str
+    user: str
+    password_secret_arn: str
+    database_name: str
+    security_group_ids: Sequence[str] = ()
+    slurm_settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """What ParallelCluster is told of it."""
+        return {
+            "Uri": self.uri,
+            "UserName": self.user,
+            "PasswordSecretArn": self.password_secret_arn,
+            "DatabaseName": self.database_name,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bindings:
     """What a cluster is attached to: ids of an account, or tokens that stand for them.
 
@@ -74,6 +99,7 @@ class Bindings:
     head_node: Mapping[str, Any] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     login_nodes: Mapping[str, Any] = field(default_factory=dict)
+    accounting: Accounting | None = None
 
 
 def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
@@ -89,8 +115,9 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
             "SlurmSettings": _present(
                 ScaledownIdletime=spec.slurm.idle_minutes,
                 QueueUpdateStrategy=spec.slurm.queue_update_strategy,
-                CustomSlurmSettings=[{key: value} for key, value in _custom_slurm_settings(spec).items()],
+                CustomSlurmSettings=[{key: value} for key, value in _custom_slurm_settings(spec, bindings).items()],
                 MungeKeySecretArn=spec.munge_key_secret_arn,
+                Database=None if bindings.accounting is None else bindings.accounting.configuration,
             ),
             "SlurmQueues": [_queue(queue, bindings) for queue in spec.queues],
         },
@@ -122,18 +149,22 @@ def _secrets_within(value: Any, place: Path) -> Iterator[tuple[Path, str]]:
         yield from _secrets_within(member, (*place, key))
 
 
-def _custom_slurm_settings(spec: ClusterSpec) -> Mapping[str, str]:
+def _custom_slurm_settings(spec: ClusterSpec, bindings: Bindings) -> Mapping[str, str]:
     """Return the settings of slurm.conf; beside a file that an override includes, ParallelCluster allows none."""
     overridden = spec.overrides.get("Scheduling", {}).get("SlurmSettings", {})
     if "CustomSlurmSettingsIncludeFile" in overridden:
         return spec.slurm.custom_settings
-    return slurm.custom_settings(spec.slurm.custom_settings)
+    given = spec.slurm.custom_settings
+    if bindings.accounting is not None:
+        given = slurm.with_defaults(given, bindings.accounting.slurm_settings)
+    return slurm.custom_settings(given)
 
 
 def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
+    own_groups = () if bindings.accounting is None else bindings.accounting.security_group_ids
     return _present(
         InstanceType=head.instance_type,
-        Networking=_networking("SubnetId", _subnet(("head_node",), head.public, bindings), bindings),
+        Networking=_networking("SubnetId", _subnet(("head_node",), head.public, bindings), bindings, own_groups),
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         **_EFS if head.shared_storage == "efs" else {},
@@ -217,8 +248,10 @@ def _subnet(nodes: Path, public: bool, bindings: Bindings) -> str:
     return bindings.subnets.get(nodes, bindings.public_subnet_id if public else bindings.private_subnet_id)
 
 
-def _networking(subnet_key: str, subnets: str | list[str], bindings: Bindings) -> dict[str, Any]:
-    return _present(**{subnet_key: subnets, "AdditionalSecurityGroups": list(bindings.security_group_ids)})
+def _networking(
+    subnet_key: str, subnets: str | list[str], bindings: Bindings, own_groups: Sequence[str] = ()
+) -> dict[str, Any]:
+    return _present(**{subnet_key: subnets, "AdditionalSecurityGroups": [*bindings.security_group_ids, *own_groups]})
 
 
 def _root_volume(size_gib: int | None) -> dict[str, Any]:

@@ -47,6 +47,7 @@ fail than the ten after which ParallelCluster closes a queue (aws-parallelcluste
 protected_failure_count)."""
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
 
+_ACCOUNTING = {"Database", "ExternalSlurmdbd"}
 _SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
 _OWN_POLICY = "give AdditionalIamPolicies, of a policy whose name begins with parallelcluster"
 _OUTSIDE = "given outside of overrides, for all nodes"
@@ -108,13 +109,37 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     broken += _queue_list_violations(spec)
     for index, queue in enumerate(spec.queues):
         broken += below(("queues", index), _queue_violations(queue, spec))
-    reserved = slurm.RESERVED_CLUSTER_SETTINGS
+    reserved = _slurm_violations(spec.slurm.custom_settings, slurm.RESERVED_CLUSTER_SETTINGS)
+    broken += below(("slurm", "custom_settings"), reserved)
+    if _ACCOUNTING & _slurm_overrides(spec).keys():
+        broken += _accounting_name_violations(spec)
     if "Database" in _slurm_overrides(spec):
-        reserved |= slurm.RESERVED_ACCOUNTING_SETTINGS
-    broken += below(("slurm", "custom_settings"), _slurm_violations(spec.slurm.custom_settings, reserved))
+        broken += _accounting_settings_violations(spec)
     broken += below(("overrides",), _override_violations(spec, neuron_software))
     broken += below(("accepted_warnings",), _accepted_warning_violations(spec.accepted_warnings))
     return broken
+
+
+def accounting_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield every rule that a cluster with a database for accounting breaks beside those of all clusters."""
+    yield from _accounting_name_violations(spec)
+    yield from _accounting_settings_violations(spec)
+    overridden = _slurm_overrides(spec)
+    for key in sorted(overridden.keys() & {*_ACCOUNTING, "CustomSlurmSettingsIncludeFile"}):
+        reason = "accounting sets the database, and settings of Slurm beside it"
+        path = ("overrides", "Scheduling", "SlurmSettings", key)
+        yield Violation(path, overridden[key], "no override of this key", reason)
+
+
+def _accounting_name_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    if len(spec.name) > names.CLUSTER_NAME_MAX_WITH_ACCOUNTING:
+        allowed = f"at most {names.CLUSTER_NAME_MAX_WITH_ACCOUNTING} characters"
+        yield spec.violation("name", allowed, "with Slurm accounting, table names hold the cluster's name")
+
+
+def _accounting_settings_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    reserved = _slurm_violations(spec.slurm.custom_settings, slurm.RESERVED_ACCOUNTING_SETTINGS)
+    yield from below(("slurm", "custom_settings"), reserved)
 
 
 def scratch_violations(queues: Sequence[QueueSpec], mount_dir: str) -> Iterator[Violation]:
@@ -147,10 +172,6 @@ def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if not re.fullmatch(names.CLUSTER_NAME_PATTERN, spec.name):
         allowed = f"a letter, then letters, digits and hyphens, 2 to {names.CLUSTER_NAME_MAX} characters in all"
         yield spec.violation("name", allowed, "ParallelCluster's rule")
-    accounting = {"Database", "ExternalSlurmdbd"} & _slurm_overrides(spec).keys()
-    if accounting and len(spec.name) > names.CLUSTER_NAME_MAX_WITH_ACCOUNTING:
-        allowed = f"at most {names.CLUSTER_NAME_MAX_WITH_ACCOUNTING} characters"
-        yield spec.violation("name", allowed, "with Slurm accounting, table names hold the cluster's name")
     for q, queue in enumerate(spec.queues):
         for r, resource in enumerate(queue.compute_resources):
             fqdn = names.longest_node_fqdn(spec.name, queue.name, resource.name, resource.max_count)

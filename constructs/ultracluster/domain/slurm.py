@@ -59,6 +59,12 @@ instead of 60 and 30 (https://slurm.schedmd.com/slurm.conf.html); docs/explanati
 """
 
 
+def with_defaults(given: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return settings, and those of the defaults whose names are not among them: Slurm ignores case."""
+    names = {name.lower() for name in given}
+    return {**{name: value for name, value in defaults.items() if name.lower() not in names}, **given}
+
+
 def custom_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Return what goes into ``slurm.conf``: the settings given, and the parameters of the scheduler.
 

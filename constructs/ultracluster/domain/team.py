@@ -40,8 +40,6 @@ class UserSpec(Spec):
 class Limits(Spec):
     """Limits of an account or a QoS."""
 
-    share: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
-    """Shares of the cluster beside those of the account's siblings, for fair share; null: 1."""
     max_nodes: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
     """Nodes of all running jobs together (GrpTRES); null: no limit."""
     node_hours_per_month: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
@@ -57,6 +55,8 @@ class AccountSpec(Limits):
     """Name."""
     parent: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
     """Account that it is part of; null: the cluster's root."""
+    share: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
+    """Shares of the cluster beside those of the account's siblings, for fair share; null: 1."""
 
 
 class QosSpec(Limits):
@@ -67,7 +67,9 @@ class QosSpec(Limits):
     priority: Annotated[int, Field(ge=0), Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/qos.html")] = 0
     """Priority that it adds to a job."""
     preempts: Annotated[list[AccountName], Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/preempt.html")] = []
-    """QoS whose jobs are requeued to make room."""
+    """QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none."""
+    accounts: Annotated[list[AccountName], Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/qos.html")] = []
+    """Accounts, with those below them, whose jobs may ask for it; []: all."""
 
 
 class TeamSpec(Spec):
@@ -77,6 +79,8 @@ class TeamSpec(Spec):
     users: list[UserSpec] = []
     accounts: list[AccountSpec] = []
     qos: list[QosSpec] = []
+    accounting: bool = False
+    """Whether Slurm has accounting. Without accounts, the nodes remove those that they have made before."""
 
     def document(self) -> str:
         """Return the document that nodes get; the same people make the same text."""

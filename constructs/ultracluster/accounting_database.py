@@ -1,0 +1,190 @@
+"""A database for Slurm's accounting, which outlives clusters."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import CfnResource, RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_rds as rds
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from ultracluster.acknowledgements import acknowledge
+from ultracluster.domain.accounting import DatabaseSpec
+from ultracluster.domain.types import listed
+from ultracluster.domain.violations import InvalidArguments, Violation, of_other_types
+from ultracluster.slurm_accounting import SlurmAccounting
+
+_DEFAULTS = DatabaseSpec()
+_USER = "slurm"
+_PORT = 3306
+_FAMILY = "mysql8.4"
+_PARAMETERS = {
+    "innodb_lock_wait_timeout": "900",
+    "max_allowed_packet": str(16 * 1024**2),
+    "require_secure_transport": "ON",
+}
+"""Those of AWS's template (aws-parallelcluster 3.16.1, cloudformation/database/serverless-database.yaml), and what
+slurmdbd asks for (https://github.com/SchedMD/slurm, accounting_storage_mysql.c). It also complains of a buffer pool
+below 4 GiB, and works with less."""
+_NOT_IN_PASSWORDS = " \"'/@\\#%`$&<>;|"
+"""The password stands as it is in a line of Slurm's configuration, where # starts a comment. RDS refuses / @ and "."""
+_PASSWORD_LENGTH = 32
+_GROWTH = 4
+_ZONES = 2
+
+
+class AccountingDatabase(Construct):
+    """Define an RDS for MySQL instance for Slurm's accounting, with its password and security groups.
+
+    It has no public address, is encrypted, and takes connections by TLS alone, from those who carry `client_group`.
+    Whoever can read the secret can change all accounting.
+
+    Args:
+        scope: Usually a stack, which outlives the cluster.
+        construct_id: Id in the scope.
+        vpc: Where it is.
+        subnets: In two zones, which RDS demands of an instance in one, too; they need no way to the internet. The
+            instance is in the zone of the first.
+        instance_class: Such as ``db.t4g.micro``. `DatabaseSpec` has ranges and defaults of this and what follows.
+        engine_version: Of MySQL 8.4, to start with.
+        storage_gib: Storage, which grows by itself up to four times that.
+        backup_retention_days: Days that daily backups are kept.
+        removal_policy: Of everything here. Default: the database outlives the stack, and cannot be deleted by mistake.
+
+    Attributes:
+        client_group: What the head node carries to reach it.
+        password: The secret with the password, as plain text.
+        host: Host name.
+        port: Port.
+        user: Name of the database user.
+
+    Raises:
+        InvalidArguments: Arguments break rules; all of them are named.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        instance_class: str = _DEFAULTS.instance_class,
+        engine_version: str = _DEFAULTS.engine_version,
+        storage_gib: int = _DEFAULTS.storage_gib,
+        backup_retention_days: int = _DEFAULTS.backup_retention_days,
+        removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    ) -> None:
+        broken = of_other_types((("vpc",), vpc, "vpc_id", "an ec2.IVpc"))
+        places = listed(subnets)
+        if (
+            not isinstance(places, list)
+            or len(places) < _ZONES
+            or not all(hasattr(each, "subnet_id") for each in places)
+        ):
+            broken.append(Violation(("subnets",), subnets, "two subnets or more, in two zones", "RDS demands it"))
+        values = {
+            "instance_class": instance_class,
+            "engine_version": engine_version,
+            "storage_gib": storage_gib,
+            "backup_retention_days": backup_retention_days,
+        }
+        spec, violations = DatabaseSpec.checked(values)
+        if spec is None or broken or violations:
+            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", [*broken, *violations])
+        super().__init__(scope, construct_id)
+        self.client_group = ec2.SecurityGroup(
+            self, "Clients", vpc=vpc, description="Reaches the accounting database", allow_all_outbound=False
+        )
+        group = ec2.SecurityGroup(
+            self, "SecurityGroup", vpc=vpc, description="Accounting database", allow_all_outbound=False
+        )
+        group.connections.allow_from(self.client_group, ec2.Port.tcp(_PORT), "MySQL from the head node")
+        self.password = secretsmanager.Secret(
+            self,
+            "Password",
+            description=f"Password of {_USER} in the accounting database, as plain text",
+            generate_secret_string=secretsmanager.SecretStringGenerator(
+                exclude_characters=_NOT_IN_PASSWORDS, password_length=_PASSWORD_LENGTH
+            ),
+        )
+        self._instance = self._add_instance(spec, places, group, retain=removal_policy is not RemovalPolicy.DESTROY)
+        self.host, self.port, self.user = self._instance.attr_endpoint_address, _PORT, _USER
+        for each in self.node.find_all():
+            if isinstance(each, CfnResource):
+                each.apply_removal_policy(removal_policy)
+
+    def accounting(self, database_name: str, slurm_settings: Mapping[str, str] | None = None) -> SlurmAccounting:
+        """Return what a cluster needs to use it.
+
+        Args:
+            database_name: Name of the cluster's database on this server. Slurm makes it.
+            slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
+        """
+        return SlurmAccounting(
+            uri=f"{self.host}:{self.port}",
+            user=self.user,
+            password=self.password,
+            database_name=database_name,
+            security_groups=[self.client_group],
+            slurm_settings=slurm_settings or {},
+            dependencies=[self._instance],
+        )
+
+    def _add_instance(
+        self, spec: DatabaseSpec, subnets: Sequence[ec2.ISubnet], group: ec2.SecurityGroup, *, retain: bool
+    ) -> rds.CfnDBInstance:
+        subnet_group = rds.CfnDBSubnetGroup(
+            self,
+            "Subnets",
+            db_subnet_group_description="Accounting database",
+            subnet_ids=[subnet.subnet_id for subnet in subnets],
+        )
+        parameters = rds.CfnDBParameterGroup(
+            self,
+            "Parameters",
+            description="What slurmdbd asks for",
+            family=_FAMILY,
+            parameters=_PARAMETERS,
+        )
+        instance = rds.CfnDBInstance(
+            self,
+            "Instance",
+            engine="mysql",
+            engine_version=spec.engine_version,
+            engine_lifecycle_support="open-source-rds-extended-support-disabled",
+            db_instance_class=spec.instance_class,
+            allocated_storage=str(spec.storage_gib),
+            max_allocated_storage=spec.storage_gib * _GROWTH,
+            storage_type="gp3",
+            storage_encrypted=True,
+            availability_zone=_zone_of(subnets[0]),
+            db_subnet_group_name=subnet_group.ref,
+            db_parameter_group_name=parameters.ref,
+            vpc_security_groups=[group.security_group_id],
+            port=str(_PORT),
+            publicly_accessible=False,
+            multi_az=False,
+            master_username=_USER,
+            master_user_password=self.password.secret_value.unsafe_unwrap(),
+            backup_retention_period=spec.backup_retention_days,
+            copy_tags_to_snapshot=True,
+            auto_minor_version_upgrade=True,
+            deletion_protection=retain,
+            delete_automated_backups=not retain,
+        )
+        reason = "one instance in one zone, as the cluster: without its zone there are no jobs to account for"
+        acknowledge(instance, "RDS3", reason)
+        acknowledge(instance, "RDS11", "nobody but those who carry the client group reaches any port")
+        if not retain:
+            acknowledge(instance, "RDS10", "the caller wants it deleted with its stack")
+        acknowledge(
+            self.password, "SMG4", "ParallelCluster does not follow a rotation: slurmdbd would lose the database"
+        )
+        return instance
+
+
+def _zone_of(subnet: ec2.ISubnet) -> str | None:
+    """Return the zone of a subnet that is made in this app; of others it may be a guess of CDK's."""
+    resource = subnet.node.default_child
+    return resource.attr_availability_zone if isinstance(resource, ec2.CfnSubnet) else None

@@ -1,0 +1,38 @@
+"""How a cluster reaches the database of Slurm's accounting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import IDependable
+
+if TYPE_CHECKING:  # to import it takes a twentieth of a second
+    from aws_cdk import aws_secretsmanager as secretsmanager
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmAccounting:
+    """A MySQL database, and what Slurm is told of it. `AccountingDatabase.accounting` returns that of a database.
+
+    History belongs to the name of the database and Slurm's name of the cluster, ``ClusterName``: clusters that follow
+    one another, and have both in common, continue it. Two at once need databases of their own.
+
+    Attributes:
+        uri: Host name and port, such as ``db.example.com:3306``.
+        user: Name of the database user.
+        password: Secret whose value is the password alone, as plain text, with its complete ARN. ParallelCluster does
+            not follow its rotation.
+        database_name: 1 to 64 of 0-9, a-z and _.
+        security_groups: What the head node carries to reach the database.
+        slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
+        dependencies: What must be there before the head node uses the database.
+    """
+
+    uri: str
+    user: str
+    password: "secretsmanager.ISecret"
+    database_name: str
+    security_groups: Sequence[ec2.ISecurityGroup] = ()
+    slurm_settings: Mapping[str, str] = field(default_factory=dict)
+    dependencies: Sequence[IDependable] = ()

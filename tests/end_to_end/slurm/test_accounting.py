@@ -1,0 +1,225 @@
+"""The accounting of a real Slurm: what nodes/team/accounting.py makes of documents, and what limits do to jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.slurm.accounting import DATABASE, AccountingCluster
+from tests.end_to_end.slurm.base import USER, ClusterError
+from tests.end_to_end.slurm.conftest import new_directory
+from ultracluster.domain.team import AccountSpec, QosSpec, TeamSpec, UserSpec
+
+pytestmark = [pytest.mark.slow, pytest.mark.system]
+
+ACCOUNTS = [
+    *(AccountSpec(name=f"dept{number}", share=number + 1) for number in range(8)),
+    *(
+        AccountSpec(name=f"group{i}", parent=f"dept{i % 8}", max_nodes=4, node_hours_per_month=100, max_hours=30)
+        for i in range(32)
+    ),
+]  # fmt: skip
+USERS = [
+    UserSpec(name=f"user{number}", uid=3000 + number, account=f"group{number % 32}", admin=number == 7)
+    for number in range(200)
+]
+QOS = [
+    QosSpec(name="high", priority=10, preempts=["normal"], max_nodes=2, max_hours=1),
+    QosSpec(name="group1-only", accounts=["group1"]),
+]
+NO_CHANGE = "accounting: no changes, 0 failed\n"
+
+
+def apply(
+    cluster: AccountingCluster,
+    accounts: Sequence[AccountSpec] = (),
+    users: Sequence[UserSpec] = (),
+    qos: Sequence[QosSpec] = (),
+) -> str:
+    """Apply a document as the head node does, and return what it prints."""
+    document = cluster.directory / "shared/opt/slurm/etc/ultracluster/team.json"
+    document.parent.mkdir(exist_ok=True)
+    document.write_text(TeamSpec(accounts=[*accounts], users=[*users], qos=[*qos]).document(), encoding="utf-8")
+    program, path = "/opt/ultracluster/current/team/accounting.py", "/opt/slurm/etc/ultracluster/team.json"
+    return cluster.run(f"python3 {program} {path}")
+
+
+def associations(cluster: AccountingCluster) -> dict[str, str]:
+    """Return parent, share, limits and QoS of accounts, and of users, by ACCOUNT or ACCOUNT/USER."""
+    columns = "account,user,parentname,share,grptres,grptresmins,maxwall,qos"
+    lines = cluster.run(f"sacctmgr --noheader --parsable2 list assoc format={columns}").splitlines()
+    split = [line.split("|", 2) for line in lines]
+    return {f"{account}/{user}".rstrip("/"): rest for account, user, rest in split}
+
+
+def test_40_accounts_and_200_users_are_made_changed_and_removed_and_a_second_run_changes_nothing(
+    accounting_cluster: AccountingCluster,
+) -> None:
+    cluster = accounting_cluster
+    first = apply(cluster, ACCOUNTS, USERS, QOS)
+    made = associations(cluster)
+
+    assert first.endswith("changes, 0 failed\n")
+    assert made["dept3"] == "root|4||||high,normal"
+    assert made["group1"] == "dept1|1|node=4|node=6000|1-06:00:00|group1-only,high,normal"
+    assert made["group2"] == "dept2|1|node=4|node=6000|1-06:00:00|high,normal"
+    assert len(made) == 2 + 40 + 200
+    assert "user7|group7|Administrator" in users(cluster)
+    assert "high|10|normal|node=2|01:00:00" in qualities(cluster)
+    assert apply(cluster, ACCOUNTS, USERS, QOS) == NO_CHANGE
+
+    update = {"parent": "dept1", "max_nodes": None, "node_hours_per_month": None, "share": 9}
+    accounts = [*ACCOUNTS[:8], ACCOUNTS[8].model_copy(update=update), *ACCOUNTS[9:-1]]
+    moved = USERS[7].model_copy(update={"account": "group0", "admin": False})
+    second = apply(cluster, accounts, [moved, *(user for user in USERS[8:] if user.account != "group31")], QOS[:1])
+    changed = associations(cluster)
+
+    assert "accounting: account group0: parent dept1 (was dept0), fairshare 9 (was 1), " in second
+    assert "accounting: user user7: default account group0 (was group7)\n" in second
+    assert changed["group0"] == "dept1|9|||1-06:00:00|high,normal"
+    assert "user7|group0|None" in users(cluster)
+    assert "group7/user7" not in changed
+    assert "group31" not in changed
+    assert "group1-only" not in "".join(qualities(cluster))
+    assert not [each for each in changed if re.search(r"/user[0-6]$", each)]
+
+    assert apply(cluster).endswith(", 0 failed\n")
+    assert list(associations(cluster)) == ["root", "root/root"]
+    assert qualities(cluster) == ["normal|0|||"]
+
+
+def test_what_was_made_by_hand_is_named_and_stays_and_the_default_user_is_no_administrator_beside_others(
+    accounting_cluster: AccountingCluster,
+) -> None:
+    cluster = accounting_cluster
+    by_hand = (
+        "add account own organization=us",
+        "add account below parent=lab organization=us",
+        "add qos mine",
+        f"add account pcdefault; add user {USER} account=pcdefault; modify user {USER} set adminlevel=Admin",
+        "add user guest account=lab",
+    )
+    apply(cluster, [AccountSpec(name="lab")])
+    commands = "; ".join(by_hand).replace("; ", "; sacctmgr -iQ ")
+    cluster.run(f"set -e; sacctmgr -iQ {commands}")
+
+    printed = apply(
+        cluster, [AccountSpec(name="lab"), AccountSpec(name="lab2")], [UserSpec(name="ann", uid=3000, account="lab2")]
+    )
+    without = apply(cluster)
+
+    assert f"accounting: user {USER}: admin level None (was Administrator)\n" in printed
+    kept = ("qos mine", "account below", "account own", "user guest of account lab")
+    assert re.findall("made by hand, kept: (.*)", printed) == [*kept]
+    assert {*re.findall("made by hand, kept: (.*)", without)} == {*kept}
+    assert {"own", "lab", "lab/guest", "below"} <= associations(cluster).keys()
+    assert not {"lab2", "lab2/ann", f"lab/{USER}"} & associations(cluster).keys()
+    cluster.run("sacctmgr -iQ delete user guest; sacctmgr -iQ delete account below,own; sacctmgr -iQ delete qos mine")
+    assert "accounting: account lab: removed\n" in apply(cluster)
+
+
+def reason(cluster: AccountingCluster, job: int) -> str:
+    """Wait until the scheduler has looked at a job, and return why it waits."""
+    cluster.wait_until(lambda: cluster.job(job)["Reason"] not in {"None", "Priority"}, 30)
+    return cluster.job(job)["Reason"]
+
+
+def test_limits_stop_jobs_with_their_reasons_and_a_user_who_leaves_keeps_the_jobs_that_run(
+    accounting_cluster: AccountingCluster,
+) -> None:
+    """With a limit of node hours, jobs need a time limit, which a limit of hours gives them."""
+    cluster = accounting_cluster
+    cluster.add_users("eve")
+    accounts = [
+        AccountSpec(name="narrow", max_nodes=1),
+        AccountSpec(name="poor", node_hours_per_month=1),
+        AccountSpec(name="short", max_hours=2, node_hours_per_month=4),
+    ]
+    eve = [UserSpec(name="eve", uid=2001, account="narrow")]
+    apply(cluster, accounts, qos=[QosSpec(name="single", max_nodes=1)])
+
+    options = (
+        "--account=narrow --nodes=2",
+        "--account=poor --time=120",
+        "--account=poor",
+        "--account=short",
+        "--account=narrow --qos=single --nodes=2",
+    )
+    wide, long, endless, bounded, single = (cluster.submit("sleep 1", each) for each in options)
+    assert reason(cluster, wide) == "AssocGrpNodeLimit"
+    assert reason(cluster, long) == "AssocGrpNodeMinutes"
+    assert reason(cluster, endless) == "AssocGrpNodeMinutes"
+    assert reason(cluster, single) in {"QOSGrpNodeLimit", "AssocGrpNodeLimit"}
+    assert cluster.wait(bounded)["TimeLimit"] == "02:00:00"
+    with pytest.raises(ClusterError, match="Invalid account or account/partition combination"):
+        cluster.submit("true", "--account=nowhere")
+    cluster.run(f"scancel --user={USER}")
+
+    apply(cluster, accounts, eve)
+    job = int(cluster.run("sbatch --parsable --output=/dev/null --wrap='sleep 10'", user="eve"))
+    cluster.wait_until(lambda: "RUNNING" in cluster.run(f"sacct --noheader --format=state --jobs={job}"), 30)
+    assert "accounting: user eve: has jobs in account narrow, is given no more" in apply(cluster, accounts)
+    with pytest.raises(ClusterError, match="accounting/QOS policy"):
+        cluster.run("sbatch --wrap=true", user="eve")
+    assert cluster.wait(job)["JobState"] == "COMPLETED"
+    cluster.wait_until(lambda: "accounting: user eve: removed from account narrow\n" in apply(cluster, accounts), 30)
+
+
+def test_fair_share_orders_waiting_jobs_and_a_qos_requeues_what_it_preempts(
+    accounting_cluster: AccountingCluster,
+) -> None:
+    """Both accounts have used the same; one has ten times the shares of the other."""
+    cluster = accounting_cluster
+    accounts = [AccountSpec(name="few", share=1), AccountSpec(name="many", share=10), AccountSpec(name="other")]
+    apply(cluster, accounts, qos=[QosSpec(name="urgent", priority=10, preempts=["normal"])])
+    full = "--exclusive --nodes=2 --time=10"
+    for account in ("few", "many"):
+        cluster.wait(cluster.submit("sleep 2", f"{full} --account={account}"))
+    running = cluster.submit("sleep 300", f"{full} --account=other")
+    cluster.run("scontrol reconfigure")  # which counts use at once
+    cluster.wait_until(lambda: cluster.job(running)["JobState"] == "RUNNING", 30)
+    jobs = [cluster.submit("sleep 1", f"{full} --account={account}") for account in ("few", "many", "few", "many")]
+
+    def in_order() -> bool:
+        first, second, third, fourth = (int(cluster.job(job)["Priority"]) for job in jobs)
+        return second == fourth > first == third
+
+    cluster.wait_until(in_order, 60)
+    urgent = cluster.submit("sleep 1", f"{full} --account=few --qos=urgent")
+    assert cluster.wait(urgent)["JobState"] == "COMPLETED"
+    assert cluster.job(running)["Restarts"] == "1"
+    cluster.run(f"scancel --user={USER}")
+
+
+def test_the_next_generation_continues_the_history_with_numbers_of_its_own(slurm_workspace: Path) -> None:
+    directory = new_directory(slurm_workspace)
+    with AccountingCluster(slurm_workspace / "base", directory, nodes=1) as first:
+        apply(first, [AccountSpec(name="lab", max_nodes=3)])
+        first.wait(first.submit("true", "--account=lab"))
+        first.run(
+            "pkill slurmctld; sleep 1; pkill slurmdbd; sleep 1; pkill mariadbd; while pgrep mariadbd; do sleep 0.1; done"
+        )
+    settings = {"FirstJobId": "1000001"}
+    second = AccountingCluster(
+        slurm_workspace / "base", new_directory(slurm_workspace), 1, settings, directory / DATABASE
+    )
+    with second:
+        kept = associations(second)
+        assert apply(second, [AccountSpec(name="lab", max_nodes=3)]) == NO_CHANGE
+        second.wait(second.submit("true", "--account=lab"))
+        jobs = "sacct --allusers --noheader --parsable2 --allocations --duplicates --starttime=2020-01-01 --format=jobid,account,state"
+        second.wait_until(lambda: "1000001|lab|COMPLETED" in second.run(jobs), 30)
+        assert "1|lab|COMPLETED" in second.run(jobs).splitlines()
+    assert kept["lab"] == "root|1|node=3|||normal"
+
+
+def users(cluster: AccountingCluster) -> list[str]:
+    return cluster.run("sacctmgr --noheader --parsable2 list user format=user,defaultaccount,admin").splitlines()
+
+
+def qualities(cluster: AccountingCluster) -> list[str]:
+    columns = "name,priority,preempt,grptres,maxwall"
+    return cluster.run(f"sacctmgr --noheader --parsable2 list qos format={columns}").splitlines()

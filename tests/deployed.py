@@ -17,7 +17,6 @@ from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.templates import CAPABILITIES, publish_files
 from scripts import emulate
-from scripts.deployment import PARTS
 from tests.shared import shared_server
 from tests.stacks.deployments import Deployment, deploy
 from toolchain.assembly import Assembly
@@ -60,7 +59,7 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
 def create_stacks(aws: EmulatedAws, synthesized: Deployment) -> None:
     """Deploy what was synthesized in an account that has what it needs (`scripts.emulate`)."""
     publish_files(Assembly(synthesized.directory), aws)
-    for part in PARTS:
+    for part in synthesized.settings.parts:
         create_stack(aws, synthesized, part)
 
 

@@ -40,7 +40,9 @@ class Databases(DatabaseServers):
         """Let a server have another master password, in a while."""
 
         def change() -> None:
-            done("available" if self._execute(database, statements(database.user, database.password, None)) else "failed")
+            done(
+                "available" if self._execute(database, statements(database.user, database.password, None)) else "failed"
+            )
 
         self._later(database, change)
 

@@ -271,8 +271,12 @@ def _install_slurm(root: Path) -> None:
     for path in ("var/spool/slurmctld", "var/log/slurm"):
         if os.geteuid() == 0:
             shutil.chown(root / path, _OF_PACKAGES["slurm"], _OF_PACKAGES["slurm"])
-    for path in (*(f"/usr/bin/{name}" for name in _CLIENTS), "/usr/sbin/slurmctld", "/usr/sbin/slurmd",
-                 "/usr/sbin/slurmdbd"):
+    for path in (
+        *(f"/usr/bin/{name}" for name in _CLIENTS),
+        "/usr/sbin/slurmctld",
+        "/usr/sbin/slurmd",
+        "/usr/sbin/slurmdbd",
+    ):
         link = root / "opt/slurm" / Path(path).relative_to("/usr")
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(path)

@@ -225,9 +225,7 @@ class Ssm(SimpleSystemManagerResponse):
         """
         target, document = self._get_param("Target"), self._get_param("DocumentName", _SESSION_DOCUMENTS[0])
         own = self.ssm_backend._documents.get(document.rpartition("/")[2])
-        if document not in _SESSION_DOCUMENTS and (
-            own is None or own.get_default_version().document_type != "Session"
-        ):
+        if document not in _SESSION_DOCUMENTS and (own is None or own.get_default_version().document_type != "Session"):
             raise JsonRESTError("InvalidDocument", f"Document with name {document} does not exist.")
         if not self._is_connected(target):
             raise JsonRESTError("TargetNotConnected", f"{target} is not connected.")

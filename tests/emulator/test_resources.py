@@ -301,9 +301,11 @@ def _parameter_group(account: Account) -> Case:
         [described] = rds.describe_db_parameter_groups(DBParameterGroupName=group.ref)["DBParameterGroups"]
         parameters = rds.describe_db_parameters(DBParameterGroupName=group.ref)["Parameters"]
         values = {each["ParameterName"]: each["ParameterValue"] for each in parameters}
-        return described["DBParameterGroupFamily"], values, rds.list_tags_for_resource(
-            ResourceName=described["DBParameterGroupArn"]
-        )["TagList"]
+        return (
+            described["DBParameterGroupFamily"],
+            values,
+            rds.list_tags_for_resource(ResourceName=described["DBParameterGroupArn"])["TagList"],
+        )
 
     return Case(
         properties={

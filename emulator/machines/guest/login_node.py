@@ -11,7 +11,7 @@ def init(node: Node) -> None:
     """Mount what the head node shares."""
     nodes.mount_exports("opt_parallelcluster_shared", "home")
     name, _, domain = node.ec2_hostname.partition(".")
-    nodes.search_domain(str(node.cluster["dns_domain"] or domain))
+    nodes.search_domains(node, domain)
     nodes.set_host_name(node, name, domain)
 
 

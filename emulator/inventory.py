@@ -7,7 +7,7 @@ from typing import Any
 
 import jmespath
 
-from emulator.aws import EmulatedAws
+from emulator.aws import ACCOUNT, EmulatedAws
 
 LISTINGS: Mapping[str, tuple[str, str, str]] = {
     "AWS::AutoScaling::AutoScalingGroup": (
@@ -15,6 +15,7 @@ LISTINGS: Mapping[str, tuple[str, str, str]] = {
         "describe_auto_scaling_groups",
         "AutoScalingGroups[].AutoScalingGroupName",
     ),
+    "AWS::Budgets::Budget": ("budgets", "describe_budgets", "Budgets[].BudgetName"),
     "AWS::CloudFormation::Stack": (
         "cloudformation",
         "list_stacks",
@@ -66,16 +67,28 @@ LISTINGS: Mapping[str, tuple[str, str, str]] = {
     "AWS::Lambda::Function": ("lambda", "list_functions", "Functions[].FunctionName"),
     "AWS::Lambda::LayerVersion": ("lambda", "list_layers", "Layers[].LayerName"),
     "AWS::Logs::LogGroup": ("logs", "describe_log_groups", "logGroups[].logGroupName"),
+    "AWS::RDS::DBInstance": ("rds", "describe_db_instances", "DBInstances[].DBInstanceIdentifier"),
+    "AWS::RDS::DBParameterGroup": (
+        "rds",
+        "describe_db_parameter_groups",
+        "DBParameterGroups[?!starts_with(DBParameterGroupName, 'default.')].DBParameterGroupName",
+    ),
+    "AWS::RDS::DBSnapshot": ("rds", "describe_db_snapshots", "DBSnapshots[].DBSnapshotIdentifier"),
+    "AWS::RDS::DBSubnetGroup": ("rds", "describe_db_subnet_groups", "DBSubnetGroups[].DBSubnetGroupName"),
     "AWS::Route53::HostedZone": ("route53", "list_hosted_zones", "HostedZones[].Name"),
     "AWS::S3::Bucket": ("s3", "list_buckets", "Buckets[].Name"),
+    "AWS::SecretsManager::Secret": ("secretsmanager", "list_secrets", "SecretList[].Name"),
     "AWS::SNS::Topic": ("sns", "list_topics", "Topics[].TopicArn"),
+    "AWS::SSM::Document": ("ssm", "list_documents", "DocumentIdentifiers[].Name"),
     "AWS::SSM::Parameter": ("ssm", "describe_parameters", "Parameters[].Name"),
 }
 """How each type is listed that exists by itself: the method of a boto3 client, and the JMESPath to the names."""
 
 _ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "AWS::Budgets::Budget": {"AccountId": ACCOUNT},
     "AWS::CloudWatch::CompositeAlarm": {"AlarmTypes": ["CompositeAlarm"]},
     "AWS::IAM::ManagedPolicy": {"Scope": "Local"},
+    "AWS::SSM::Document": {"Filters": [{"Key": "Owner", "Values": ["Self"]}]},
 }
 
 

@@ -36,9 +36,11 @@ from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
+from emulator.machines.databases import Databases
 from emulator.machines.fleet import Fleet
 from emulator.machines.machinery import Machinery
 from emulator.moto_patches import invocations, lives
+from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.ssm import Ssm
 from emulator.node_faults import NodeFaults
 from emulator.nodes import Nodes
@@ -167,6 +169,7 @@ class Emulator:
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
         if self._fleet:
             agents.shells = self._fleet.shell
+            Rds.servers = self._databases = Databases(self._fleet)
         self._node_faults = NodeFaults(self._fleet)
         self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
@@ -178,7 +181,7 @@ class Emulator:
             functions.reset,
             agents.reset,
             engine.reset,
-            *((self._fleet.reset,) if self._fleet else ()),
+            *((self._databases.reset, self._fleet.reset) if self._fleet else ()),
         )
         controls: dict[str, Control] = {
             "/emulator/faults": self._set_faults,

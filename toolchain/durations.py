@@ -27,6 +27,7 @@ SECONDS: Final[Mapping[str, float]] = {
     "AWS::IAM::Role": 18.0,
     "AWS::KMS::Key": 120.0,
     "AWS::Lambda::Function": 8.0,
+    "AWS::RDS::DBInstance": 420.0,
     "AWS::Route53::HostedZone": 40.0,
     "AWS::Route53::RecordSet": 32.0,
     "AWS::DynamoDB::Table": 16.0,

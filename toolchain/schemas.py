@@ -46,6 +46,17 @@ _UPDATED_IN_PLACE: Mapping[str, frozenset[str]] = {
     # With a root volume on EBS the instance is stopped and started instead.
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-instance.html
     "AWS::EC2::Instance": frozenset({"EbsOptimized", "InstanceType", "SecurityGroupIds", "UserData"}),
+    # They replace only an instance of a cluster, or a read replica.
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-rds-dbinstance.html
+    "AWS::RDS::DBInstance": frozenset(
+        {
+            "AutoMinorVersionUpgrade",
+            "BackupRetentionPeriod",
+            "DBParameterGroupName",
+            "MultiAZ",
+            "PreferredMaintenanceWindow",
+        }
+    ),
 }
 """Properties that are create-only under a condition which does not hold here; every other such condition does."""
 
@@ -92,6 +103,8 @@ def needs_replacement(resource_type: str, old: Mapping[str, Any], new: Mapping[s
     create_only = {pointer.removeprefix("/properties/") for pointer in pointers}
     create_only |= _ALSO_CREATE_ONLY.get(resource_type, frozenset())
     create_only -= _UPDATED_IN_PLACE.get(resource_type, frozenset())
+    if resource_type == "AWS::SSM::Document" and new.get("UpdateMethod") == "NewVersion":
+        create_only -= {"Attachments", "Content", "DocumentFormat", "Requires", "TargetType", "VersionName"}
     return {path for path in create_only if list(_at(old, path)) != list(_at(new, path))}
 
 

@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol
 NO_VALUE: Final = object()
 """What `AWS::NoValue` stands for: the member that has it is left out."""
 
-_DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:([^{}]+)\}\}")
+DYNAMIC_REFERENCE: Final = re.compile(r"\{\{resolve:([^{}]+)\}\}")
+"""What is read from another service when a resource is made or changed."""
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
@@ -95,7 +96,7 @@ class Evaluator:
             UnsupportedError: A function is unknown here, or there is a dynamic reference; the message names it.
         """
         evaluated = self._evaluate(value)
-        reference = _DYNAMIC_REFERENCE.search(str(evaluated))
+        reference = DYNAMIC_REFERENCE.search(str(evaluated))
         if reference and not self._scope.keeps_dynamic_references:
             raise UnsupportedError(f"dynamic reference to {reference[1]}")
         return evaluated

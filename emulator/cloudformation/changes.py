@@ -31,7 +31,7 @@ https://github.com/aws/aws-cdk/issues/38829,
 https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
 """
 
-_POLICIES: Final = {"Retain": "Retain", "RetainExceptOnCreate": "Retain"}
+_POLICIES: Final = {"Retain": "Retain", "RetainExceptOnCreate": "Retain", "Snapshot": "Snapshot"}
 
 
 class _LaterAttributes(dict[str, Any]):

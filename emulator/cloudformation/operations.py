@@ -18,6 +18,7 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from emulator import resources
+from emulator.cloudformation import references
 from emulator.cloudformation.clients import SERVICE, Clients
 from emulator.cloudformation.clock import Clock
 from emulator.cloudformation.scheduler import Step, StepError, run
@@ -166,7 +167,7 @@ class Operation:
         """Return where a resource is."""
         stack = self.stack
         return Context(
-            client=lambda service: self.backend.clients(service, stack.region),
+            client=self._client,
             account=stack.account,
             region=stack.region,
             partition=stack.partition,
@@ -176,6 +177,17 @@ class Operation:
             resource_type=resource.type,
             previous=previous or {},
         )
+
+    def resolved(self, resource: StackResource, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return properties with what their dynamic references stand for; a custom resource may have none."""
+        if is_custom(resource.type):
+            references.check_none(properties)
+            return properties
+        resolved: Mapping[str, Any] = references.resolve(dict(properties), self._client)
+        return resolved
+
+    def _client(self, service: str) -> Any:
+        return self.backend.clients(service, self.stack.region)
 
     @contextmanager
     def reported(self, resource: StackResource, status: str, *, kept: bool = True) -> Iterator[None]:
@@ -402,7 +414,8 @@ class _Put:
         models = operation.backend.models
         with operation.reported(wanted, self._failure):
             FAULTS_IN_FORCE.check_creation(wanted.logical_id, wanted.type)
-            made = resources.create(wanted.type, operation.context(wanted), wanted.properties, models)
+            properties = operation.resolved(wanted, wanted.properties)
+            made = resources.create(wanted.type, operation.context(wanted), properties, models)
         resource = replace(wanted, physical=made)
         if wanted.type != STACK_TYPE:  # a nested stack had this event when it started
             stack.put(resource, f"{verb}_IN_PROGRESS", INITIATED)
@@ -462,7 +475,8 @@ class _Delete:
         policy = resource.deletion_policy
         if created_now and policy == "RetainExceptOnCreate":
             policy = "Delete"
-        self._retained = policy != "Delete"
+        self._retained = policy not in ("Delete", "Snapshot")
+        self._keeps_snapshot = policy == "Snapshot"
 
     def start(self) -> float:
         stack, resource = self._operation.stack, self._resource
@@ -482,7 +496,8 @@ class _Delete:
         operation, resource = self._operation, self._resource
         if resource.physical is not None and not self._retained:
             with operation.reported(resource, "DELETE_FAILED", kept=self._kept):
-                context, models = operation.context(resource), operation.backend.models
+                context = replace(operation.context(resource), keeps_snapshot=self._keeps_snapshot)
+                models = operation.backend.models
                 resources.delete(resource.type, context, resource.physical, resource.properties, models)
             deleted = operation.stack.announce(resource, "DELETE_COMPLETE")
             if self._kept:
@@ -511,6 +526,7 @@ def evaluated_outputs(revision: Revision, scope: StackScope) -> dict[str, Output
         if not scope.conditions.get(definition.get("Condition", ""), True):
             continue
         value = scope.evaluate(definition["Value"])
+        references.check_none(value)
         if value is NO_VALUE or isinstance(value, dict | list):
             message = "Template format error: The Value field of every Outputs member must evaluate to a String."
             raise TemplateError(message)
@@ -538,8 +554,11 @@ def _change(operation: Operation, now: StackResource, wanted: StackResource) -> 
     with operation.reported(now, "UPDATE_FAILED"):
         if is_custom(wanted.type) and now.properties.get("ServiceToken") != wanted.properties.get("ServiceToken"):
             raise ResourceError("Modifying service token is not allowed.")
-        context, models = operation.context(wanted, now.properties), operation.backend.models
-        return resources.update(wanted.type, context, now.physical, wanted.properties, models)
+        properties = operation.resolved(wanted, wanted.properties)
+        same = {name for name, value in wanted.properties.items() if now.properties.get(name) == value}
+        previous = {**now.properties, **{name: properties[name] for name in same}}
+        context, models = operation.context(wanted, previous), operation.backend.models
+        return resources.update(wanted.type, context, now.physical, properties, models)
 
 
 def _origin(stack: Stack) -> Origin:

@@ -22,7 +22,7 @@ class StackScope(Scope):
         imports: Names of the exports that were used so far.
     """
 
-    keeps_dynamic_references = False
+    keeps_dynamic_references = True  # `references` resolves them
 
     def __init__(
         self, stack: Stack, revision: Revision, store: Store, clients: Clients, find: Callable[[str], Physical | None]

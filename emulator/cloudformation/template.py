@@ -44,6 +44,11 @@ _RESOURCE_MEMBERS = {
     "UpdateReplacePolicy",
 }
 _DELETION_POLICIES = {"Delete", "Retain", "RetainExceptOnCreate"}
+_SNAPSHOTS = {"AWS::RDS::DBInstance"}
+"""Types of which a deletion policy can keep a snapshot, as it does by default.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
+"""
 _NAME_PROPERTIES = {
     "AWS::IAM::InstanceProfile": "InstanceProfileName",
     "AWS::IAM::ManagedPolicy": "ManagedPolicyName",
@@ -216,8 +221,12 @@ def _resource(logical_id: str, member: Mapping[str, Any]) -> ResourceDefinition:
     if unknown := sorted(member.keys() - _RESOURCE_MEMBERS):
         raise UnsupportedError(f"{', '.join(unknown)} of {logical_id}")
     depends_on = member.get("DependsOn", [])
-    policies = [member.get(name, "Delete") for name in ("DeletionPolicy", "UpdateReplacePolicy")]
-    if not _DELETION_POLICIES.issuperset(policies):
+    has_snapshots = member["Type"] in _SNAPSHOTS
+    policies = [
+        member.get("DeletionPolicy", "Snapshot" if has_snapshots else "Delete"),
+        member.get("UpdateReplacePolicy", "Delete"),
+    ]
+    if not (_DELETION_POLICIES | ({"Snapshot"} if has_snapshots else set())).issuperset(policies):
         raise UnsupportedError(f"policy {' or '.join(policies)} of {logical_id}")
     return ResourceDefinition(
         logical_id=logical_id,

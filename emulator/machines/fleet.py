@@ -136,6 +136,15 @@ class Fleet(InstanceListener):
             running = self._running.get(instance_id)
             return running.machine.console if running else self._printed.get(instance_id, "")
 
+    def place(self) -> Site:
+        """Return the place of all machines."""
+        with self._lock:
+            return self._place()
+
+    def network(self, region: str, vpc_id: str) -> str:
+        """Return the CIDR of a VPC."""
+        return str(self._clients("ec2", region).describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]["CidrBlock"])
+
     def reset(self) -> None:
         """End all machines, and their place with them."""
         with self._lock:
@@ -170,11 +179,10 @@ class Fleet(InstanceListener):
             before.join()
         instance = self._described(region, instance_id)
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
-        vpc = self._clients("ec2", region).describe_vpcs(VpcIds=[instance["VpcId"]])["Vpcs"][0]
         spec = MachineSpec(
             instance_id=instance_id,
             address=instance["PrivateIpAddress"],
-            network=vpc["CidrBlock"],
+            network=self.network(region, instance["VpcId"]),
             cluster=tags[NAME_TAG],
             environment={
                 **_ENVIRONMENT,

@@ -40,7 +40,7 @@ _SUITE: Final = "trixie"
 _PACKAGES: Final = (
     "slurmctld", "slurmd", "slurm-client", "munge", "iproute2", "iptables", "procps", "kmod", "curl", "gnupg",
     "python3", "rsync",
-    "slurmdbd", "mariadb-server-core", # accounting
+    "slurmdbd", "mariadb-server-core", "mariadb-client-core", # accounting
     "faketime", # a fault of the clock
     # what a Python that was built on another system needs
     "libbz2-1.0", "libffi8", "liblzma5", "libreadline8t64", "libsqlite3-0", "libssl3t64", "zlib1g",
@@ -276,7 +276,12 @@ def _install_slurm(root: Path) -> None:
     for path in ("var/spool/slurmctld", "var/log/slurm"):
         if os.geteuid() == 0:
             shutil.chown(root / path, _OF_PACKAGES["slurm"], _OF_PACKAGES["slurm"])
-    for path in (*(f"/usr/bin/{name}" for name in _CLIENTS), "/usr/sbin/slurmctld", "/usr/sbin/slurmd"):
+    for path in (
+        *(f"/usr/bin/{name}" for name in _CLIENTS),
+        "/usr/sbin/slurmctld",
+        "/usr/sbin/slurmd",
+        "/usr/sbin/slurmdbd",
+    ):
         link = root / "opt/slurm" / Path(path).relative_to("/usr")
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(path)

@@ -7,6 +7,7 @@ exports=$5 filesystems=$6 # directories that it can mount
 guest=$7 python=$8 port=$9
 pace=${10}       # JSON, how long things take in it
 before=${11}     # shell commands that it runs before its system
+program=${12}    # its process 1, a file of the guest
 # and directories of this computer that it can read, at the same path
 set -euo pipefail
 
@@ -40,7 +41,7 @@ mkdir --parents "$root/run/emulator/exports" "$root/run/emulator/filesystems" "$
 mount --bind "$exports" "$root/run/emulator/exports"
 mount --bind "$filesystems" "$root/run/emulator/filesystems"
 mount --bind -o ro "$guest" "$root/opt/emulator"
-for source in "${@:12}"; do
+for source in "${@:13}"; do
     mkdir --parents "$root$source"
     mount --bind -o ro "$source" "$root$source"
 done
@@ -52,6 +53,7 @@ hostname "$name"
 # shellcheck disable=SC2016 # for the shell in there
 chroot "$root" /bin/sh -c 'rm --force /etc/hostname /etc/resolv.conf && echo "$1" >/etc/hostname &&
     echo "nameserver 169.254.169.253" >/etc/resolv.conf' sh "$name"
+# shellcheck disable=SC2016 # for the shell in there
 exec chroot "$root" /bin/sh -c "$before"'
 cd /; echo up >&3; exec 3>&-; exec setpriv --bounding-set=-sys_time,-sys_module,-sys_boot,-sys_rawio \
-    /usr/bin/python3 /opt/emulator/init.py'
+    /usr/bin/python3 "/opt/emulator/$0"' "$program"

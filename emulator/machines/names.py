@@ -1,4 +1,4 @@
-"""The DNS of a VPC: private hosted zones, EC2's private names, and at once the answer that a name does not exist.
+"""The DNS of a VPC: private hosted zones, names of instances and databases, and at once that a name does not exist.
 
 https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/hosted-zones-private.html,
 https://docs.aws.amazon.com/vpc/latest/userguide/AmazonDNS-concepts.html
@@ -19,6 +19,7 @@ from moto.ec2.models.instances import Instance
 from moto.route53.models import FakeZone, route53_backends
 
 from emulator.aws import ACCOUNT
+from emulator.moto_patches.rds import private_address
 
 _TTL: Final = 60
 
@@ -38,7 +39,7 @@ class Names:
     def answer(self, query: DNSRecord) -> DNSRecord:
         """Return the response to a query for an address or a name; of what exists in another type, it is empty."""
         reply, name = query.reply(), str(query.q.qname).lower()
-        records = self._of_zone(name) or self._of_instances(name)
+        records = self._of_zone(name) or self._of_instances(name) or self._of_databases(name)
         if not records:
             reply.header.rcode = RCODE.NXDOMAIN
         for record in records:
@@ -73,6 +74,11 @@ class Names:
                 if name == _reverse(instance):
                     return [RR(name, QTYPE.PTR, rdata=PTR(private_name), ttl=_TTL)]
         return []
+
+    def _of_databases(self, name: str) -> list[RR]:
+        """Return the address of the endpoint of a database instance."""
+        address = private_address(self.region, self.vpc_id, name.rstrip("."))
+        return [RR(name, QTYPE.A, rdata=A(address), ttl=_TTL)] if address else []
 
 
 class _Server(socketserver.ThreadingUDPServer):

@@ -50,6 +50,7 @@ class MachineSpec:
         pace: JSON, how long things take in it; `guest/pace.py` has the names.
         borrowed: Directories of this computer that it can read, at the same path.
         before: Shell commands that it runs before its system starts.
+        program: Its process 1, a file of `guest`.
     """
 
     instance_id: str
@@ -60,6 +61,7 @@ class MachineSpec:
     pace: str = "{}"
     borrowed: Sequence[Path] = ()
     before: str = ""
+    program: str = "init.py"
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Site:
         command = self.inside(
             "bash", str(_HERE / "start.sh"), str(self._image), str(self._directory), spec.instance_id, spec.cluster,
             " ".join(self._one_user), spec.address, spec.network, str(_HERE / "guest"), sys.executable, str(self._port),
-            spec.pace, spec.before, *map(str, spec.borrowed),
+            spec.pace, spec.before, spec.program, *map(str, spec.borrowed),
         )  # fmt: skip
         return Machine(self, spec, command, ended)
 

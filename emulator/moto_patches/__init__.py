@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import moto.budgets.urls
 import moto.cloudtrail.urls
 import moto.cloudwatch.urls
 import moto.ec2.models.instances
@@ -20,6 +21,7 @@ import moto.ec2.urls
 import moto.fsx.urls
 import moto.kms.urls
 import moto.logs.urls
+import moto.rds.urls
 import moto.resourcegroups.urls
 import moto.s3.models
 import moto.servicequotas.urls
@@ -28,6 +30,7 @@ from moto.core.responses import BaseResponse
 
 from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
 from emulator.moto_patches.backup import add_backup_jobs
+from emulator.moto_patches.budgets import Budgets
 from emulator.moto_patches.dlm import add_lifecycle_manager
 from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
@@ -38,6 +41,7 @@ from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
 from emulator.moto_patches.networks import Rule, find_black_holes
 from emulator.moto_patches.repetitions import avoid_repetitions
 from emulator.moto_patches.reservations import ResourceGroups
+from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.s3 import Bucket, judge_signed_requests
 from emulator.moto_patches.service_quotas import ServiceQuotas
 from emulator.moto_patches.ssm import Ssm
@@ -46,12 +50,14 @@ from emulator.moto_patches.ssm import Ssm
 def fill() -> None:
     """Register what is in this package with moto; call it before the server starts."""
     services: list[tuple[Any, type[BaseResponse]]] = [
+        (moto.budgets.urls, Budgets),
         (moto.cloudtrail.urls, CloudTrail),
         (moto.cloudwatch.urls, CloudWatch),
         (moto.ec2.urls, Ec2),
         (moto.fsx.urls, Fsx),
         (moto.kms.urls, Kms),
         (moto.logs.urls, Logs),
+        (moto.rds.urls, Rds),
         (moto.resourcegroups.urls, ResourceGroups),
         (moto.servicequotas.urls, ServiceQuotas),
         (moto.ssm.urls, Ssm),

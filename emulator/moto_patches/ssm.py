@@ -22,6 +22,19 @@ _IMAGES = f"{_PUBLIC}ami-amazon-linux-latest/"
 _ROOT_DEVICE = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 8}}
 
 _DOCUMENT: Final = "AWS-RunShellScript"
+_SESSION_DOCUMENTS: Final = (
+    "SSM-SessionManagerRunShell",
+    "AWS-PasswordReset",
+    "AWS-StartInteractiveCommand",
+    "AWS-StartNonInteractiveCommand",
+    "AWS-StartPortForwardingSession",
+    "AWS-StartPortForwardingSessionToRemoteHost",
+    "AWS-StartSSHSession",
+)
+"""Session documents that every account has; the first one is that of a session without one.
+
+https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-specify-session-document.html
+"""
 _LONGEST: Final = {"stdout": 24_000, "stderr": 8_000}
 """Characters of a command's output that GetCommandInvocation returns.
 
@@ -206,8 +219,14 @@ class Ssm(SimpleSystemManagerResponse):
         return EmptyResult()
 
     def start_session(self) -> ActionResult:
-        """Start a session that nothing carries: the plugin finds no data channel at its URL, which leads here."""
-        target = self._get_param("Target")
+        """Start a session that nothing carries: the plugin finds no data channel at its URL, which leads here.
+
+        Its document is one of AWS's, or a Session document of the account, by name or ARN.
+        """
+        target, document = self._get_param("Target"), self._get_param("DocumentName", _SESSION_DOCUMENTS[0])
+        own = self.ssm_backend._documents.get(document.rpartition("/")[2])
+        if document not in _SESSION_DOCUMENTS and (own is None or own.get_default_version().document_type != "Session"):
+            raise JsonRESTError("InvalidDocument", f"Document with name {document} does not exist.")
         if not self._is_connected(target):
             raise JsonRESTError("TargetNotConnected", f"{target} is not connected.")
         session_id = f"session-{uuid4().hex[:17]}"

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 from emulator.resources import (
     cdk,
     compute,
+    databases,
     file_systems,
     iam,
     kms,
@@ -47,6 +48,7 @@ __all__ = [
 MODELS: Mapping[str, Model] = {
     **cdk.MODELS,
     **compute.MODELS,
+    **databases.MODELS,
     **file_systems.MODELS,
     **iam.MODELS,
     **kms.MODELS,

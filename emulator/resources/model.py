@@ -47,6 +47,7 @@ class Context:
         name: The name that CloudFormation would make up: stack, logical id and a random suffix, 64 characters at most.
         resource_type: Type of the resource in the template, which custom resources are told.
         previous: The properties that the resource has had until now, when it is updated.
+        keeps_snapshot: Whether a snapshot of the resource is to stay, when it is deleted.
     """
 
     client: Callable[[str], Any]
@@ -58,6 +59,7 @@ class Context:
     name: str
     resource_type: str = ""
     previous: Mapping[str, Any] = field(default_factory=dict)
+    keeps_snapshot: bool = False
 
     def arn(self, service: str, resource: str) -> str:
         """Return the ARN of a resource of the stack's account and region."""

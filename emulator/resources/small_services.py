@@ -1,14 +1,55 @@
-"""Services of which templates have one type: Data Lifecycle Manager, DynamoDB, ECR, Route 53, Systems Manager."""
+"""Services of which templates have a type or two: Budgets, Data Lifecycle Manager, DynamoDB, ECR, Route 53, SSM."""
 
 # ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 from uuid import uuid4
 
-from emulator.resources.common import as_dictionary, as_list, retag, taken, undone_on_failure
+from emulator.resources.common import (
+    as_dictionary,
+    as_list,
+    removed_tags,
+    retag,
+    taken,
+    undone_on_failure,
+    unless_gone,
+    without,
+)
 from emulator.resources.model import Context, Model, Physical, Properties
+
+
+class Budget(Model):
+    """AWS::Budgets::Budget."""
+
+    mutable = ("Budget",)
+    properties = ("NotificationsWithSubscribers", *mutable)
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        name = properties["Budget"].get("BudgetName", context.name)
+        notifications = properties.get("NotificationsWithSubscribers", [])
+        context.client("budgets").create_budget(
+            AccountId=context.account, Budget=_budget(properties, name), NotificationsWithSubscribers=notifications
+        )
+        return Physical(name)
+
+    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
+        budget = _budget(properties, physical.ref)
+        context.client("budgets").update_budget(AccountId=context.account, NewBudget=budget)
+        return physical
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        context.client("budgets").delete_budget(AccountId=context.account, BudgetName=physical.ref)
+
+
+def _budget(properties: Properties, name: str) -> dict[str, Any]:
+    """Return a budget as the API takes it, with amounts as text."""
+    budget = {**properties["Budget"], "BudgetName": name}
+    if "BudgetLimit" in budget:
+        budget["BudgetLimit"] = {**budget["BudgetLimit"], "Amount": str(budget["BudgetLimit"]["Amount"])}
+    return budget
 
 
 class LifecyclePolicy(Model):
@@ -90,6 +131,41 @@ class HostedZone(Model):
         context.client("route53").delete_hosted_zone(Id=physical.ref)
 
 
+class Document(Model):
+    """AWS::SSM::Document, whose content changes in place where UpdateMethod is NewVersion."""
+
+    mutable = ("Content", "Tags", "UpdateMethod")
+    properties = ("DocumentFormat", "DocumentType", "Name", "TargetType", *mutable)
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        request = {"Name": context.name, "DocumentType": "Command", **without(properties, "UpdateMethod")}
+        context.client("ssm").create_document(**{**request, "Content": _text(properties["Content"])})
+        return Physical(request["Name"])
+
+    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
+        ssm = context.client("ssm")
+        if "Content" in changed:
+            request = {**taken(properties, ("DocumentFormat",)), "Content": _text(properties["Content"])}
+            made = ssm.update_document(Name=physical.ref, DocumentVersion="$LATEST", **request)
+            version = made["DocumentDescription"]["DocumentVersion"]
+            ssm.update_document_default_version(Name=physical.ref, DocumentVersion=version)
+        if "Tags" in changed:
+            what = {"ResourceType": "Document", "ResourceId": physical.ref}
+            if gone := removed_tags(context, properties):
+                ssm.remove_tags_from_resource(**what, TagKeys=gone)
+            if properties.get("Tags"):
+                ssm.add_tags_to_resource(**what, Tags=properties["Tags"])
+        return physical
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        with unless_gone("InvalidDocument"):
+            context.client("ssm").delete_document(Name=physical.ref)
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else json.dumps(content)
+
+
 class Parameter(Model):
     """AWS::SSM::Parameter of type String or StringList; unlike elsewhere, its tags are a dictionary."""
 
@@ -123,9 +199,11 @@ def _parameter(name: str, properties: Properties) -> Physical:
 
 
 MODELS: Mapping[str, Model] = {
+    "AWS::Budgets::Budget": Budget(),
     "AWS::DLM::LifecyclePolicy": LifecyclePolicy(),
     "AWS::DynamoDB::Table": Table(),
     "AWS::ECR::Repository": Repository(),
     "AWS::Route53::HostedZone": HostedZone(),
+    "AWS::SSM::Document": Document(),
     "AWS::SSM::Parameter": Parameter(),
 }

@@ -71,6 +71,18 @@ class Account:
     def subnet(self, vpc: Resource, cidr: str = "10.0.0.0/24") -> Resource:
         return self.create("AWS::EC2::Subnet", VpcId=vpc.ref, CidrBlock=cidr, AvailabilityZoneId="usw2-az4")
 
+    def zonal_subnet(self, vpc: Resource, number: int) -> Resource:
+        """Return a subnet in a zone of its own."""
+        zones = self.client("ec2").describe_availability_zones()["AvailabilityZones"]
+        where = {"CidrBlock": f"10.0.{number}.0/24", "AvailabilityZoneId": zones[number]["ZoneId"]}
+        return self.create("AWS::EC2::Subnet", VpcId=vpc.ref, **where)
+
+    def subnet_group(self) -> Resource:
+        """Return a group for databases, of two subnets in a VPC of its own."""
+        vpc = self.vpc()
+        subnets = [self.zonal_subnet(vpc, number).ref for number in range(2)]
+        return self.create("AWS::RDS::DBSubnetGroup", DBSubnetGroupDescription="x", SubnetIds=subnets)
+
     def attached_gateway(self, vpc: Resource) -> tuple[Resource, Resource]:
         gateway = self.create("AWS::EC2::InternetGateway")
         attachment = self.create("AWS::EC2::VPCGatewayAttachment", VpcId=vpc.ref, InternetGatewayId=gateway.ref)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from emulator.aws import ACCOUNT
 from emulator.resources import ResourceError
 from tests.emulator.account import Account, Resource, statement, tags, trust
 from toolchain.values import UnsupportedError
@@ -215,6 +217,172 @@ def _role(account: Account) -> Case:
             "Tags": None,
         },
         changed=(trust("ec2"), ["PowerUserAccess"], ["two"], []),
+    )
+
+
+@case("AWS::RDS::DBInstance")
+def _database(account: Account) -> Case:
+    group = account.subnet_group()
+    parameters = account.create("AWS::RDS::DBParameterGroup", Description="x", Family="mysql8.4")
+
+    def look(database: Resource) -> Any:
+        described = account.client("rds").describe_db_instances(DBInstanceIdentifier=database.ref)["DBInstances"][0]
+        assert database["Endpoint.Address"] == described["Endpoint"]["Address"]
+        return (
+            part(described, "DBInstanceClass", "AllocatedStorage", "Engine", "MasterUsername", "BackupRetentionPeriod"),
+            [each["DBParameterGroupName"] for each in described["DBParameterGroups"]],
+            described["DBSubnetGroup"]["DBSubnetGroupName"],
+            described["DBInstanceStatus"],
+            described["TagList"],
+        )
+
+    made = {
+        "DBInstanceClass": "db.t4g.micro",
+        "AllocatedStorage": 20,
+        "Engine": "mysql",
+        "MasterUsername": "slurm",
+        "BackupRetentionPeriod": 7,
+    }
+    return Case(
+        properties={
+            "AllocatedStorage": "20",
+            "BackupRetentionPeriod": 7,
+            "DBInstanceClass": "db.t4g.micro",
+            "DBSubnetGroupName": group.ref,
+            "Engine": "mysql",
+            "EngineLifecycleSupport": "open-source-rds-extended-support-disabled",
+            "MasterUserPassword": "a-password",
+            "MasterUsername": "slurm",
+            "Tags": tags(Name="a"),
+            "VPCSecurityGroups": [account.group(account.vpc()).ref],
+        },
+        look=look,
+        made=(made, ["default.mysql8.4"], group.ref, "available", tags(Name="a")),
+        changes={
+            "AllocatedStorage": "40",
+            "BackupRetentionPeriod": 1,
+            "DBInstanceClass": "db.t4g.small",
+            "DBParameterGroupName": parameters.ref,
+            "Tags": tags(Name="b"),
+        },
+        changed=(
+            {**made, "AllocatedStorage": 40, "BackupRetentionPeriod": 1, "DBInstanceClass": "db.t4g.small"},
+            [parameters.ref],
+            group.ref,
+            "available",
+            tags(Name="b"),
+        ),
+    )
+
+
+@case("AWS::RDS::DBSubnetGroup")
+def _subnet_group(account: Account) -> Case:
+    vpc = account.vpc()
+    one, two, three = (account.zonal_subnet(vpc, number).ref for number in range(3))
+
+    def look(group: Resource) -> Any:
+        described = account.client("rds").describe_db_subnet_groups(DBSubnetGroupName=group.ref)["DBSubnetGroups"][0]
+        return described["DBSubnetGroupDescription"], [each["SubnetIdentifier"] for each in described["Subnets"]]
+
+    return Case(
+        properties={"DBSubnetGroupDescription": "x", "SubnetIds": [one, two]},
+        look=look,
+        made=("x", [one, two]),
+        changes={"DBSubnetGroupDescription": "y", "SubnetIds": [two, three]},
+        changed=("y", [two, three]),
+    )
+
+
+@case("AWS::RDS::DBParameterGroup")
+def _parameter_group(account: Account) -> Case:
+    rds = account.client("rds")
+
+    def look(group: Resource) -> Any:
+        [described] = rds.describe_db_parameter_groups(DBParameterGroupName=group.ref)["DBParameterGroups"]
+        parameters = rds.describe_db_parameters(DBParameterGroupName=group.ref)["Parameters"]
+        values = {each["ParameterName"]: each["ParameterValue"] for each in parameters}
+        return (
+            described["DBParameterGroupFamily"],
+            values,
+            rds.list_tags_for_resource(ResourceName=described["DBParameterGroupArn"])["TagList"],
+        )
+
+    return Case(
+        properties={
+            "Description": "x",
+            "Family": "mysql8.4",
+            "Parameters": {"require_secure_transport": "ON", "innodb_lock_wait_timeout": 900},
+        },
+        look=look,
+        made=("mysql8.4", {"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"}, []),
+        changes={"Parameters": {"innodb_lock_wait_timeout": 60}, "Tags": tags(Name="a")},
+        changed=("mysql8.4", {"innodb_lock_wait_timeout": "60"}, tags(Name="a")),
+    )
+
+
+@case("AWS::SecretsManager::Secret")
+def _secret(account: Account) -> Case:
+    def look(secret: Resource) -> Any:
+        client = account.client("secretsmanager")
+        value = client.get_secret_value(SecretId=secret.ref)["SecretString"]
+        described = client.describe_secret(SecretId=secret.ref)
+        return len(value), set(value) <= set("abcdefghijklmnopqrstuvwxyz"), described["Description"], described["Tags"]
+
+    def generated(length: int) -> dict[str, Any]:
+        excluded = {f"Exclude{each}": True for each in ("Numbers", "Punctuation", "Uppercase")}
+        return {**excluded, "PasswordLength": length}
+
+    return Case(
+        properties={"Description": "x", "GenerateSecretString": generated(30), "Tags": tags(Name="a")},
+        look=look,
+        made=(30, True, "x", tags(Name="a")),
+        changes={"Description": "y", "GenerateSecretString": generated(40), "Tags": tags(Name="b")},
+        changed=(40, True, "y", tags(Name="b")),
+    )
+
+
+@case("AWS::Budgets::Budget")
+def _budget(account: Account) -> Case:
+    budgets = account.client("budgets")
+    notification = {"ComparisonOperator": "GREATER_THAN", "NotificationType": "ACTUAL", "Threshold": 80.0}
+
+    def look(budget: Resource) -> Any:
+        which = {"AccountId": ACCOUNT, "BudgetName": budget.ref}
+        described = budgets.describe_budget(**which)["Budget"]
+        return described["BudgetLimit"], budgets.describe_notifications_for_budget(**which)["Notifications"]
+
+    def limit(amount: int) -> dict[str, Any]:
+        return {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": amount, "Unit": "USD"}}
+
+    subscriber = {"Address": "arn:aws:sns:us-west-2:123456789012:alarms", "SubscriptionType": "SNS"}
+    return Case(
+        properties={
+            "Budget": limit(100),
+            "NotificationsWithSubscribers": [{"Notification": notification, "Subscribers": [subscriber]}],
+        },
+        look=look,
+        made=({"Amount": "100", "Unit": "USD"}, [notification]),
+        changes={"Budget": limit(200)},
+        changed=({"Amount": "200", "Unit": "USD"}, [notification]),
+    )
+
+
+@case("AWS::SSM::Document")
+def _document(account: Account) -> Case:
+    def look(document: Resource) -> Any:
+        described = account.client("ssm").get_document(Name=document.ref)
+        return described["DocumentType"], json.loads(described["Content"])["inputs"]
+
+    def content(user: str) -> dict[str, Any]:
+        inputs = {"runAsEnabled": True, "runAsDefaultUser": user}
+        return {"schemaVersion": "1.0", "description": "x", "sessionType": "Standard_Stream", "inputs": inputs}
+
+    return Case(
+        properties={"Content": content("one"), "DocumentType": "Session", "UpdateMethod": "NewVersion"},
+        look=look,
+        made=("Session", {"runAsEnabled": True, "runAsDefaultUser": "one"}),
+        changes={"Content": content("two")},
+        changed=("Session", {"runAsEnabled": True, "runAsDefaultUser": "two"}),
     )
 
 

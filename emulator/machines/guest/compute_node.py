@@ -33,8 +33,9 @@ def init(node: Node) -> None:
     nodes.mount_home(node)
     name = _query_name(node)
     nodes.write(NODE_NAME, name)
-    domain = str(node.cluster["dns_domain"] or node.ec2_hostname.partition(".")[2])
-    nodes.search_domain(domain)
+    of_ec2 = node.ec2_hostname.partition(".")[2]
+    domain = str(node.cluster["dns_domain"] or of_ec2)
+    nodes.search_domains(node, of_ec2)
     nodes.set_host_name(node, name, domain)
 
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from emulator.machines.guest import aws, cfn, compute_node, fleet, pace, slurm_configuration, supervisor
+from emulator.machines.guest import accounting, aws, cfn, compute_node, fleet, pace, slurm_configuration, supervisor
 from emulator.machines.guest import node as nodes
 from emulator.machines.guest.node import CLUSTER_CONFIGURATION, LOGS, SHARED, Node, StepError, write
 from emulator.machines.guest.slurm_configuration import CONFIGURATION, INSTALLED, SCRIPTS, SHARED_PLUGIN
@@ -59,7 +59,7 @@ def init(node: Node) -> None:
     nodes.share_home(node)
     fetch_configuration(node)
     name, _, domain = node.ec2_hostname.partition(".")
-    nodes.search_domain(str(node.cluster["dns_domain"] or domain))
+    nodes.search_domains(node, domain)
     nodes.set_host_name(node, name, domain)
 
 
@@ -77,23 +77,28 @@ def config(node: Node) -> None:
         ("slurm_resume", _RESUME),
         *((name, _PROGRAM.format(name=name)) for name in ("slurm_suspend", "slurm_fleet_status_manager")),
     ):
-        write(f"{SCRIPTS}/slurm/{name}", text, 0o744, user=_slurm_user())
+        write(f"{SCRIPTS}/slurm/{name}", text, 0o744, user=slurm_user())
     text = _WAIT_FOR_NODES.format(seconds=pace.load().nodes_seconds)
-    write(slurm_configuration.WAIT_FOR_NODES, text, 0o755, user=_slurm_user())
+    write(slurm_configuration.WAIT_FOR_NODES, text, 0o755, user=slurm_user())
     for name in "clustermgtd.events", "slurm_resume.events", "slurm_resume.log", "slurm_suspend.log":
-        write(LOGS / name, "", user=_slurm_user())
+        write(LOGS / name, "", user=slurm_user())
     for name in "compute_console_output.log", "slurm_fleet_status_manager.log":
         write(LOGS / name, "")
     state = Path("/var/spool/slurm.state")
     state.mkdir(parents=True, exist_ok=True)
-    nodes.own(state, _slurm_user())
-    write("/var/log/slurmctld.log", "", user=_slurm_user())
+    nodes.own(state, slurm_user())
+    write("/var/log/slurmctld.log", "", user=slurm_user())
     for name in "prolog.d", "epilog.d":
         Path(f"{CONFIGURATION}/scripts/{name}").mkdir(parents=True, exist_ok=True)
     Path(SHARED_PLUGIN).mkdir(parents=True, exist_ok=True)
     write_slurm_configuration(node)
     nodes.service("slurmctld", str(PID_FILE), SLURMCTLD)
+    with_accounting = accounting.database(nodes.cluster_configuration()) is not None
+    if with_accounting:
+        accounting.configure(node, slurm_user())
     start_controller()
+    if with_accounting:
+        accounting.bootstrap(node, slurm_user())
 
 
 def finalize(node: Node) -> None:
@@ -144,9 +149,12 @@ def write_slurm_configuration(node: Node) -> None:
     """Write the configuration of Slurm and of ParallelCluster's daemons."""
     configuration, speed = nodes.cluster_configuration(), pace.load()
     instance_types = json.loads(INSTANCE_TYPES.read_text(encoding="utf-8"))
-    head = slurm_configuration.HeadNode(node.cluster, node.instance_id, node.ec2_hostname, node.address, _slurm_user())
+    head = slurm_configuration.HeadNode(node.cluster, node.instance_id, node.ec2_hostname, node.address, slurm_user())
     for path, text in slurm_configuration.slurm_files(configuration, instance_types, head, speed).items():
-        write(f"{CONFIGURATION}/{path}", text)
+        if path == slurm_configuration.DATABASE:
+            write(f"{CONFIGURATION}/{path}", text, 0o600, slurm_user())
+        else:
+            write(f"{CONFIGURATION}/{path}", text)
     for path, text in slurm_configuration.plugin_files(configuration, head, speed).items():
         write(path, text)
     if included := configuration["Scheduling"]["SlurmSettings"].get("CustomSlurmSettingsIncludeFile"):
@@ -214,5 +222,6 @@ def _are_static_nodes_ready() -> bool:
     return bool(static) and all(state in ("idle", "alloc", "mix", "maint") for state in static)
 
 
-def _slurm_user() -> str:
+def slurm_user() -> str:
+    """Return the user of Slurm's controller and of slurmdbd."""
     return "slurm" if nodes.IS_ROOT else nodes.only_user()

@@ -29,7 +29,17 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final
 
-from emulator.machines.guest import aws, cloud_init, compute_node, head_node, preinstalled, programs, supervisor, update
+from emulator.machines.guest import (
+    accounting,
+    aws,
+    cloud_init,
+    compute_node,
+    head_node,
+    preinstalled,
+    programs,
+    supervisor,
+    update,
+)
 from emulator.machines.guest import node as nodes
 from emulator.machines.guest.log_agent import LogAgent
 from emulator.machines.guest.node import DNA, Node, StepError
@@ -108,13 +118,13 @@ def _start_again() -> None:
     name, _, domain = node.ec2_hostname.partition(".")
     if node.kind == "ComputeFleet":
         name = compute_node.NODE_NAME.read_text(encoding="utf-8")
-    domain = str(node.cluster["dns_domain"] or domain)
-    nodes.search_domain(domain)
-    nodes.set_host_name(node, name, domain)
+    nodes.search_domains(node, domain)
+    nodes.set_host_name(node, name, str(node.cluster["dns_domain"] or domain))
     Path("/run/munge").mkdir(exist_ok=True)
     try:
         nodes.start_daemon(*compute_node.MUNGED, resource="munge")
         if node.kind == "HeadNode":
+            accounting.start()
             head_node.start_controller()
         if node.kind == "ComputeFleet":
             nodes.start_daemon(*compute_node.slurmd(node), resource="slurmd")

@@ -39,6 +39,7 @@ _FILES: Final[Sequence[tuple[str, str, Sequence[str]]]] = (
     ("slurm_fleet_status_manager", f"{LOGS}/slurm_fleet_status_manager.log", (_HEAD,)),
     ("compute_console_output", f"{LOGS}/compute_console_output.log", (_HEAD,)),
     ("slurmctld", "/var/log/slurmctld.log", (_HEAD,)),
+    ("slurmdbd", "/var/log/slurmdbd.log", (_HEAD,)),
     ("cloud-init-output", "/var/log/cloud-init-output.log", (_COMPUTE, _LOGIN)),
     ("bootstrap_error_msg", f"{LOGS}/bootstrap_error_msg", (_COMPUTE,)),
     ("computemgtd", f"{LOGS}/computemgtd", (_COMPUTE,)),

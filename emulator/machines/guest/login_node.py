@@ -12,7 +12,7 @@ def init(node: Node) -> None:
     nodes.mount_exports("opt_parallelcluster_shared")
     nodes.mount_home(node)
     name, _, domain = node.ec2_hostname.partition(".")
-    nodes.search_domain(str(node.cluster["dns_domain"] or domain))
+    nodes.search_domains(node, domain)
     nodes.set_host_name(node, name, domain)
 
 

@@ -162,9 +162,10 @@ def set_host_name(node: Node, name: str, domain: str) -> None:
     hosts.write_text("\n".join([*kept, f"{node.address} {name}.{domain.rstrip('.')} {name}", ""]), encoding="utf-8")
 
 
-def search_domain(domain: str) -> None:
-    """Look for short names in a domain."""
-    add_line(Path("/etc/resolv.conf"), f"search {domain.rstrip('.')}")
+def search_domains(node: Node, domain: str) -> None:
+    """Look for short names in the cluster's domain, if it has one, and in that of EC2."""
+    domains = [each.rstrip(".") for each in (str(node.cluster["dns_domain"] or ""), domain) if each]
+    add_line(Path("/etc/resolv.conf"), f"search {' '.join(domains)}")
 
 
 def mount(source: Path, target: Path, resource: str) -> None:

@@ -25,6 +25,7 @@ class Pace:
         log_seconds: Between two looks of the log agent at the files.
         static_seconds: Between two looks of the head node at static nodes that start.
         heartbeat_seconds: Between two looks of the head node for clustermgtd's first heartbeat.
+        database_seconds: Between two looks of the head node for slurmdbd's database, and for its own cluster there.
         ready_seconds: Between two looks of an update at the nodes' records.
         settle_seconds: What an update waits after slurmctld's start; thrice that before it starts clustermgtd.
         power_save_seconds: Between two looks of slurmctld for nodes to power up or down.
@@ -50,6 +51,7 @@ class Pace:
     log_seconds: float = 5
     static_seconds: float = 15
     heartbeat_seconds: float = 10
+    database_seconds: float = 10
     ready_seconds: float = 90
     settle_seconds: float = 5
     power_save_seconds: int = 30
@@ -77,6 +79,7 @@ FAST: Final = Pace(
     log_seconds=1,
     static_seconds=1,
     heartbeat_seconds=0.5,
+    database_seconds=1,
     ready_seconds=1,
     settle_seconds=0,
     power_save_seconds=1,

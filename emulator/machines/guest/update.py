@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.machines.guest import aws, cloud_init, compute_node, head_node, pace, supervisor
+from emulator.machines.guest import accounting, aws, cloud_init, compute_node, head_node, pace, supervisor
 from emulator.machines.guest import node as nodes
 from emulator.machines.guest.node import DNA, SHARED, Node, StepError, write
 from emulator.machines.guest.slurm_configuration import CONFIGURATION, INSTALLED
@@ -34,6 +34,7 @@ def update_head_node(node: Node) -> None:
         StepError: A step failed, or nodes do not follow.
     """
     supervisor.ask("stop", "clustermgtd")
+    database = accounting.database(nodes.cluster_configuration())
     head_node.fetch_configuration(node)
     _share_dna()
     write(_TRIGGER, str(node.cluster["cluster_config_version"]))
@@ -44,9 +45,19 @@ def update_head_node(node: Node) -> None:
     for queue in queues_to_replace(changes):
         _replace(strategy, queue)
     head_node.write_slurm_configuration(node)
-    speed = pace.load()
     nodes.stop_daemon(head_node.PID_FILE)
+    wanted = accounting.database(configuration)
+    changed = wanted != database
+    if wanted and changed:
+        accounting.configure(node, head_node.slurm_user())
+    elif wanted:
+        accounting.update_password()
+    elif changed:
+        accounting.clear()
     head_node.start_controller()
+    if wanted and changed:
+        accounting.bootstrap(node, head_node.slurm_user())
+    speed = pace.load()
     time.sleep(speed.settle_seconds)
     nodes.run("reload config for running nodes", f"{INSTALLED}/bin/scontrol", "reconfigure")
     time.sleep(3 * speed.settle_seconds)

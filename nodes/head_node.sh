@@ -28,10 +28,10 @@ source "$here/install/team.sh"
 metrics='' budget='' jobs='' team=''
 parse_arguments "cluster region deployment user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
     "metrics budget jobs team" "$@"
-# Other users are no other software: a build of it goes on.
+# Other users or another budget are no other software: a build of it continues.
 software=()
 for argument in "$@"; do
-    [[ $argument == team=* ]] || software+=("$argument")
+    [[ $argument == @(team|budget)=* ]] || software+=("$argument")
 done
 remember "$@"
 use_system

@@ -31,6 +31,8 @@ _NESTED_STACK: Final = "AWS::CloudFormation::Stack"
 
 PhysicalIds = Mapping[str, Mapping[str, str]]
 """Physical ids by stack and logical id."""
+Attributes = Mapping[tuple[str, str, str], str]
+"""Values of attributes by stack, logical id and name, those that are known."""
 _Resource = tuple[str, str]
 """Stack and logical id."""
 
@@ -45,6 +47,7 @@ class _StackScope(Scope):
     stack: Stack
     stacks: Mapping[str, Stack]
     physical_ids: PhysicalIds
+    attributes: Attributes
     unknown: frozenset[_Resource] = frozenset()
     unsteady: frozenset[_Resource] = frozenset()
     keeps_dynamic_references = True
@@ -63,7 +66,7 @@ class _StackScope(Scope):
         resource_type = self.stack.resources[logical_id]["Type"]
         if resource == NOT_YET or ATTRIBUTES_THAT_ARE_IDS.get(resource_type) == attribute:
             return resource
-        return f"{resource}.{attribute}"
+        return self.attributes.get((self.stack.name, logical_id, attribute), f"{resource}.{attribute}")
 
     def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
         producer = self.stacks.get(stack_name)
@@ -98,11 +101,16 @@ class Comparison:
     """
 
     def __init__(
-        self, old: Mapping[str, Stack], new: Mapping[str, Stack], physical_ids: PhysicalIds | None = None
+        self,
+        old: Mapping[str, Stack],
+        new: Mapping[str, Stack],
+        physical_ids: PhysicalIds | None = None,
+        attributes: Attributes | None = None,
     ) -> None:
         self.old = old
         self.new = new
         self._physical_ids = physical_ids or {}
+        self._attributes = attributes or {}
         self._unknown = frozenset(
             (name, logical_id)
             for name, stack in new.items()
@@ -161,14 +169,14 @@ class Comparison:
 
     def before(self, stack_name: str, value: Any) -> Any:
         """Return a value of a stack's old template without intrinsic functions."""
-        return _evaluated(_StackScope(self.old[stack_name], self.old, self._physical_ids), value)
+        return _evaluated(_StackScope(self.old[stack_name], self.old, self._physical_ids, self._attributes), value)
 
     def after(self, stack_name: str, value: Any) -> Any:
         """Return a value of a stack's new template without intrinsic functions; what is not known yet is `NOT_YET`."""
         return _evaluated(self._scope_after(self.new[stack_name]), value)
 
     def _scope_after(self, stack: Stack) -> _StackScope:
-        return _StackScope(stack, self.new, self._physical_ids, self._unknown, self._unsteady)
+        return _StackScope(stack, self.new, self._physical_ids, self._attributes, self._unknown, self._unsteady)
 
     def _learn(self) -> bool:
         """Note what the changes make unknown, and return whether that is more than before."""
@@ -195,7 +203,7 @@ class Comparison:
             was: dict[str, Any] = {}
             becomes: dict[str, Any] = {}
             if old and logical_id in before:
-                was = _properties(_StackScope(old, self.old, self._physical_ids), old, logical_id)
+                was = _properties(_StackScope(old, self.old, self._physical_ids, self._attributes), old, logical_id)
             if new and logical_id in after:
                 becomes = _properties(self._scope_after(new), new, logical_id)
             change = _resource_change(logical_id, before.get(logical_id), after.get(logical_id), was, becomes)

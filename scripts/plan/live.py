@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from config.settings import Settings
 from scripts.deployment import Account, Deployment, tags_of
 from scripts.plan.model import PlanError
 from toolchain.assembly import Assembly, Stack
+from toolchain.values import attribute_reference
 
 MANIFEST: Final = "manifest.json"
 NOT_THERE: Final = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
@@ -70,6 +71,7 @@ class LiveStacks:
         statuses: Statuses of the stacks that exist.
         old: Those that have resources.
         physical_ids: Physical ids of their resources, by stack and logical id.
+        attributes: Attributes of their resources, by stack, logical id and name, as far as outputs have them.
         protected: Stacks that are protected against deletion.
         to_be_protected: Those that the assembly wants to be protected.
 
@@ -93,7 +95,17 @@ class LiveStacks:
         present = {name: stack for name, stack in described.items() if stack and stack["StackStatus"] not in NOT_THERE}
         self.old = {name: self._stack(name, stack) for name, stack in present.items()}
         self.physical_ids = {name: self.deployment.physical_ids(name) for name in present}
+        self.attributes = {key: value for name in present for key, value in self._attributes(name)}
         self.protected = {name for name, stack in described.items() if stack and stack["EnableTerminationProtection"]}
+
+    def _attributes(self, name: str) -> Iterator[tuple[tuple[str, str, str], str]]:
+        """Yield the attributes that are outputs of a stack, such as those that others import, with their values."""
+        values = self.deployment.outputs(name)
+        for output, definition in self.old[name].template.get("Outputs", {}).items():
+            match definition["Value"]:
+                case {"Fn::GetAtt": argument} if output in values:
+                    logical_id, attribute = attribute_reference(argument)
+                    yield (name, logical_id, str(attribute)), values[output]
 
     def _role(self, properties: Mapping[str, Mapping[str, Any]]) -> str:
         """Return the role in which the CDK deploys, the same one for all stacks."""

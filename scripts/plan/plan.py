@@ -80,7 +80,7 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
     """
     with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
         live = LiveStacks(environment, settings, directory)
-        comparison = Comparison(live.old, live.new, live.physical_ids)
+        comparison = Comparison(live.old, live.new, live.physical_ids, live.attributes)
         stacks = _stacks_of_account(live, comparison)
         cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
     return Plan(

@@ -198,3 +198,14 @@ def test_a_stack_that_is_added_or_removed() -> None:
     [policy, *_] = [each for each in Comparison(old, {}).changes[CLUSTER] if each.type == "AWS::IAM::ManagedPolicy"]
     assert "PolicyDocument" in {each.path for each in policy.properties}
     assert all(each.after is None for each in policy.properties)
+
+
+def test_an_attribute_that_an_output_has_is_known_until_its_resource_is_replaced() -> None:
+    logical_id, _ = find(golden(), "storage", "AWS::FSx::FileSystem")
+    attribute = {"Fn::GetAtt": [logical_id, "DNSName"]}
+    known = {(STORAGE, logical_id, "DNSName"): "fs-1.fsx.us-west-2.amazonaws.com"}
+    same = Comparison(golden(), golden(), {}, known)
+    assert same.before(STORAGE, attribute) == same.after(STORAGE, attribute) == "fs-1.fsx.us-west-2.amazonaws.com"
+    new = golden()
+    file_system(new)["LustreConfiguration"]["PerUnitStorageThroughput"] = 1000
+    assert Comparison(golden(), new, {}, known).after(STORAGE, attribute) == NOT_YET

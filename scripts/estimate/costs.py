@@ -164,6 +164,7 @@ def parts(settings: Settings) -> list[Part]:
         *_nodes(settings),
         *_head_and_login_nodes(settings),
         *_file_system(settings),
+        *_accounting(settings),
         *_network(settings),
         *_monitoring_of_the_cluster(settings),
         *_monitoring(settings),
@@ -218,6 +219,18 @@ def _file_system(settings: Settings) -> Iterator[Part]:
     )
     if paid_iops:
         yield _always("file system, metadata IOPS above the default", products.LUSTRE_METADATA, paid_iops)
+
+
+def _accounting(settings: Settings) -> Iterator[Part]:
+    if settings.accounting is None or settings.accounting.existing is not None:
+        return
+    spec = settings.accounting.database
+    remark = "retained: continues to cost when its stack is destroyed" if spec.retain else ""
+    instance = products.database(spec.instance_class)
+    yield _always(f"accounting database, {spec.instance_class}", instance, 1, remark)
+    name = f"accounting database, storage of {spec.storage_gib} GiB"
+    yield _always(name, products.DATABASE_STORAGE, spec.storage_gib, f"it grows by itself; {remark}".strip("; "))
+    yield _always("password of the accounting database", products.SECRET, 1)
 
 
 def _network(settings: Settings) -> Iterator[Part]:

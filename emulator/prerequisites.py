@@ -140,8 +140,9 @@ def create(aws: EmulatedAws, wanted: Prerequisites) -> None:
             tags = _tagged("security-group", {"_custom_id_": wanted.security_group_id})
             ec2.create_security_group(GroupName="database", Description="Database", VpcId=wanted.network.vpc_id, **tags)
     if wanted.password_secret_arn:
-        name = wanted.password_secret_arn.rpartition(":")[2].rpartition("-")[0]
-        aws.client("secretsmanager", region).create_secret(Name=name, SecretString="password")
+        name, _, suffix = wanted.password_secret_arn.rpartition(":")[2].rpartition("-")
+        tags = [{"Key": "_custom_id_", "Value": suffix}]
+        aws.client("secretsmanager", region).create_secret(Name=name, SecretString="password", Tags=tags)
     _add_reservations(aws, wanted)
     _raise_quotas(aws.client("service-quotas", region))
 

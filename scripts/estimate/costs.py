@@ -165,6 +165,7 @@ def parts(settings: Settings) -> list[Part]:
         *_head_and_login_nodes(settings),
         *_file_system(settings),
         *_homes(settings),
+        *_accounting(settings),
         *_network(settings),
         *_monitoring_of_the_cluster(settings),
         *_monitoring(settings),
@@ -242,6 +243,18 @@ def _homes(settings: Settings) -> Iterator[Part]:
     storage = products.openzfs_storage(spec.deployment_type)
     yield _always(f"homes, OpenZFS {spec.deployment_type}", storage, spec.capacity_gib, remark)
     yield _always("homes, throughput", products.openzfs_throughput(spec.deployment_type), spec.throughput_mbps)
+
+
+def _accounting(settings: Settings) -> Iterator[Part]:
+    if settings.accounting is None or settings.accounting.existing is not None:
+        return
+    spec = settings.accounting.database
+    remark = "retained: continues to cost when its stack is destroyed" if spec.retain else ""
+    instance = products.database(spec.instance_class)
+    yield _always(f"accounting database, {spec.instance_class}", instance, 1, remark)
+    name = f"accounting database, storage of {spec.storage_gib} GiB"
+    yield _always(name, products.DATABASE_STORAGE, spec.storage_gib, f"it grows by itself; {remark}".strip("; "))
+    yield _always("password of the accounting database", products.SECRET, 1)
 
 
 def _network(settings: Settings) -> Iterator[Part]:

@@ -58,6 +58,16 @@ def lustre_storage(spec: LustreSpec) -> Product:
     return Product(f"FSx {spec.deployment_type} {tier}", "GB-month", "AmazonFSx", f"Storage.SSD.{tier}", _LUSTRE)
 
 
+_MYSQL = {"databaseEngine": "MySQL", "deploymentOption": "Single-AZ"}
+
+
+def database(instance_class: str) -> Product:
+    """Return an hour of an RDS for MySQL instance in one zone."""
+    return Product(instance_class, "hour", "AmazonRDS", f"InstanceUsage:{instance_class}", _MYSQL)
+
+
+DATABASE_STORAGE = Product("RDS gp3", "GB-month", "AmazonRDS", "RDS:GP3-Storage", _MYSQL)
+SECRET = Product("Secrets Manager secret", "month")
 LUSTRE_METADATA = Product("FSx metadata", "IOPS-month", "AmazonFSx", "MetadataIOPS", _LUSTRE)
 LUSTRE_BACKUP = Product("FSx backup", "GB-month", "AmazonFSx", "BackupUsage", _LUSTRE)
 GP3 = Product("EBS gp3", "GB-month", "AmazonEC2", "EBS:VolumeUsage.gp3", {"volumeApiName": "gp3"})
@@ -118,7 +128,7 @@ class Source:
     text: str
 
 
-SourceName = Literal["ec2", "fsx", "vpc", "other"]
+SourceName = Literal["ec2", "fsx", "vpc", "rds", "other"]
 SOURCES: Final[Mapping[SourceName, Source]] = {
     "ec2": Source(prices.DATE, prices.SOURCE),
     "fsx": Source(
@@ -131,6 +141,11 @@ SOURCES: Final[Mapping[SourceName, Source]] = {
         "2026-11-21",
         "as commonly reported, to be compared with https://aws.amazon.com/vpc/pricing/ and "
         "https://aws.amazon.com/privatelink/pricing/",
+    ),
+    "rds": Source(
+        "2026-06-30",
+        "as reported by infratally.com and usage.ai, to be compared with https://aws.amazon.com/rds/mysql/pricing/ and "
+        "https://aws.amazon.com/secrets-manager/pricing/",
     ),
     "other": Source(
         "2026-11-21",
@@ -164,6 +179,13 @@ _TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
         NAT_DATA.name: "0.045",
         PUBLIC_ADDRESS.name: "0.005",
         INTERFACE_ENDPOINT.name: "0.01",
+    },
+    "rds": {
+        "db.t4g.micro": "0.016",
+        "db.t4g.small": "0.032",
+        "db.t4g.medium": "0.065",
+        DATABASE_STORAGE.name: "0.115",
+        SECRET.name: "0.4",
     },
     "other": {
         GP3.name: "0.08",

@@ -29,6 +29,10 @@ CHECK_BREAKS_DOWN: Final = (
 )
 """AttributeError in pcluster/config/update_policy_utils.py of 3.16.1: it takes the directory for a storage."""
 
+_DATABASE = "Scheduling.SlurmSettings.Database"
+_OTHER_HISTORY = "Slurm's name of its cluster, and its database or none, are for the life of a cluster"
+"""slurmctld ends with "CLUSTER NAME MISMATCH" if the name is not that of its saved state; of the jobs that run, another
+database knows nothing (https://slurm.schedmd.com/slurm.conf.html#OPT_ClusterName)."""
 _SETTING = "cluster.slurm.queue_update_strategy"
 
 
@@ -201,6 +205,9 @@ def classify(
     changes = []
     for identity, change in answers(running).items():
         kind = next((kind for state, kind in states if answers(state)[identity].allowed), Kind.REFUSED)
+        breaks_history = _breaks_history(change)
+        if breaks_history:
+            kind = Kind.REFUSED
         passing = [each for each in (DRAINS, TERMINATES) if answers(running._replace(strategy=each))[identity].allowed]
         unknown = fleet_status == UNKNOWN and kind in NEED_A_STOPPED_FLEET
         changes.append(
@@ -209,13 +216,30 @@ def classify(
                 before=change.old,
                 after=change.new,
                 kind=kind,
-                passes_now=None if unknown else answers(now)[identity].allowed,
-                reason="" if change.allowed else f"{change.reason}. {change.action_needed}".strip(". "),
+                passes_now=None if unknown else answers(now)[identity].allowed and not breaks_history,
+                reason=_OTHER_HISTORY
+                if breaks_history
+                else ""
+                if change.allowed
+                else f"{change.reason}. {change.action_needed}".strip(". "),
                 ways=tuple(_ways(change, kind, passing, environment)),
                 command=fleet_command(environment, "stop") if kind in NEED_A_STOPPED_FLEET else "",
             )
         )
     return changes
+
+
+def _breaks_history(change: Change) -> bool:
+    """Return whether a change leads a Slurm that runs to another history, which ParallelCluster's check passes."""
+    if change.path.endswith("SlurmSettings.CustomSlurmSettings"):
+        return _cluster_name(change.old) != _cluster_name(change.new)
+    return change.path == f"{_DATABASE}.DatabaseName" or (change.path == _DATABASE and None in (change.old, change.new))
+
+
+def _cluster_name(custom_settings: Any) -> str | None:
+    listed = custom_settings if isinstance(custom_settings, list) else []
+    names = [value for each in listed for name, value in each.items() if name.lower() == "clustername"]
+    return names[-1] if names else None
 
 
 def _ways(change: Change, kind: Kind, passing: list[str], environment: str) -> list[str]:

@@ -17,6 +17,7 @@ GUARDED: Final[Mapping[str, str]] = {
     "AWS::EC2::VPC": "everything is in it",
     "AWS::FSx::DataRepositoryAssociation": "what the file system has not loaded from S3, or not exported, is cut off",
     "AWS::FSx::FileSystem": "a new one is empty: nothing is copied",
+    "AWS::RDS::DBInstance": "it holds the history of all jobs: a new one is empty",
     "AWS::S3::Bucket": "it holds data",
     CLUSTER_TYPE: "the cluster goes, with its jobs and what is on the head node",
 }

@@ -7,7 +7,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scripts.errors import UnusableError
-from scripts.preflight import access, capacity, cluster, data, images, names, network, quotas, routes, tools, zones
+from scripts.preflight import (
+    access,
+    accounting,
+    capacity,
+    cluster,
+    data,
+    images,
+    names,
+    network,
+    quotas,
+    routes,
+    tools,
+    zones,
+)
 from scripts.preflight.check import Check, Permission
 
 CATALOG: tuple[Check, ...] = (
@@ -21,6 +34,7 @@ CATALOG: tuple[Check, ...] = (
     *network.CHECKS,
     *routes.CHECKS,
     *data.CHECKS,
+    *accounting.CHECKS,
     *cluster.CHECKS,
 )
 """In the order in which people read them. The first tells whether AWS can be called at all."""

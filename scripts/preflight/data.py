@@ -12,6 +12,7 @@ from scripts.aws_errors import is_denied
 from scripts.deployment import Deployment
 from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN, Finding, check
 from ultracluster.domain.cluster_configuration import secret_arns
+from ultracluster.domain.violations import Path
 
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
 
@@ -104,9 +105,16 @@ def _is_of_account(statement: dict[str, Any], account: str) -> bool:
 )
 def secrets(deployment: Deployment) -> Iterator[Finding]:
     """ParallelCluster would reject the cluster, or the head node would not start without a password."""
-    for path, arn in secret_arns(deployment.settings.cluster):
+    for path, arn in _secrets_of(deployment):
         command = deployment.command("secretsmanager", "describe-secret", "--secret-id", arn)
-        yield _secret(deployment, arn, dotted(("cluster", *path))).of(arn.rpartition(":")[2], command)
+        yield _secret(deployment, arn, dotted(path)).of(arn.rpartition(":")[2], command)
+
+
+def _secrets_of(deployment: Deployment) -> Iterator[tuple[Path, str]]:
+    yield from ((("cluster", *path), arn) for path, arn in secret_arns(deployment.settings.cluster))
+    accounting = deployment.settings.accounting
+    if accounting is not None and accounting.existing is not None:
+        yield ("accounting", "existing", "password_secret_arn"), accounting.existing.password_secret_arn
 
 
 def _secret(deployment: Deployment, arn: str, path: str) -> Finding:

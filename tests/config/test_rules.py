@@ -14,8 +14,11 @@ KEY_ELSEWHERE = KEY.replace("us-west-2", "us-east-1")
 GROUP = "arn:aws:resource-groups:us-west-2:123456789012:group/trn1"
 VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
 BUDGET: dict[str, Any] = {"monthly_usd": 9000, "emails": ["a@example.com"]}
+IN_VPC = {"network.existing": VPC}
+DATABASE_ARN = "arn:aws:secretsmanager:us-west-2:123456789012:secret:db-AbCdEf"
+DATABASE = {"host": "db", "user": "slurm", "password_secret_arn": DATABASE_ARN, "security_group_id": "sg-01234567"}
 LEAVE_OUT = "leave it out (an existing VPC is not changed)"
-STACKS = "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monitoring"
+STACKS = "another name than trn1-network, trn1-storage, trn1-team, trn1-cluster, trn1-monitoring"
 
 VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"region": "us-gov-west-1"}, "region", "a Region of AWS's standard partition"),
@@ -75,6 +78,43 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
         "null (monitoring.node_metrics is false",
     ),
     ({f"{QUEUE}.scratch_dir": "/fsx/scratch"}, f"{QUEUE}.scratch_dir", "a path neither above nor below /fsx"),
+    ({"accounting": {"accounts": [{"name": "a", "parent": "b"}]}}, "accounting.accounts[0].parent", "none, as there"),
+    (
+        {"accounting": {"database": {"subnet_cidrs": ["10.1.0.0/28"] * 2}}},
+        "accounting.database.subnet_cidrs[0]",
+        "a bl",
+    ),
+    ({**IN_VPC, "accounting": {}}, "accounting.database.subnet_cidrs", "two blocks of the existing VPC"),
+    (
+        {
+            "accounting": {
+                "existing": {**DATABASE, "password_secret_arn": DATABASE_ARN.replace("us-west-2", "us-east-1")}
+            }
+        },
+        "accounting.existing.password_secret_arn",
+        "one in us-west-2",
+    ),
+    (
+        {"accounting": {"existing": {**DATABASE, "host": "mysql://db.example.com/x"}}},
+        "accounting.existing.host",
+        "a host name without https:// or a path",
+    ),
+    (
+        {"accounting": {}, "users": [{"name": "ann", "uid": 3000, "account": "lab"}]},
+        "users[0].account",
+        "pcdefault (accounts of accounting)",
+    ),
+    ({"accounting": {}, "cluster.name": "a" * 41}, "cluster.name", "at most 40 characters"),
+    (
+        {"accounting": {}, "cluster.slurm.custom_settings": {"AccountingStorageHost": "x"}},
+        "cluster.slurm.custom_settings.AccountingStorageHost",
+        "any parameter that ParallelCluster does not set itself",
+    ),
+    (
+        {"accounting": {}, "cluster.overrides": {"Scheduling": {"SlurmSettings": {"Database": {"Uri": "x"}}}}},
+        "cluster.overrides.Scheduling.SlurmSettings.Database",
+        "no override of this key",
+    ),
     # 1875 nodes, 32 + 4 other things
     (
         {
@@ -130,6 +170,8 @@ ALLOWED: list[dict[str, Any]] = [
     {"region": "us-moon-2", "zone_id": "usm2-az1"},  # a name without known zones
     {"storage.file_system.kms_key_arn": KEY, f"{RESOURCE}.capacity_reservation_group_arn": GROUP},
     {"cluster.name": "a" * 30, "cluster.generation": 10},
+    {"accounting": {"existing": DATABASE}, **IN_VPC},
+    {"accounting": {}, "cluster.name": "a" * 31},
     {
         "network.public_subnet_cidr": "10.0.0.0/28",
         "network.nat_addresses": 3,

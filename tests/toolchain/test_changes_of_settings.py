@@ -31,6 +31,12 @@ ACCOUNT = "123456789012"
 KEY = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
 BLOCKS = {"cidr": "10.0.0.0/16", "public_subnet_cidr": "10.0.0.0/24", "private_subnet_cidr": "10.0.64.0/18"}
+DATABASE = {
+    "host": "db",
+    "user": "slurm",
+    "password_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:db-AbCdEf",
+    "security_group_id": "sg-01234567",
+}
 QUEUE, NODES = "cluster.queues[0]", "cluster.queues[0].compute_resources[0]"
 HEAD, LOGIN, DISK, LINK = (
     "cluster.head_node",
@@ -113,6 +119,31 @@ CHANGES: dict[str, Any] = {
     "cluster.munge_key_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:munge-AbCdEf",
     "cluster.accepted_warnings": [{"validator": "DcvValidator", "reason": "a small screen"}],
     "monitoring.emails": ["a@example.com"],
+    "accounting": {},
+    "accounting.database.instance_class": "db.t4g.small",
+    "accounting.database.engine_version": "8.4.8",
+    "accounting.database.second_zone_id": "usw2-az2",
+    "accounting.database.subnet_cidrs": ["10.0.1.0/28", "10.0.2.0/28"],
+    "accounting.existing": DATABASE,
+    "accounting.existing.host": "other",
+    "accounting.existing.user": "other",
+    "accounting.existing.password_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:other-AbCdEf",
+    "accounting.existing.security_group_id": "sg-76543210",
+    "accounting.database_name": "other",
+    "accounting.accounts": [],
+    "accounting.accounts[0].name": "other",
+    "accounting.accounts[0].parent": "dept",
+    "accounting.accounts[0].share": 2,
+    "accounting.accounts[0].max_nodes": 2,
+    "accounting.accounts[0].node_hours_per_month": 2,
+    "accounting.accounts[0].max_hours": 2,
+    "accounting.qos": [],
+    "accounting.qos[0].name": "other",
+    "accounting.qos[0].max_nodes": 2,
+    "accounting.qos[0].node_hours_per_month": 2,
+    "accounting.qos[0].max_hours": 2,
+    "accounting.qos[0].preempts": ["normal"],
+    "accounting.qos[0].accounts": ["dept"],
 }
 """Another value of a setting, or with what must change beside it the values by their places. `another` has others."""
 
@@ -135,7 +166,20 @@ def in_existing_vpc(raw: Raw) -> None:
     raw["network"] = {**BLOCKS, "existing": VPC}
 
 
-BASES: dict[str, Callable[[Raw], None]] = {f"{LINK}.": linked, "network.existing.": in_existing_vpc}
+def with_accounting(raw: Raw) -> None:
+    raw["accounting"] = {"accounts": [{"name": "lab"}, {"name": "dept"}], "qos": [{"name": "high"}]}
+
+
+def with_existing_database(raw: Raw) -> None:
+    raw["accounting"] = {"existing": DATABASE}
+
+
+BASES: dict[str, Callable[[Raw], None]] = {
+    f"{LINK}.": linked,
+    "network.existing.": in_existing_vpc,
+    "accounting.existing.": with_existing_database,
+    "accounting.": with_accounting,
+}
 """What is deployed before the change, where it is more than the settings of 16 nodes and a pool of login nodes."""
 
 

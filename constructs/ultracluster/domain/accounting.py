@@ -97,8 +97,8 @@ class AccountingSpec(Spec):
     """Who used what, and who may use how much: Slurm's accounting in a database that outlives clusters."""
 
     database: DatabaseSpec = DatabaseSpec()
-    existing: Annotated[ExistingDatabase | None, Setting(Change.NEW_CLUSTER, page=_DATABASES)] = None
-    """A database to use instead of making one."""
+    existing: Annotated[ExistingDatabase | None, Setting(Change.STOPPED_FLEET, page=_DATABASES)] = None
+    """A database to use instead of making one, such as one that is restored from a snapshot."""
     database_name: Annotated[
         str | None,
         text(r"^[0-9a-z_]{1,64}$", "1 to 64 of 0-9, a-z and _"),

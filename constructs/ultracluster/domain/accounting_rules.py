@@ -12,6 +12,7 @@ from ultracluster.domain.violations import Path, Violation, below
 
 _ROOT, _NORMAL = "root", "normal"
 """Slurm's own account and QoS."""
+_SUBNETS = 2
 _PREFIX = 28
 """Of the default subnets: 11 addresses, of which the database takes one, and a second while RDS replaces it."""
 
@@ -53,15 +54,15 @@ def place_violations(
             yield database.violation(
                 "subnet_cidrs", "two blocks of the existing VPC", "what is free there is not known"
             )
-        elif len(_free_blocks(network)) < len(_INDICES):
+        elif len(_free_blocks(network)) < _SUBNETS:
             allowed = f"a larger block than {network.cidr}, or subnet_cidrs of accounting.database"
             yield database.violation("subnet_cidrs", allowed, "the VPC has no room for the database's subnets")
         return
     others = {f"network.{field}": getattr(network, field) for field in BLOCKS}
-    named = {str(index): cidr for index, cidr in zip(_INDICES, database.subnet_cidrs, strict=False)}
+    named = {f"subnet_cidrs[{index}]": cidr for index, cidr in enumerate(database.subnet_cidrs)}
     for each in addresses.block_violations({**others, **named}):
         if each.path[0] in named:
-            yield Violation(("subnet_cidrs", int(each.path[0])), each.got, each.allowed, each.reason)
+            yield Violation(("subnet_cidrs", [*named].index(str(each.path[0]))), each.got, each.allowed, each.reason)
 
 
 def zone_ids(database: DatabaseSpec, zone_id: str) -> tuple[str, str]:
@@ -76,9 +77,6 @@ def subnet_cidrs(database: DatabaseSpec, network: NetworkSpec) -> Sequence[str]:
     return database.subnet_cidrs or _free_blocks(network)
 
 
-_INDICES = (0, 1)
-
-
 def _free_blocks(network: NetworkSpec) -> list[str]:
     """Return the last blocks of the VPC that no subnet has."""
     vpc, *taken = (addresses.parse(getattr(network, field)) for field in BLOCKS)
@@ -89,7 +87,7 @@ def _free_blocks(network: NetworkSpec) -> list[str]:
         type(vpc)((start, _PREFIX)) for start in range(last, int(vpc.network_address) - 1, -(2 ** (32 - _PREFIX)))
     )
     free = (each for each in candidates if not any(block and each.overlaps(block) for block in taken))
-    return [str(each) for each in islice(free, len(_INDICES))][::-1]
+    return [str(each) for each in islice(free, _SUBNETS)][::-1]
 
 
 def _name_violations(field: str, names: Sequence[str], reserved: str) -> Iterator[Violation]:

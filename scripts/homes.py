@@ -94,7 +94,7 @@ def script(source: str, *, last: bool) -> str:
     """
     return f"""\
 set -eu
-exec 9>/run/lock/ultracluster-homes
+exec 9>/run/ultracluster-homes.lock
 flock 9
 target=$(mktemp --directory)
 trap 'umount "$target" 2>/dev/null || true; rmdir "$target"' EXIT

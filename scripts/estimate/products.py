@@ -80,7 +80,7 @@ OPENZFS_BACKUP = Product("FSx OpenZFS backup", "GB-month", "AmazonFSx", "BackupU
 
 
 def openzfs_storage(deployment_type: str) -> Product:
-    """Return a month of one GB of OpenZFS on SSD; with a standby server it is held twice."""
+    """Return a month of one GB of OpenZFS on SSD; the table has no price of one with a standby server."""
     return Product(f"FSx OpenZFS {_twofold(deployment_type)}storage", "GB-month")
 
 
@@ -169,9 +169,7 @@ _TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
         LUSTRE_METADATA.name: "0.055",
         LUSTRE_BACKUP.name: "0.05",
         openzfs_storage("SINGLE_AZ_1").name: "0.09",
-        openzfs_storage("SINGLE_AZ_HA_1").name: "0.18",
         openzfs_throughput("SINGLE_AZ_1").name: "0.26",
-        openzfs_throughput("SINGLE_AZ_HA_1").name: "0.52",
         OPENZFS_BACKUP.name: "0.05",
     },
     "vpc": {

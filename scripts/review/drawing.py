@@ -77,6 +77,7 @@ def draw(stacks: Mapping[str, Stack]) -> str:
     drawing.add_network()
     drawing.add_storage()
     drawing.add_clusters()
+    drawing.add_team()
     drawing.add_monitoring()
     drawing.add_stacks(list(stacks))
     return drawing.text()
@@ -146,6 +147,8 @@ class _Drawing:
             for each in cluster.properties["ClusterConfiguration"].get("SharedStorage", [])
         }
         for system in self._all("AWS::FSx::FileSystem"):
+            if "LustreConfiguration" not in system.properties:
+                continue
             has, lustre = system.properties, system.properties["LustreConfiguration"]
             speed, days = lustre.get("PerUnitStorageThroughput"), lustre.get("AutomaticBackupRetentionDays")
             size, ways = f"{has['StorageCapacity']:,} GiB, {lustre['DeploymentType']}", has["SecurityGroupIds"]
@@ -166,6 +169,34 @@ class _Drawing:
             self.others.append(Box(_name(link), shown, stack=buckets.get(bucket, ""), shape=_STORE))
             self._connect(_name(link), "<-->", link.properties["FileSystemId"].rpartition("/")[2], label)
 
+    def add_team(self) -> None:
+        """Add homes, which all nodes mount, and databases."""
+        groups = {each.id: each.properties for each in self._all("AWS::EC2::SecurityGroup")}
+        targets = {each.properties["FileSystemId"]: each.properties for each in self._all("AWS::EFS::MountTarget")}
+        systems = [*self._all("AWS::EFS::FileSystem"), *self._all("AWS::FSx::FileSystem")]
+        for system in systems:
+            has = system.properties
+            if "LustreConfiguration" in has or (not has.get("SubnetIds") and system.id not in targets):
+                continue
+            openzfs, target = has.get("OpenZFSConfiguration"), targets.get(system.id, {})
+            size = [] if openzfs is None else [f"{has['StorageCapacity']:,} GiB, {openzfs['ThroughputCapacity']} MB/s"]
+            ways = target.get("SecurityGroups") or has.get("SecurityGroupIds", [])
+            words = [
+                "Amazon EFS, homes" if openzfs is None else "FSx for OpenZFS, homes",
+                *size,
+                "stays when its stack is deleted" if system.retained else "",
+                *(f"{port} from {source}" for each in ways for source, port in ports(groups[each])),
+            ]
+            subnet = target.get("SubnetId") or has["SubnetIds"][0]
+            self._frame(subnet).add(Box(_name(system), *words, stack=system.stack, shape=_STORE))
+            self._connect("head", "-->", _name(system), "/home of all nodes")
+        for database in self._all("AWS::RDS::DBInstance"):
+            has = database.properties
+            stays = "stays when its stack is deleted" if database.retained else ""
+            words = f"{has.get('Engine', '')} {has.get('EngineVersion', '')}", str(has.get("DBInstanceClass", "")), stays
+            self.vpc.add(Box(_name(database), "Accounting of Slurm", *words, stack=database.stack, shape=_STORE))
+            self._connect("head", "-->", _name(database), "TCP 3306")
+
     def add_clusters(self) -> None:
         """Add nodes, and who may reach them."""
         for cluster in self._all(CLUSTER_TYPE):
@@ -179,7 +210,9 @@ class _Drawing:
 
     def _add_nodes(self, configuration: Part, stack: str) -> None:
         head = configuration["HeadNode"]
+        storage = [str(each.get("MountDir")).strip("/") for each in configuration.get("SharedStorage", [])]
         home = "EFS" if head.get("SharedStorageType") == "Efs" else "its volume"
+        home = "a file system of its own" if "home" in storage else home
         words = "Head node", head["InstanceType"], f"Slurm, /home on {home}"
         self._frame(head["Networking"]["SubnetId"]).add(Box("head", *words, stack=stack))
         nodes: list[tuple[str, Part]] = [("head", head)]
@@ -196,7 +229,7 @@ class _Drawing:
             for name in ("head", *pools):
                 self._connect(name, "<-->", fleet.id, "any port")
         mounted = str(configuration.get("SharedStorage", ""))
-        systems = [_name(each) for each in self._all("AWS::FSx::FileSystem") if each.id in mounted]
+        systems = [_name(each) for each in self._all("AWS::FSx::FileSystem") if each.id and each.id in mounted]
         for system in systems:
             for name in (*(fleet.id for fleet in self.fleets.values()), "head", *pools):
                 self._connect(name, "-->", system)

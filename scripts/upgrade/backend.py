@@ -129,9 +129,9 @@ class UpgradeBackend:
         candidate.deploy(*stacks, quiet=self._console.quiet)
 
     def verify(self, new: Settings) -> None:
-        """Check that the fleet runs, Slurm answers on the head node, and the file system is mounted there."""
+        """Check that the fleet runs, Slurm answers on the head node, and file system and homes are mounted there."""
         deployment, name = self._deployment(new), new.cluster_spec.name
-        script = _verification(new.storage.file_system.mount_dir)
+        script = _verification(new.storage.file_system.mount_dir, has_homes=new.homes is not None)
         report, answers = Changes(self._say), list[Answer]()
 
         def answered() -> bool:
@@ -237,11 +237,16 @@ class UpgradeBackend:
         self._clock.wait(settled, report, every=_EVERY, limit=_SECONDS_OF_A_STACK)
 
 
-def _verification(mount_dir: str) -> str:
+_HOMES_ARE_MOUNTED = """\
+mountpoint --quiet /home || { echo "the homes are not mounted at /home" >&2; exit 1; }
+"""
+
+
+def _verification(mount_dir: str, *, has_homes: bool) -> str:
     """Return a script that fails with a reason, or prints what is mounted."""
     return f"""\
 export PATH=/opt/slurm/bin:$PATH
 sinfo --noheader >/dev/null || exit 1
-findmnt --noheadings --mountpoint {mount_dir} --output SOURCE ||
-    {{ echo "no file system is mounted at {mount_dir}" >&2; exit 1; }}
-"""
+findmnt --noheadings --types lustre --mountpoint {mount_dir} --output SOURCE ||
+    {{ echo "no Lustre file system is mounted at {mount_dir}" >&2; exit 1; }}
+{_HOMES_ARE_MOUNTED if has_homes else ""}"""

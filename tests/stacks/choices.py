@@ -28,6 +28,19 @@ def use_much(raw: Raw) -> None:
         kms_key_arn=f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab",
         metadata_iops=12_000,
     )
+    raw["homes"] = {
+        "type": "fsx-openzfs",
+        "openzfs": {
+            "deployment_type": "SINGLE_AZ_HA_2",
+            "capacity_gib": 1000,
+            "throughput_mbps": 320,
+            "compression": "ZSTD",
+            "backup_retention_days": 14,
+            "quota_gib_per_user": 50,
+        },
+        "kms_key_arn": f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    }
+    raw["users"] = [{"name": "ada", "uid": 2001}]
     emails = ["a@example.com", "b@example.com"]
     raw["monitoring"].update(emails=emails, file_system_full_percent=60, dashboard=False)
     cluster = raw["cluster"]
@@ -88,6 +101,7 @@ def use_little(raw: Raw) -> None:
     raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
     raw["storage"].update(data_repositories=[DATA], retain=False)
     raw["storage"]["file_system"]["backup_retention_days"] = 0
+    raw["homes"] = {"type": "efs", "retain": False}
     raw["monitoring"].update(node_metrics=False)
     database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": f"{SECRET}db-a"}
     settings = {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf", "Database": database}

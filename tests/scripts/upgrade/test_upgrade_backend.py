@@ -65,7 +65,7 @@ def test_an_unhealthy_cluster_is_an_error(backend: UpgradeBackend, monkeypatch: 
     ("functions", "code", "says"),
     [
         ("sinfo() { echo no contact >&2; false; }", 1, "no contact"),
-        ("sinfo() { :; }; findmnt() { false; }", 1, "no file system is mounted at /fsx"),
+        ("sinfo() { :; }; findmnt() { false; }", 1, "no Lustre file system is mounted at /fsx"),
         ("sinfo() { :; }; findmnt() { echo fs-1; }", 0, "fs-1"),
     ],
 )

@@ -68,7 +68,7 @@ def waiting_causes(jobs: Sequence[Job], names: Mapping[str, str]) -> list[FoundC
     """Return what is known of why jobs wait, each once; `names` fill placeholders."""
     from scripts.diagnose.causes import Evidence, find
 
-    found = {}
+    found: dict[str, FoundCause] = {}
     for job in jobs:
         evidence = Evidence(kind="job", source=f"job {job.number}", time=datetime.now(UTC), text=job.reason)
         if (cause := find(evidence, names)) is not None:

@@ -71,6 +71,13 @@ class UpgradeResult(Document):
     )
 
 
+_TWO_WRITERS = (
+    "Both clusters write to the accounting database until the first is destroyed. AWS warns of deadlocks between two "
+    "slurmdbd, so keep that time short: docs/guides/accounting.md."
+)
+"""https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-accounting-v3.html"""
+
+
 def edit(text: str) -> tuple[KeyPath, Scalar]:
     """Return what ``KEY=VALUE`` asks for: the key as messages about settings write it, the value as YAML.
 
@@ -185,6 +192,8 @@ class Upgrade:
             )
         is_leaving = clusters[first].startswith("DELETE_")
         if not is_leaving:
+            if new.accounting is not None:
+                self.say(_TWO_WRITERS)
             self._create(second, exists=exists, written=written)
         name = old.cluster_spec.name
         text = f"Let {name} take no new jobs, and wait until its last job has ended; people work on {self.cluster} now"
@@ -199,7 +208,7 @@ class Upgrade:
     def _create(self, second: Candidate, *, exists: bool, written: bool) -> None:
         new = second.settings
         plan = self.backend.plan(second)
-        stacks = [new.stack_name(part) for part in ("network", "storage", "cluster")]
+        stacks = [new.stack_name(part) for part in new.parts if part != "monitoring"]
         pending = [each for each in plan.stacks if each.name in stacks and (each.changes or each.other)]
         if pending:
             self.backend.show(plan)

@@ -118,7 +118,7 @@ def test_a_password_is_named_in_full_and_its_key_is_the_head_nodes_too(stack: cd
         return SlurmAccounting(uri="db:3306", user="slurm", password=password, database_name="research")
 
     partial = secretsmanager.Secret.from_secret_name_v2(stack, "Partial", "db")
-    with pytest.raises(InvalidArguments, match="accounting.password: .*complete ARN"):
+    with pytest.raises(InvalidArguments, match=r"accounting\.password: .*complete ARN"):
         ParallelCluster(stack, "Refused", vpc=vpc, queues=[CPU], accounting=of(partial))
     own = secretsmanager.Secret(stack, "Own", encryption_key=kms.Key(stack, "Key"))
     ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], accounting=of(own))

@@ -137,12 +137,14 @@ def create(aws: EmulatedAws, wanted: Prerequisites) -> None:
     if wanted.network:
         _add_network(ec2, wanted.network, wanted)
         if wanted.security_group_id:
-            tags = _tagged("security-group", {"_custom_id_": wanted.security_group_id})
-            ec2.create_security_group(GroupName="database", Description="Database", VpcId=wanted.network.vpc_id, **tags)
+            chosen_id = _tagged("security-group", {"_custom_id_": wanted.security_group_id})
+            ec2.create_security_group(
+                GroupName="database", Description="Database", VpcId=wanted.network.vpc_id, **chosen_id
+            )
     if wanted.password_secret_arn:
         name, _, suffix = wanted.password_secret_arn.rpartition(":")[2].rpartition("-")
-        tags = [{"Key": "_custom_id_", "Value": suffix}]
-        aws.client("secretsmanager", region).create_secret(Name=name, SecretString="password", Tags=tags)
+        chosen = [{"Key": "_custom_id_", "Value": suffix}]
+        aws.client("secretsmanager", region).create_secret(Name=name, SecretString="password", Tags=chosen)
     _add_reservations(aws, wanted)
     _raise_quotas(aws.client("service-quotas", region))
 

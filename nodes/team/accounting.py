@@ -140,18 +140,18 @@ def _of_users(users: list[dict[str, Any]], members: set[tuple[str, str]], state:
         if state.members[user, account] == _CLOSED:
             reopened = ("maxsubmitjobs=-1", f"comment={MARK}")
             yield Step(f"user {user}: account {account} again", (*_of_member(user, account, cluster), *reopened))
-    for user in users:
-        name = user["name"]
+    for given in users:
+        name, account = given["name"], given["account"]
         default, level = state.users.get(name, ("", "None"))
-        if user["account"] and default not in ("", user["account"]):
-            yield _default_account(name, user["account"], default, cluster)
-        if user["account"] and user["admin"] != (level == "Administrator"):
-            yield _level(name, "Administrator" if user["admin"] else "None", level)
+        if account and default not in ("", account):
+            yield _default_account(name, account, default, cluster)
+        if account and given["admin"] != (level == "Administrator"):
+            yield _level(name, "Administrator" if given["admin"] else "None", level)
     if users:
-        given = {user["name"] for user in users}
+        people = {each["name"] for each in users}
         for name in DEFAULT_USERS:
             level = state.users.get(name, ("", "None"))[1]
-            if name not in given and level != "None":
+            if name not in people and level != "None":
                 yield _level(name, "None", level)
 
 

@@ -46,7 +46,7 @@ def command() -> None:
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
-    from scripts.fleet.jobs import list_jobs, table
+    from scripts.fleet.jobs import list_jobs, table, waiting_causes
 
     jobs = list_jobs(deployment)
     if output == "json":
@@ -56,6 +56,10 @@ def list_(*, deployment: Deployment, output: str) -> int:
     console.print(f"{jobs.running} running, {jobs.waiting} waiting")
     if jobs.jobs:
         console.print(table(jobs))
+        for cause in waiting_causes(jobs.jobs, {"env": deployment.environment}):
+            console.print(f"{cause.evidence[0].text}: {cause.why}", soft_wrap=True)
+            for line in cause.to_do:
+                console.print(f"  {line}", soft_wrap=True)
         terminal.suggest(f"jobs logs {deployment.environment} {jobs.jobs[0].number} --follow")
     else:
         terminal.suggest("submit --help", "how to submit a training run")

@@ -22,6 +22,7 @@ SEEN = {
     "system": "syslog of nodes",
     "daemon": "logs of ParallelCluster's daemons",
     "slurm": "Slurm's logs",
+    "job": "reasons why jobs wait",
 }
 """Where causes are seen, by the kind of evidence in the table."""
 

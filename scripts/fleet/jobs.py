@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from scripts.diagnose.causes import FoundCause
 
 UP: Final = "up"
 DRAIN: Final = "drain"
@@ -60,6 +63,18 @@ class CancelledJobs(Document):
     """What ``jobs cancel --output json`` prints."""
 
     jobs: tuple[str, ...] = Field(description="The cancelled jobs: numbers, or 12_3 of an array.")
+
+
+def waiting_causes(jobs: Sequence[Job], names: Mapping[str, str]) -> list[FoundCause]:
+    """Return what is known of why jobs wait, each once; `names` fill placeholders."""
+    from scripts.diagnose.causes import Evidence, find
+
+    found: dict[str, FoundCause] = {}
+    for job in jobs:
+        evidence = Evidence(kind="job", source=f"job {job.number}", time=datetime.now(UTC), text=job.reason)
+        if (cause := find(evidence, names)) is not None:
+            found.setdefault(cause.id, cause)
+    return list(found.values())
 
 
 def slurm_state(head_node: HeadNode) -> SlurmState:

@@ -116,7 +116,9 @@ class _Drawing:
             has = subnet.properties
             kind = "Public" if has.get("MapPublicIpOnLaunch") else "Private"
             words = f"{kind} subnet {has['CidrBlock']}, {has['AvailabilityZoneId']}"
-            self.frames[subnet.id] = Box(f"{kind.lower()}_subnet", words, stack=subnet.stack)
+            alike = sum(frame.id.startswith(kind.lower()) for frame in self.frames.values())
+            name = f"{kind.lower()}_subnet{alike + 1 if alike else ''}"
+            self.frames[subnet.id] = Box(name, words, stack=subnet.stack)
         ways = {each.id: "internet" for each in self._all("AWS::EC2::InternetGateway")}
         addresses = len(self._all("AWS::EC2::EIP"))
         for gateway in self._all("AWS::EC2::NatGateway"):

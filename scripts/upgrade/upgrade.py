@@ -76,6 +76,13 @@ class UpgradeResult(Document):
     )
 
 
+_TWO_WRITERS = (
+    "Both clusters write to the accounting database until the first is destroyed. AWS warns of deadlocks between two "
+    "slurmdbd, so keep that time short: docs/guides/accounting.md."
+)
+"""https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-accounting-v3.html"""
+
+
 def edit(text: str) -> tuple[KeyPath, Scalar]:
     """Return what ``KEY=VALUE`` asks for: the key as messages about settings write it, the value as YAML.
 
@@ -193,6 +200,8 @@ class Upgrade:
             )
         is_leaving = clusters[first].startswith("DELETE_")
         if not is_leaving:
+            if new.accounting is not None:
+                self.say(_TWO_WRITERS)
             self._create(second, exists=exists, written=written)
         name = old.cluster_spec.name
         moves = not is_leaving and self.backend.moves_homes(old, new)

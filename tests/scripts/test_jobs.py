@@ -47,6 +47,19 @@ def test_the_queue_is_listed(head_node: FakeHeadNode, capsys: pytest.CaptureFixt
         assert str(job["number"]) in text
 
 
+def test_why_a_job_waits_for_accounting_is_explained_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting = [f" {number}|ann|trn1|PENDING|4|0:00|AssocGrpNodeLimit|train" for number in (7, 8)]
+    state = STATE.partition("# jobs")[0] + "\n".join(["# jobs", *waiting, "# end", ""])
+    monkeypatch.setattr(jobs, "HeadNode", lambda _: FakeHeadNode(Answer(0, state, "")))
+    assert ultracluster("jobs", "list", "trn1-16") == 0
+    text = capsys.readouterr().out
+    assert text.count("AssocGrpNodeLimit: Jobs of the account") == 1
+    assert "raise `max_nodes` of the account" in text
+    assert "./ultracluster deploy trn1-16" in text
+
+
 def test_jobs_are_cancelled(head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]) -> None:
     head_node.answer = Answer(0, "", "")
     assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes") == 0

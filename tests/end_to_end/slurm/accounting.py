@@ -47,6 +47,11 @@ class AccountingCluster(SlurmCluster):
             for path in [directory / DATABASE, *(directory / DATABASE).rglob("*")]:
                 os.chown(path, _SLURM_USER_ID, _SLURM_USER_ID)
 
+    def stop_accounting(self) -> None:
+        """Stop the controller, slurmdbd and the database, which can be copied then."""
+        for program in ("slurmctld", "slurmdbd", "mariadbd"):
+            self.run(f"pkill {program}; while pgrep {program}; do sleep 0.1; done")
+
     def add_users(self, *names: str) -> None:
         """Make users on all machines; Slurm itself knows nothing of them."""
         for name in names:

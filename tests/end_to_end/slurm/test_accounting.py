@@ -199,9 +199,7 @@ def test_the_next_generation_continues_the_history_with_numbers_of_its_own(slurm
     with AccountingCluster(slurm_workspace / "base", directory, nodes=1) as first:
         apply(first, [AccountSpec(name="lab", max_nodes=3)])
         first.wait(first.submit("true", "--account=lab"))
-        first.run(
-            "pkill slurmctld; sleep 1; pkill slurmdbd; sleep 1; pkill mariadbd; while pgrep mariadbd; do sleep 0.1; done"
-        )
+        first.stop_accounting()
     settings = {"FirstJobId": "1000001"}
     second = AccountingCluster(
         slurm_workspace / "base", new_directory(slurm_workspace), 1, settings, directory / DATABASE
@@ -210,7 +208,7 @@ def test_the_next_generation_continues_the_history_with_numbers_of_its_own(slurm
         kept = associations(second)
         assert apply(second, [AccountSpec(name="lab", max_nodes=3)]) == NO_CHANGE
         second.wait(second.submit("true", "--account=lab"))
-        jobs = "sacct --allusers --noheader --parsable2 --allocations --duplicates --starttime=2020-01-01 --format=jobid,account,state"
+        jobs = "sacct --allusers -nPX --duplicates --starttime=2020-01-01 --format=jobid,account,state"
         second.wait_until(lambda: "1000001|lab|COMPLETED" in second.run(jobs), 30)
         assert "1|lab|COMPLETED" in second.run(jobs).splitlines()
     assert kept["lab"] == "root|1|node=3|||normal"

@@ -67,7 +67,7 @@ def test_every_cause_has_one_row_and_a_sample_of_every_place_where_it_is_seen() 
 
 @pytest.mark.parametrize("cause", table(), ids=lambda cause: cause.id)
 def test_a_cause_is_complete(cause: Cause) -> None:
-    assert set(cause.seen) <= set(SEEN) == {"event", "instance", "provider", *KINDS}
+    assert set(cause.seen) <= set(SEEN) == {"event", "instance", "provider", "job", *KINDS}
     assert set(cause.logs or ()) <= {"provider", *KINDS}
     assert set(cause.behind) <= {each.id for each in table() if each.logs is not None}
     assert cause.source.startswith("https://")
@@ -77,7 +77,17 @@ def test_a_cause_is_complete(cause: Cause) -> None:
     assert placeholders >= set(cause.pattern.groupindex), "a group is there to be shown"
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=[f"{each['cause']}-{n}" for n, each in enumerate(SAMPLES)])
+@pytest.mark.parametrize("sample", [each for each in SAMPLES if each["kind"] == "job"], ids=lambda each: each["text"])
+def test_why_a_job_waits_is_explained(sample: Mapping[str, str]) -> None:
+    finding = found_in("job", sample["text"])
+    assert finding is not None
+    assert (finding.id, "<" in finding.why) == (sample["cause"], False)
+
+
+RECORDED = [each for each in SAMPLES if each["kind"] != "job"]
+
+
+@pytest.mark.parametrize("sample", RECORDED, ids=[f"{each['cause']}-{n}" for n, each in enumerate(RECORDED)])
 def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mapping[str, str]) -> None:
     """Among much else, and on a screen of 80 columns."""
     diagnosis = diagnose(record(sample, noise=True), Now())
@@ -95,7 +105,7 @@ def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mappin
 def test_the_log_filter_passes_every_sample_and_is_short_enough_for_cloudwatch() -> None:
     # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
     assert len(" ".join(f'?"{each}"' for each in LOG_TERMS)) <= 1024
-    logged = [each["text"] for each in SAMPLES if each["kind"] not in ("event", "instance")]
+    logged = [each["text"] for each in SAMPLES if each["kind"] not in ("event", "instance", "job")]
     assert [text for text in logged if not any(term in text for term in LOG_TERMS)] == []
 
 
@@ -115,6 +125,8 @@ def test_every_failure_code_of_parallelcluster_is_known(code: str) -> None:
         ("provider", '{"timestamp": "2026-05-01 10:00:00,001", "level": "ERROR", "location": "x", "message": "y"}'),
         ("event", "DELETE_FAILED AWS::RDS::DBSubnetGroup Group: it is currently in use"),
         ("boot", "CREATE_FAILED AWS::EC2::EIP Address: The maximum number of addresses has been reached."),
+        ("job", "Resources"),
+        ("job", "AssociationX"),
         ("boot", "Curl attempt 1 failed, retrying in 1s..."),
         ("boot", "gpg: Signature expired Tue 03 Mar 2026 10:00:00 AM UTC"),
         (

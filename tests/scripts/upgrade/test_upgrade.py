@@ -178,6 +178,13 @@ def test_a_new_os_needs_a_second_cluster_which_replaces_the_first(backend: FakeB
     assert (backend.generation, backend.settings.cluster.os) == (2, "ubuntu2204")
 
 
+def test_two_clusters_on_one_accounting_database_are_told_of(backend: FakeBackend) -> None:
+    backend.path.write_text(backend.path.read_text(encoding="utf-8") + "accounting: {}\n", encoding="utf-8")
+
+    assert backend.run(OTHER_OS) == "complete"
+    assert "AWS warns of deadlocks between two slurmdbd" in "".join(backend.said)
+
+
 def test_nothing_is_done_if_nothing_needs_a_new_cluster(backend: FakeBackend) -> None:
     before = backend.path.read_bytes()
     result = backend.upgrade("cluster.slurm.idle_minutes=20").run()

@@ -1,0 +1,128 @@
+"""The database of accounting, and a cluster that uses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk.assertions import Match, Template
+
+from ultracluster import (
+    AccountingDatabase,
+    ComputeResource,
+    InvalidArguments,
+    LoginPool,
+    ParallelCluster,
+    Queue,
+    SlurmAccounting,
+)
+
+CPU = Queue(name="cpu", compute_resources=[ComputeResource(name="c6i", instance_type="c6i.4xlarge", max_count=4)])
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    return cdk.Stack(app, "Team", env=cdk.Environment(region="us-west-2"))
+
+
+@pytest.fixture
+def vpc(stack: cdk.Stack) -> ec2.Vpc:
+    return ec2.Vpc(stack, "Vpc", availability_zones=["us-west-2a", "us-west-2b"])
+
+
+def test_it_is_protected_and_takes_no_connections_but_from_the_client_group(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
+    AccountingDatabase(stack, "Accounting", vpc=vpc, subnets=vpc.private_subnets)
+    template = Template.from_stack(stack)
+
+    template.has_resource(
+        "AWS::RDS::DBInstance",
+        {
+            "Properties": {
+                "DeletionProtection": True,
+                "EngineLifecycleSupport": "open-source-rds-extended-support-disabled",
+                "PubliclyAccessible": False,
+                "StorageEncrypted": True,
+            },
+            "DeletionPolicy": "RetainExceptOnCreate",
+        },
+    )
+    [(_, rule)] = template.find_resources("AWS::EC2::SecurityGroupIngress").items()
+    assert (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"]) == (3306, 3306)
+    assert "AccountingClients" in str(rule["Properties"]["SourceSecurityGroupId"])
+    retained = template.find_resources("AWS::SecretsManager::Secret") | template.find_resources(
+        "AWS::RDS::DBSubnetGroup"
+    )
+    assert {each["DeletionPolicy"] for each in retained.values()} == {"RetainExceptOnCreate"}
+    [secret] = template.find_resources("AWS::SecretsManager::Secret").values()
+    generated = secret["Properties"]["GenerateSecretString"]
+    assert generated.keys() == {"ExcludeCharacters", "PasswordLength"}, "plain text, not JSON"
+    assert set("\"'/@\\# ") <= set(generated["ExcludeCharacters"])
+
+
+def test_it_goes_with_its_stack_if_it_is_told_to(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
+    policy = cdk.RemovalPolicy.DESTROY
+    AccountingDatabase(stack, "Accounting", vpc=vpc, subnets=vpc.private_subnets, removal_policy=policy)
+
+    Template.from_stack(stack).has_resource(
+        "AWS::RDS::DBInstance",
+        {"Properties": {"DeletionProtection": False, "DeleteAutomatedBackups": True}, "DeletionPolicy": "Delete"},
+    )
+
+
+def test_invalid_arguments_are_named_together(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        AccountingDatabase(
+            stack, "Accounting", vpc=vpc, subnets=vpc.private_subnets[:1], instance_class="t4g.micro", storage_gib=1
+        )
+    assert {each.path[0] for each in refused.value.violations} == {"subnets", "instance_class", "storage_gib"}
+    assert stack.node.try_find_child("Accounting") is None
+
+
+def configuration(template: Template) -> dict[str, Any]:
+    [cluster] = template.find_resources("Custom::PclusterCluster").values()
+    return dict(cluster["Properties"]["ClusterConfiguration"])
+
+
+def test_only_the_head_node_carries_the_group_and_the_provider_may_see_that_one_secret(
+    stack: cdk.Stack, vpc: ec2.Vpc
+) -> None:
+    database = AccountingDatabase(stack, "Accounting", vpc=vpc, subnets=vpc.private_subnets)
+    accounting = database.accounting("research", {"ClusterName": "research"})
+    pools = [LoginPool(name="login")]
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], login_nodes=pools, accounting=accounting)
+    template = Template.from_stack(stack)
+
+    made = configuration(template)
+    group = {"Fn::GetAtt": [Match.string_like_regexp("^AccountingClients"), "GroupId"]}
+    nodes = [made["HeadNode"], made["LoginNodes"]["Pools"][0], made["Scheduling"]["SlurmQueues"][0]]
+    carried = ["AccountingClients" in str(each["Networking"]["AdditionalSecurityGroups"]) for each in nodes]
+    assert (group, carried) == (group, [True, False, False])
+    slurm = made["Scheduling"]["SlurmSettings"]
+    secret = {"Ref": next(iter(template.find_resources("AWS::SecretsManager::Secret")))}
+    assert slurm["Database"]["PasswordSecretArn"] == secret
+    assert (slurm["Database"]["DatabaseName"], slurm["Database"]["UserName"]) == ("research", "slurm")
+    assert {"ClusterName": "research"} in slurm["CustomSlurmSettings"]
+    statement = {"Action": "secretsmanager:DescribeSecret", "Effect": "Allow", "Resource": secret}
+    template.has_resource_properties(
+        "AWS::IAM::ManagedPolicy", {"PolicyDocument": {"Statement": [statement], "Version": "2012-10-17"}}
+    )
+
+
+def test_a_password_is_named_in_full_and_its_key_is_the_head_nodes_too(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
+    def of(password: secretsmanager.ISecret) -> SlurmAccounting:
+        return SlurmAccounting(uri="db:3306", user="slurm", password=password, database_name="research")
+
+    partial = secretsmanager.Secret.from_secret_name_v2(stack, "Partial", "db")
+    with pytest.raises(InvalidArguments, match=r"accounting\.password: .*complete ARN"):
+        ParallelCluster(stack, "Refused", vpc=vpc, queues=[CPU], accounting=of(partial))
+    own = secretsmanager.Secret(stack, "Own", encryption_key=kms.Key(stack, "Key"))
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], accounting=of(own))
+
+    policies = Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy")
+    [head_node] = [each for name, each in policies.items() if "HeadNodePolicy" in name]
+    assert "secretsmanager:GetSecretValue" in str(head_node)

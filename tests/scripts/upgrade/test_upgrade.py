@@ -40,6 +40,7 @@ class FakeBackend(UpgradeBackend):
         self.asked: list[str] = []
         self.points_left = 10**6
         self.agrees = True
+        self.has_other_homes = False
         self._runs = 0
 
     @property
@@ -126,6 +127,14 @@ class FakeBackend(UpgradeBackend):
         self.point()
         assert self.statuses[new.cluster.generation] == "CREATE_COMPLETE"
 
+    def moves_homes(self, old: Settings, new: Settings) -> bool:
+        return self.has_other_homes
+
+    def copy_homes(self, old: Settings, new: Settings, *, last: bool) -> None:
+        self.point()
+        assert self.statuses == {1: "CREATE_COMPLETE", 2: "CREATE_COMPLETE"}
+        self.done.append(f"copied {old.cluster_spec.name}{' to the last file' if last else ''}")
+
     def drain(self, old: Settings) -> None:
         self.point()
         assert self.statuses[old.cluster.generation] == "CREATE_COMPLETE"
@@ -159,6 +168,22 @@ def test_a_new_os_needs_a_second_cluster_which_replaces_the_first(backend: FakeB
     assert (backend.statuses, backend.systems[2], backend.alarms) == ({2: "CREATE_COMPLETE"}, "ubuntu2204", "dev-2")
     assert backend.done == ["drained dev", "destroyed dev"]
     assert (backend.generation, backend.settings.cluster.os) == (2, "ubuntu2204")
+
+
+def test_home_is_copied_while_people_work_and_once_more_when_jobs_have_ended(backend: FakeBackend) -> None:
+    backend.has_other_homes = True
+    result = backend.upgrade(OTHER_OS).run()
+    steps = ["settings", "deploy", "verify", "copy", "drain", "copy", "destroy", "monitoring"]
+    assert [each.name for each in result.steps] == steps
+    assert backend.done == ["copied dev", "drained dev", "copied dev to the last file", "destroyed dev"]
+
+
+@pytest.mark.parametrize("point", range(14))
+def test_killed_anywhere_nothing_is_destroyed_that_is_not_copied(backend: FakeBackend, point: int) -> None:
+    backend.has_other_homes = True
+    backend.run_until(point, OTHER_OS)
+    assert backend.run(OTHER_OS) == "complete"
+    assert backend.done.index("copied dev to the last file") < backend.done.index("destroyed dev")
 
 
 def test_nothing_is_done_if_nothing_needs_a_new_cluster(backend: FakeBackend) -> None:

@@ -14,6 +14,7 @@ _STATUS = (
     Permission("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
     Permission("ec2:DescribeCapacityReservations"),
     Permission("ec2:DescribeInstances"),
+    Permission("elasticfilesystem:DescribeFileSystems"),
     Permission("fsx:DescribeFileSystems"),
     Permission("resource-groups:ListGroupResources"),
 )

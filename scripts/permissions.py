@@ -14,6 +14,7 @@ _STATUS = (
     Permission("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
     Permission("ec2:DescribeCapacityReservations"),
     Permission("ec2:DescribeInstances"),
+    Permission("elasticfilesystem:DescribeFileSystems"),
     Permission("fsx:DescribeFileSystems"),
     Permission("resource-groups:ListGroupResources"),
 )
@@ -80,6 +81,8 @@ _DIAGNOSIS = (
     Permission("logs:FilterLogEvents", "arn:aws:logs:*:*:log-group:/aws/parallelcluster/*"),
 )
 _INVENTORY = (
+    Permission("backup:ListBackupVaults"),
+    Permission("backup:ListRecoveryPointsByBackupVault"),
     Permission("dynamodb:DescribeTable"),
     Permission("dynamodb:ListTables"),
     Permission("dynamodb:ListTagsOfResource"),
@@ -87,9 +90,14 @@ _INVENTORY = (
     Permission("fsx:DescribeBackups"),
     Permission("fsx:DescribeDataRepositoryAssociations"),
     Permission("iam:GetInstanceProfile"),
+    Permission("rds:DescribeDBInstances"),
+    Permission("rds:DescribeDBParameterGroups"),
+    Permission("rds:DescribeDBSnapshots"),
+    Permission("rds:DescribeDBSubnetGroups"),
     Permission("route53:GetHostedZone"),
     Permission("route53:ListHostedZones"),
     Permission("s3:ListBucketVersions"),
+    Permission("secretsmanager:DescribeSecret"),
     Permission("tag:GetResources"),
 )
 

@@ -86,6 +86,12 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
             "volume that snapshots are taken of)",
             "restore it from a backup of EFS: docs/explanation/lasting-choices.md",
         )
+    if (homes := deployment.settings.homes) is not None:
+        raise OperationError(
+            f"homes: got {homes.type!r}; allowed: null (with homes /home is on a file system of its own, not on the "
+            "root volume that snapshots are taken of)",
+            "it outlives head nodes; a backup of it: docs/guides/homes.md",
+        )
     head_node = HeadNode(deployment, clock)
     [instance] = [each for each in deployment.nodes() if each["InstanceId"] == head_node.instance_id]
     mapped = {each["DeviceName"]: each["Ebs"]["VolumeId"] for each in instance.get("BlockDeviceMappings", [])}

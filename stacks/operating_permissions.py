@@ -17,7 +17,10 @@ WILDCARDS = {
     "Resource::arn:aws:dynamodb:": "tables of ParallelCluster, by name, for clusters to come",
     "Resource::arn:aws:ec2:": "instances and security groups, if tagged with the cluster's or the stack's name",
     "Resource::arn:aws:lambda:": "the CDK's function in a network stack, by name",
+    "Resource::arn:aws:elasticfilesystem:": "the homes, if tagged with their stack's name",
     "Resource::arn:aws:fsx:": "the file system, if tagged with its stack's name, and backups",
+    "Resource::arn:aws:iam:": "the role of backups of homes, by its stack's name",
+    "Resource::arn:aws:rds:": "the database, if tagged with its stack's name, and its last snapshot",
     "Resource::arn:aws:logs:*:*:log-group:/aws/": "logs of ParallelCluster and its provider, by name",
     "Resource::arn:aws:s3:::cdk-": "encryption of the bucket of `cdk bootstrap`, by name",
     "Resource::arn:aws:ssm:*:*:parameter/": "parameters of this project and of `cdk bootstrap`, by name",
@@ -66,6 +69,36 @@ def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicySta
         _allow(["ec2:DeleteSecurityGroup"], arns("ec2", "security-group", "*"), of_storage),
         _allow(["fsx:CreateBackup", "fsx:DeleteFileSystem"], arns("fsx", "file-system", "*"), of_storage),
         _allow(["fsx:CreateBackup", "fsx:TagResource"], arns("fsx", "backup", "*")),
+        *(_end_team(stack, settings) if "team" in settings.parts else []),
+    ]
+
+
+def _end_team(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]:
+    """Return the permissions to delete homes and database after last backups."""
+    name = settings.stack_name("team")
+    of_team = {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-name": name}}
+
+    def arn(service: str, kind: str, resource: str, *, colon: bool = False) -> str:
+        form = cdk.ArnFormat.COLON_RESOURCE_NAME if colon else cdk.ArnFormat.SLASH_RESOURCE_NAME
+        return stack.format_arn(
+            service=service, region=settings.region, resource=kind, resource_name=resource, arn_format=form
+        )
+
+    vault, role = arn("backup", "backup-vault", f"{settings.name}-homes", colon=True), f"{name}-HomesBackupRole*"
+    databases, snapshots = arn("rds", "db", "*", colon=True), arn("rds", "snapshot", "*-final-*", colon=True)
+    elastic = [f"elasticfilesystem:{each}" for each in ("DeleteFileSystem", "DeleteMountTarget")]
+    deletion = ["rds:CreateDBSnapshot", "rds:DeleteDBInstance", "rds:ModifyDBInstance"]
+    roles = stack.format_arn(service="iam", region="", resource="role", resource_name=role)
+    to_backup = {"StringEquals": {"iam:PassedToService": "backup.amazonaws.com"}}
+    return [
+        _allow(["ec2:DeleteSecurityGroup"], [arn("ec2", "security-group", "*")], of_team),
+        _allow(["fsx:CreateBackup", "fsx:DeleteFileSystem"], [arn("fsx", "file-system", "*")], of_team),
+        _allow(elastic, [arn("elasticfilesystem", "file-system", "*")], of_team),
+        _allow(["backup:CreateBackupVault", "backup:StartBackupJob", "backup:TagResource"], [vault]),
+        _allow(["backup:DescribeBackupJob", "backup:ListBackupJobs"], ["*"]),
+        _allow(["iam:PassRole"], [roles], to_backup),
+        _allow(deletion, [databases], of_team),
+        _allow(["rds:AddTagsToResource", "rds:CreateDBSnapshot"], [snapshots]),
     ]
 
 

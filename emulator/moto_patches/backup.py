@@ -92,6 +92,7 @@ class Backup(BackupResponse):
 
 def add_backup_jobs() -> None:
     """Let moto serve jobs and recovery points, too."""
-    paths = ("backup-jobs", "backup-jobs/.*", "backup-vaults/[^/]+/recovery-points/?.*")
+    points = "backup-vaults/(?P<vault>[^/]+)/recovery-points"
+    paths = ("backup-jobs", "backup-jobs/(?P<job>[^/]+)", f"{points}/", f"{points}/(?P<point>.+)")
     urls = dict.fromkeys([*moto.backup.urls.url_paths, *(f"{{0}}/{each}$" for each in paths)], Backup.dispatch)
     moto.backup.urls.url_paths = urls

@@ -92,8 +92,9 @@ def _searches(
     """
     yield _logs_of_functions(deployment, {each.stack_name(part) for each in clusters for part in PARTS}, deleted)
     yield _snapshots(deployment)
-    yield _recovery_points(deployment)
-    yield _database_snapshots(deployment)
+    if _has_team(deployment):
+        yield _recovery_points(deployment)
+        yield _database_snapshots(deployment)
     are_deleted = []
     for each in clusters:
         name, stack = each.settings.cluster_spec.name, each.stack_name("cluster")
@@ -117,6 +118,14 @@ def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
     for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=tag):
         reason = f"of the head node's volume {each['VolumeId']}, for ./ultracluster restore"
         yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
+
+
+def _has_team(deployment: Deployment) -> bool:
+    """Tell whether there are homes or a database, or were in the last 90 days: few need permissions for their backups."""
+    name = deployment.stack_name("team")
+    if "team" in deployment.settings.parts or deployment.stack(name) is not None:
+        return True
+    return any(each["StackName"] == name for each in stacks.deleted(deployment))
 
 
 def _recovery_points(deployment: Deployment) -> Iterator[Leftover]:

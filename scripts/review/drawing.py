@@ -195,7 +195,11 @@ class _Drawing:
         for database in self._all("AWS::RDS::DBInstance"):
             has = database.properties
             stays = "stays when its stack is deleted" if database.retained else ""
-            words = f"{has.get('Engine', '')} {has.get('EngineVersion', '')}", str(has.get("DBInstanceClass", "")), stays
+            words = (
+                f"{has.get('Engine', '')} {has.get('EngineVersion', '')}",
+                str(has.get("DBInstanceClass", "")),
+                stays,
+            )
             self.vpc.add(Box(_name(database), "Accounting of Slurm", *words, stack=database.stack, shape=_STORE))
             self._connect("head", "-->", _name(database), "TCP 3306")
 

@@ -140,6 +140,59 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
         "network.private_subnet_cidr",
         f"a /24 or larger (16 nodes take 16 addresses with EFA interface type efa-only, other things {32 + 80 + 7 + 4}",
     ),
+    ({"homes": {"type": "efs", "openzfs": {"capacity_gib": 64}}}, "homes.openzfs", "leave it out (EFS has no such"),
+    (
+        {"homes": {"type": "fsx-openzfs", "openzfs": {"throughput_mbps": 100}}},
+        "homes.openzfs.throughput_mbps",
+        "64, 128, 256, 512, 1024, 2048, 3072 or 4096 (the MB/s of SINGLE_AZ_1",
+    ),
+    (
+        {"homes": {"type": "fsx-openzfs", "openzfs": {"deployment_type": "SINGLE_AZ_2"}}},
+        "homes.openzfs.throughput_mbps",
+        "160, 320,",
+    ),
+    (
+        {"homes": {"type": "fsx-openzfs", "openzfs": {"quota_gib_per_user": 10}}},
+        "homes.openzfs.quota_gib_per_user",
+        "null without users",
+    ),
+    (
+        {
+            "homes": {"type": "fsx-openzfs", "openzfs": {"quota_gib_per_user": 10}},
+            "users": [{"name": f"u{index}", "uid": 2000 + index} for index in range(501)],
+        },
+        "homes.openzfs.quota_gib_per_user",
+        "null with 501 users (a volume has at most 500",
+    ),
+    (
+        {"homes": {"type": "fsx-openzfs", "file_system_id": "fs-0123456789abcdef0"}},
+        "homes.file_system_id",
+        "the id of an OpenZFS volume such as fsvol-",
+    ),
+    (
+        {"homes": {"type": "efs", "file_system_id": "fs-01234567", "kms_key_arn": KEY}},
+        "homes.kms_key_arn",
+        "null with file_system_id",
+    ),
+    (
+        {"homes": {"type": "efs", "kms_key_arn": KEY.replace("us-west-2", "eu-west-1")}},
+        "homes.kms_key_arn",
+        "one in us-west-2",
+    ),
+    (
+        {
+            "homes": "efs",
+            "cluster.overrides": {"SharedStorage": [{"Name": "x", "MountDir": "home", "StorageType": "Ebs"}]},
+        },
+        "cluster.overrides.SharedStorage[0].MountDir",
+        "a directory outside /home (homes are mounted there)",
+    ),
+    # 32, file servers, 3 of OpenZFS
+    (
+        {"network.private_subnet_cidr": "10.0.64.0/27", "homes": "fsx-openzfs"},
+        "network.private_subnet_cidr",
+        f"a /26 or larger (16 nodes take 16 addresses with EFA interface type efa-only, other things {32 + 4 + 3}",
+    ),
     # head node, addresses of the NAT gateway, public login nodes, a load balancer for each pool
     (
         {
@@ -162,6 +215,8 @@ def test_violations(write: Write, values: dict[str, Any], place: str, allowed: s
 ALLOWED: list[dict[str, Any]] = [
     {"network.existing": VPC},
     {"network.flow_log_retention_days": None},
+    {"homes": "efs", "cluster.head_node.shared_storage": "efs"},
+    {"homes": {"type": "fsx-openzfs", "file_system_id": "fsvol-0123456789abcdef0"}},
     {"monitoring.emails": ["a@example.com", "b@example.com"]},
     {"budget": {**BUDGET, "monthly_usd": 21.5, "max_usd_per_hour": 21.5, "action": "stop"}},
     {"budget": {"monthly_usd": 9000}, "monitoring.emails": ["a@example.com"]},

@@ -124,6 +124,63 @@ def _security_group(account: Account) -> Case:
     )
 
 
+@case("AWS::FSx::Volume")
+def _volume(account: Account) -> Case:
+    vpc = account.vpc()
+    nfs = {"CidrIp": "10.0.0.0/16", "IpProtocol": "tcp", "FromPort": 2049, "ToPort": 2049}
+    group = account.create("AWS::EC2::SecurityGroup", GroupDescription="nfs", VpcId=vpc.ref, SecurityGroupIngress=[nfs])
+    file_system = account.create(
+        "AWS::FSx::FileSystem",
+        FileSystemType="OPENZFS",
+        OpenZFSConfiguration={"DeploymentType": "SINGLE_AZ_1", "ThroughputCapacity": 64},
+        SecurityGroupIds=[group.ref],
+        StorageCapacity=64,
+        StorageType="SSD",
+        SubnetIds=[account.subnet(vpc).ref],
+    )
+    root = file_system["RootVolumeId"]
+
+    def look(volume: Resource) -> Any:
+        name = volume["VolumeId"]
+        described = account.client("fsx").describe_volumes(VolumeIds=[name])["Volumes"][0]
+        zfs = described["OpenZFSConfiguration"]
+        return described["FileSystemId"] == file_system.ref, zfs["VolumePath"], zfs.get("UserAndGroupQuotas")
+
+    def quota(gib: int) -> dict[str, Any]:
+        limits = [{"Type": "USER", "Id": 2001, "StorageCapacityQuotaGiB": gib}]
+        return {"ParentVolumeId": root, "UserAndGroupQuotas": limits}
+
+    return Case(
+        properties={"Name": "home", "VolumeType": "OPENZFS", "OpenZFSConfiguration": quota(1)},
+        look=look,
+        made=(True, "/fsx/home", quota(1)["UserAndGroupQuotas"]),
+        changes={"OpenZFSConfiguration": quota(2)},
+        changed=(True, "/fsx/home", quota(2)["UserAndGroupQuotas"]),
+    )
+
+
+@case("AWS::EFS::FileSystem")
+def _elastic_file_system(account: Account) -> Case:
+    def look(file_system: Resource) -> Any:
+        described = account.client("efs").describe_file_systems(FileSystemId=file_system.ref)["FileSystems"][0]
+        backups = account.client("efs").describe_backup_policy(FileSystemId=file_system.ref)["BackupPolicy"]
+        return described["ThroughputMode"], backups["Status"], described["Tags"]
+
+    return Case(
+        properties={
+            "BackupPolicy": {"Status": "ENABLED"},
+            "Encrypted": True,
+            "FileSystemPolicy": {"Version": "2012-10-17", "Statement": []},
+            "FileSystemTags": tags(Name="a", Old="b"),
+            "ThroughputMode": "elastic",
+        },
+        look=look,
+        made=("elastic", "ENABLED", tags(Name="a", Old="b")),
+        changes={"FileSystemTags": tags(Name="c")},
+        changed=("elastic", "ENABLED", tags(Name="c")),
+    )
+
+
 @case("AWS::FSx::FileSystem")
 def _file_system(account: Account) -> Case:
     vpc = account.vpc()

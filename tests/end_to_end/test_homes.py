@@ -83,13 +83,22 @@ def test_homes_outlive_clusters(tmp_path: Path, kind: str) -> None:
         assert "/home of this head node" not in life.run("upgrade", "dev", "--anyway", "--confirm", "dev")
         assert life.on_head_node(f"cat {NOTES}") == "one\ntwo"
 
-        refused = life.run("destroy", "dev", "--all", "--force", "--confirm", "dev", code=1)
-        assert "homes.retain keeps fs-" in refused
-        [homes] = set(life.left(FILE_SYSTEMS[kind])) & set(re.findall(r"homes.retain keeps (fs-\w+)", refused))
-        said = life.run("destroy", "dev", "--all", "--unprotect", "--sweep", "--force", "--confirm", "dev")
-        assert homes not in life.left(FILE_SYSTEMS[kind])
+        refused = life.run("destroy", "dev", "--team", "--force", "--confirm", "dev", code=1)
+        [homes] = re.findall(r"homes.retain keeps (fs-\w+)", refused)
+        assert homes in life.left(FILE_SYSTEMS[kind])
+        said = life.run("destroy", "dev", "--team", "--unprotect", "--force", "--confirm", "dev")
         assert f"Homes {homes} is deleted after a last backup" in said
+        assert homes not in life.left(FILE_SYSTEMS[kind])
+        everything = (
+            "--all",
+            "--unprotect",
+            "--no-final-backup",
+            "--sweep",
+            "--confirm",
+            "dev",
+        )  # FSx backs up no scratch
+        life.run("destroy", "dev", *everything)
         rest = life.run("inventory", "dev")
-        backup = "RecoveryPoint \\*" if kind == "efs" else "Backup \\*"
-        assert re.search(backup, rest), rest
+        assert re.search(r"RecoveryPoint \*" if kind == "efs" else r"Backup \*", rest), rest
         assert "(left over)" not in rest
+        assert not life.left("AWS::EC2::VPC", "AWS::EC2::NetworkInterface", "AWS::EFS::FileSystem", "AWS::FSx::Volume")

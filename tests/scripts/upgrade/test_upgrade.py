@@ -41,6 +41,7 @@ class FakeBackend(UpgradeBackend):
         self.points_left = 10**6
         self.agrees = True
         self.heads: dict[int, HeadNodeState] = {1: "answers"}
+        self.has_other_homes = False
         self._runs = 0
 
     @property
@@ -128,6 +129,14 @@ class FakeBackend(UpgradeBackend):
         self.point()
         assert self.statuses[new.cluster.generation] == "CREATE_COMPLETE"
 
+    def moves_homes(self, old: Settings, new: Settings) -> bool:
+        return self.has_other_homes
+
+    def copy_homes(self, old: Settings, new: Settings, *, last: bool) -> None:
+        self.point()
+        assert self.statuses == {1: "CREATE_COMPLETE", 2: "CREATE_COMPLETE"}
+        self.done.append(f"copied {old.cluster_spec.name}{' to the last file' if last else ''}")
+
     def drain(self, old: Settings) -> None:
         self.point()
         assert self.statuses[old.cluster.generation] == "CREATE_COMPLETE"
@@ -183,6 +192,22 @@ def test_two_clusters_on_one_accounting_database_are_told_of(backend: FakeBacken
 
     assert backend.run(OTHER_OS) == "complete"
     assert "AWS warns of deadlocks between two slurmdbd" in "".join(backend.said)
+
+
+def test_home_is_copied_while_people_work_and_once_more_when_jobs_have_ended(backend: FakeBackend) -> None:
+    backend.has_other_homes = True
+    result = backend.upgrade(OTHER_OS).run()
+    steps = ["settings", "deploy", "verify", "copy", "drain", "copy", "destroy", "monitoring"]
+    assert [each.name for each in result.steps] == steps
+    assert backend.done == ["copied dev", "drained dev", "copied dev to the last file", "destroyed dev"]
+
+
+@pytest.mark.parametrize("point", range(14))
+def test_killed_anywhere_nothing_is_destroyed_that_is_not_copied(backend: FakeBackend, point: int) -> None:
+    backend.has_other_homes = True
+    backend.run_until(point, OTHER_OS)
+    assert backend.run(OTHER_OS) == "complete"
+    assert backend.done.index("copied dev to the last file") < backend.done.index("destroyed dev")
 
 
 def test_nothing_is_done_if_nothing_needs_a_new_cluster(backend: FakeBackend) -> None:

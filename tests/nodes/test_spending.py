@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 def test_the_head_node_reads_what_the_settings_write() -> None:
     spec = BudgetSpec(monthly_usd=1_234_567.5, action="drain", usd_per_hour={"c6i.large": 0.00001})
-    argument = spec.argument(spec.known_prices("us-west-2", ["trn1.32xlarge", "c6i.large"]))
+    argument = spec.argument("us-west-2", ["trn1.32xlarge", "c6i.large"])
     assert Budget.of(argument) == Budget(1_234_567.5, "drain", {"trn1.32xlarge": 21.5, "c6i.large": 0.00001})
 
 
@@ -28,7 +28,10 @@ def test_nodes_that_have_instances_cost(tmp_path: Path) -> None:
     running = ("IDLE+CLOUD+POWERING_UP", "IDLE+CLOUD+POWER_DOWN", "DOWN+CLOUD", "IDLE+CLOUD+DRAIN", "ALLOCATED+CLOUD")
     assert all(node(state).is_running for state in running)
     assert not any(node(state).is_running for state in ("IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_DOWN"))
-    assert [state for state in (*running, "IDLE+CLOUD") if node(state).is_idle] == ["IDLE+CLOUD+POWER_DOWN", "IDLE+CLOUD"]
+    assert [state for state in (*running, "IDLE+CLOUD") if node(state).is_idle] == [
+        "IDLE+CLOUD+POWER_DOWN",
+        "IDLE+CLOUD",
+    ]
     assert price_of(node("IDLE"), {"trn1.32xlarge": 21.5, "trn1.2xlarge": 1.3}) == 21.5
 
 

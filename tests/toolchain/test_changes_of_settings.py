@@ -42,6 +42,7 @@ OWN_GROUP = {f"{QUEUE}.placement_group": "none"}
 
 Values = dict[str, Any]
 
+BUDGET = {"monthly_usd": 9000, "emails": ["a@example.com"]}
 CHANGES: dict[str, Any] = {
     "name": "other",
     "region": {"region": "us-east-1", "zone_id": "use1-az4"},
@@ -113,6 +114,13 @@ CHANGES: dict[str, Any] = {
     "cluster.munge_key_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:munge-AbCdEf",
     "cluster.accepted_warnings": [{"validator": "DcvValidator", "reason": "a small screen"}],
     "monitoring.emails": ["a@example.com"],
+    "budget": BUDGET,
+    "budget.monthly_usd": 9001,
+    "budget.emails": ["b@example.com"],
+    "budget.actual_percent": [90],
+    "budget.forecast_percent": [90],
+    "budget.max_usd_per_hour": 100,
+    "budget.usd_per_hour": {"trn1.32xlarge": 10},
 }
 """Another value of a setting, or with what must change beside it the values by their places. `another` has others."""
 
@@ -135,7 +143,15 @@ def in_existing_vpc(raw: Raw) -> None:
     raw["network"] = {**BLOCKS, "existing": VPC}
 
 
-BASES: dict[str, Callable[[Raw], None]] = {f"{LINK}.": linked, "network.existing.": in_existing_vpc}
+def with_a_budget(raw: Raw) -> None:
+    raw["budget"] = BUDGET
+
+
+BASES: dict[str, Callable[[Raw], None]] = {
+    f"{LINK}.": linked,
+    "network.existing.": in_existing_vpc,
+    "budget.": with_a_budget,
+}
 """What is deployed before the change, where it is more than the settings of 16 nodes and a pool of login nodes."""
 
 

@@ -7,7 +7,8 @@ from math import ceil
 from typing import Any
 
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import addresses, budget as budget_rules, cluster_rules, lustre, names
+from ultracluster.domain import addresses, cluster_rules, lustre, names
+from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import monitoring as monitoring_rules
 from ultracluster.domain import network as network_rules
 from ultracluster.domain.budget import BudgetSpec

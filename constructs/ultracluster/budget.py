@@ -12,7 +12,8 @@ from ultracluster.domain.violations import InvalidArguments
 class MonthlyBudget(Construct):
     """Define a monthly budget of all that has some tags.
 
-    Its payer must activate the tags' keys for cost allocation, or it counts nothing; CloudFormation cannot. It has no name of its own, so that CloudFormation may replace it, as it does when who is told of what changes
+    Its payer must activate the tags' keys for cost allocation, or it counts nothing; CloudFormation cannot. It has no
+    name of its own: CloudFormation replaces it when who is told of what changes
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-budgets-budget.html).
 
     Args:

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from config.settings import Settings
+from config.settings import PARTS, Settings
 from scripts import options
-from config.settings import PARTS
 from scripts.plan import cdk, change_sets, findings
 from scripts.plan.change_sets import ChangeSetError
 from scripts.plan.cluster import plan_cluster

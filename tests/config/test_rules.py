@@ -59,7 +59,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"budget": {**BUDGET, "max_usd_per_hour": 20}}, "budget.max_usd_per_hour", "at least 21.50"),
     ({"budget": {"monthly_usd": 9000}}, "budget.emails", "an address, here or in monitoring.emails"),
     ({"budget": {**BUDGET, "emails": ["a@x.org", "A@x.org"]}}, "budget.emails[1]", "each address once"),
-    ({"budget": {**BUDGET, "emails": [f"{each}@x.org" for each in range(11)]}}, "budget.emails", "at most 10 addresses"),
+    ({"budget": {**BUDGET, "emails": [f"{n}@x.org" for n in range(11)]}}, "budget.emails", "at most 10 addresses"),
     ({"budget": {**BUDGET, "actual_percent": [50, 50]}}, "budget.actual_percent[1]", "each percentage once"),
     ({"budget": {**BUDGET, "actual_percent": [50, 60, 70, 80, 90]}}, "budget.actual_percent", "at most 5 percentages"),
     (

@@ -43,8 +43,8 @@ class BudgetSpec(Spec):
     """What an hour of a node costs, by instance type, where that is not the list price: with a discount, as Spot, as a
     Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and us-west-2."""
     action: Annotated[Literal["none", "drain", "stop"], Setting(Change.AT_ONCE, page=_PARTITIONS)] = "none"
-    """What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts, those that
-    run continue; stop: those that run are cancelled, too."""
+    """What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts, those
+    that run continue; stop: those that run are cancelled, too."""
 
     def known_prices(self, region: str, instance_types: Collection[str]) -> dict[str, Decimal]:
         """Return what an hour of instances costs, by type; those whose price is not known are left out."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import moto.ce.urls
 import moto.cloudtrail.urls
 import moto.cloudwatch.urls
 import moto.ec2.models.instances
@@ -27,6 +28,7 @@ import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
 from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
+from emulator.moto_patches.costs import CostExplorer
 from emulator.moto_patches.dlm import add_lifecycle_manager
 from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
@@ -45,6 +47,7 @@ from emulator.moto_patches.ssm import Ssm
 def fill() -> None:
     """Register what is in this package with moto; call it before the server starts."""
     services: list[tuple[Any, type[BaseResponse]]] = [
+        (moto.ce.urls, CostExplorer),
         (moto.cloudtrail.urls, CloudTrail),
         (moto.cloudwatch.urls, CloudWatch),
         (moto.ec2.urls, Ec2),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scripts.errors import UnusableError
-from scripts.preflight import access, capacity, cluster, data, images, names, network, quotas, routes, tools, zones
+from scripts.preflight import access, budget, capacity, cluster, data, images, names, network, quotas, routes, tools, zones
 from scripts.preflight.check import Check, Permission
 
 CATALOG: tuple[Check, ...] = (
@@ -22,6 +22,7 @@ CATALOG: tuple[Check, ...] = (
     *routes.CHECKS,
     *data.CHECKS,
     *cluster.CHECKS,
+    *budget.CHECKS,
 )
 """In the order in which people read them. The first tells whether AWS can be called at all."""
 

@@ -165,3 +165,8 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     settings = load(write(with_values(values)))
     assert [each.partition(": got ")[0] for each in settings.warnings] == warnings
+
+
+def test_a_budget_with_a_wrong_limit_is_checked_for_the_rest(write: Write) -> None:
+    lines = outcome(write(with_values({"budget": {**BUDGET, "monthly_usd": 0, "max_usd_per_hour": 1}})))
+    assert ["budget.monthly_usd" in lines[0], "budget.max_usd_per_hour" in lines[1], len(lines)] == [True, True, 2]

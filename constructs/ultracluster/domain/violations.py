@@ -77,7 +77,7 @@ _ALLOWED = {
 }
 
 
-_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
+_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x", "monthly_usd": 10**9}
 """Values of required keys, which have no default."""
 DECIDES: Mapping[str | int, Collection[str]] = {
     "backup_retention_days": (),

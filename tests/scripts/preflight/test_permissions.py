@@ -17,6 +17,7 @@ from scripts.preflight.check import PASS, SKIP, UNKNOWN, Check, CheckStatus
 from scripts.preflight.cluster import parallelcluster
 from scripts.preflight.runner import run
 from tests.scripts.preflight.accounts import Case, Raw, everything, new_network
+from tests.scripts.preflight.test_budget import with_a_budget
 from tests.scripts.preflight.test_data import database
 from tests.scripts.preflight.test_images import own_image
 from tests.scripts.preflight.test_network import hidden_head_node
@@ -33,6 +34,7 @@ SETTINGS: list[tuple[Callable[[], Raw], Callable[[Raw], object]]] = [
     (everything, bool),
     (everything, own_image),
     (everything, database),
+    (everything, with_a_budget),
     (everything, hidden_head_node),
     (everything, block(instance_type="trn2.48xlarge")),
     (new_network, with_endpoints("ssm")),

@@ -5,7 +5,6 @@
 """
 
 import json
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -121,12 +120,6 @@ class Settings(Spec):
         """Whom AWS Budgets writes to."""
         own = None if self.budget is None else self.budget.emails
         return self.monitoring.emails if own is None else own
-
-    @property
-    def node_prices(self) -> dict[str, Decimal]:
-        """What an hour of the cluster's nodes costs, by instance type: of the budget or the table; others are left out."""
-        budget = self.budget or BudgetSpec(monthly_usd=1)
-        return budget.known_prices(self.region, self.cluster.instance_types)
 
     @property
     def team(self) -> TeamSpec | None:

@@ -57,7 +57,7 @@ class ClusterStack(DeploymentStack):
                 metrics=settings.monitoring.node_metrics,
                 deployment=settings.name,
                 team=settings.team,
-                budget="" if settings.budget is None else settings.budget.argument(settings.node_prices),
+                budget=settings.budget,
             ),
             assets_key=None if kms_key_arn is None else kms.Key.from_key_arn(self, "AssetsKey", kms_key_arn),
             cluster_name=spec.name,

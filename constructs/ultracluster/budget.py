@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import aws_budgets as budgets
 from constructs import Construct
 
-from ultracluster.domain.budget import BudgetSpec
+from ultracluster.domain.budget import BudgetSpec, email_violations
+from ultracluster.domain.violations import InvalidArguments
 
 
 class MonthlyBudget(Construct):
     """Define a monthly budget of all that has some tags.
 
-    Its payer must activate the tags' keys for cost allocation, or it counts nothing: no resource of CloudFormation does.
-    It has no name of its own, so that CloudFormation may replace it, as it does when who is told of what changes
+    Its payer must activate the tags' keys for cost allocation, or it counts nothing; CloudFormation cannot. It has no
+    name of its own: CloudFormation replaces it when who is told of what changes
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-budgets-budget.html).
 
     Args:
@@ -21,11 +22,17 @@ class MonthlyBudget(Construct):
         budget: The limit, and at which percentages somebody is told.
         emails: Who is told; at most 10 addresses.
         tags: Tags, one of which what is counted has.
+
+    Raises:
+        InvalidArguments: Addresses break rules.
     """
 
     def __init__(
         self, scope: Construct, construct_id: str, *, budget: BudgetSpec, emails: Sequence[str], tags: Mapping[str, str]
     ) -> None:
+        if violations := [*email_violations(budget, emails)]:
+            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+
         super().__init__(scope, construct_id)
         told = {"ACTUAL": budget.actual_percent, "FORECASTED": budget.forecast_percent}
         budgets.CfnBudget(

@@ -62,8 +62,8 @@ class ClusterMonitoring(Construct):
         emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm.
         topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
         dashboard: Whether there is a dashboard.
-        budget: Whether there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes that
-            stay idle. Default: none.
+        budget: By which there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes
+            that stay idle. Default: none.
         idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never.
         alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack.
 
@@ -139,8 +139,7 @@ class ClusterMonitoring(Construct):
             queues = own_queues if queues is None else queues
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
-            if budget is not None:
-                self._add_budget_alarms(cluster, name, budget, idle_minutes)
+            self._add_budget_alarms(cluster, name, budget, idle_minutes)
             rows += rows_of_nodes(name, queues)
         if file_system is not None and spec.file_system_capacity_gib is not None:
             full_below_gib = spec.file_system_capacity_gib * (100 - file_system_full_percent) / 100
@@ -247,7 +246,11 @@ class ClusterMonitoring(Construct):
         )
         silent.add_insufficient_data_action(self._notify)
 
-    def _add_budget_alarms(self, cluster: IParallelCluster, name: str, budget: BudgetSpec, idle_minutes: int) -> None:
+    def _add_budget_alarms(
+        self, cluster: IParallelCluster, name: str, budget: BudgetSpec | None, idle_minutes: int
+    ) -> None:
+        if budget is None:
+            return
         # No data is not zero: while the head node is silent nodes cost what they did, and its silence is an alarm.
         unknown = cloudwatch.TreatMissingData.IGNORE
         closed = {"none": "Nothing was done", "drain": "Queues are DOWN: no job starts, those that run continue"}
@@ -264,8 +267,9 @@ class ClusterMonitoring(Construct):
             self._add_alarm(
                 "SpendingRate",
                 cluster.metric(metrics.USD_PER_HOUR, statistic="Minimum", period=_FIVE_MINUTES),
-                f"Running nodes of {name} cost ${budget.max_usd_per_hour:,.2f} an hour or more, `budget.max_usd_per_hour`. "
-                "Whose they are: `squeue`. Nodes without a job: `sinfo`. To end them: `./ultracluster fleet stop`.",
+                f"Running nodes of {name} cost ${budget.max_usd_per_hour:,.2f} an hour or more, "
+                "`budget.max_usd_per_hour`. Whose they are: `squeue`. Nodes without a job: `sinfo`. To end them: "
+                "`./ultracluster fleet stop`.",
                 threshold=budget.max_usd_per_hour,
                 missing=unknown,
             )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ultracluster.domain import neuron, node_arguments
+from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec, QueueSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.team import TeamSpec
@@ -31,8 +32,8 @@ class NeuronSoftware:
             `HeadNodeSnapshots` finds it. Default: the cluster's name.
         team: People, accounts and limits, the same on all nodes; a change reaches nodes that run. Default: everybody is
             the image's default user.
-        budget: By which the head node counts what nodes cost, and closes queues: `BudgetSpec.argument`. Needs
-            ``metrics``. Default: it does not.
+        budget: By which the head node counts what nodes cost, and closes queues. Needs ``metrics``. Default: it does
+            not.
     """
 
     neuron_sdk: str = neuron.DEFAULT_SDK
@@ -41,7 +42,7 @@ class NeuronSoftware:
     metrics: bool = ClusterMonitoringSpec().node_metrics
     deployment: str | None = None
     team: TeamSpec | None = None
-    budget: str = ""
+    budget: BudgetSpec | None = None
 
     def head_node(self, spec: ClusterSpec, mount_dir: str) -> NodeScript:
         """Return what the head node runs when it is created and at each update of the cluster."""

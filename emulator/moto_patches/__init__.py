@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import moto.budgets.urls
+import moto.ce.urls
 import moto.cloudtrail.urls
 import moto.cloudwatch.urls
 import moto.ec2.models.instances
@@ -31,6 +32,7 @@ from moto.core.responses import BaseResponse
 from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
 from emulator.moto_patches.backup import add_backup_jobs
 from emulator.moto_patches.budgets import Budgets
+from emulator.moto_patches.costs import CostExplorer
 from emulator.moto_patches.dlm import add_lifecycle_manager
 from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
@@ -51,6 +53,7 @@ def fill() -> None:
     """Register what is in this package with moto; call it before the server starts."""
     services: list[tuple[Any, type[BaseResponse]]] = [
         (moto.budgets.urls, Budgets),
+        (moto.ce.urls, CostExplorer),
         (moto.cloudtrail.urls, CloudTrail),
         (moto.cloudwatch.urls, CloudWatch),
         (moto.ec2.urls, Ec2),

@@ -94,14 +94,14 @@ class HeadNode:
         if not spending.is_overruled():
             closed = spending.record.closed if spending.record else ()
             changed = changes(budget, spent, states, closed)
+            down = [queue for queue, state in {**states, **changed}.items() if state == "DOWN"]
+            spending.close([queue for queue in down if queue in closed or queue in changed])
             for queue, state in changed.items():
                 print(
                     f"ultracluster: budget: nodes have cost ${spent:,.2f} this month of ${budget.limit:,.2f}: "
                     f"queue {queue} set to {state}"
                 )
                 _run("scontrol", "update", f"PartitionName={queue}", f"State={state}")
-            down = [queue for queue, state in {**states, **changed}.items() if state == "DOWN"]
-            spending.close([queue for queue in down if queue in closed or queue in changed])
             if budget.action == "stop" and spent >= budget.limit:
                 for queue in down:
                     _run("scancel", f"--partition={queue}", "--state=RUNNING")

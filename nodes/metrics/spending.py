@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import calendar
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -86,8 +85,9 @@ class Spending:
 
     def is_overruled(self) -> bool:
         """Return whether a person opened the queues in this month."""
+        month = self.record.month if self.record else None
         try:
-            return bool(self.record) and (self._directory / OVERRULED).read_text().strip() == self.record.month
+            return (self._directory / OVERRULED).read_text(encoding="ascii").strip() == month
         except OSError:
             return False
 
@@ -98,7 +98,7 @@ class Spending:
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             new.write_text(json.dumps(asdict(record)), encoding="ascii")
-            os.replace(new, self._file)
+            new.replace(self._file)
         except OSError as error:
             print(f"{type(error).__name__}: what nodes cost is not kept in {self._file}")
 

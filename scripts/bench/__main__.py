@@ -1,7 +1,7 @@
 """Measure what docs/explanation/performance.md shows, against its goals.
 
-By default synth, the largest cluster's templates, its Slurm controller, `status` and `costs`; on request the tests, and the way
-from a clone to a rehearsed deployment. Commands are measured as whole processes with all their children.
+By default synth, the largest cluster's templates, its Slurm controller, `status` and `costs`; on request the tests, and
+the way from a clone to a rehearsed deployment. Commands are measured as whole processes with all their children.
 
 Exit code 0: every goal is met; 1: one is missed; 2: something could not be measured.
 """

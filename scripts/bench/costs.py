@@ -34,7 +34,8 @@ def report(rounds: int) -> tuple[str, list[BenchRow]]:
             path.chmod(0o755)
         for by in ("user", "job"):
             words = [sys.executable, str(_PROGRAM), str(_START), str(_START + 365 * 86_400), by, str(PART)]
-            samples = [run(words, variables={"PATH": f"{directory}:/usr/bin:/bin", "TMPDIR": directory}) for _ in range(rounds)]
+            variables = {"PATH": f"{directory}:/usr/bin:/bin", "TMPDIR": directory}
+            samples = [run(words, variables=variables) for _ in range(rounds)]
             seconds = median(sample.cpu for sample in samples)
             length = int(samples[0].output.split()[0])
             answers = f"{-(-length // PART):,}"
@@ -49,5 +50,6 @@ def generated() -> Iterator[str]:
     for job in range(1, _JOBS + 1):
         nodes = job % 64 + 1
         names = f"trn1-dy-trn1-32xl-[{job % 7 + 1}-{job % 7 + nodes}]"
-        line = f"{job}|user{job % 50}|account{job % 8}|trn1|{_START + job * 300}|{nodes}|{nodes * 128}|{job % 9999}|{names}\n"
+        whose = f"user{job % 50}|account{job % 8}|trn1"
+        line = f"{job}|{whose}|{_START + job * 300}|{nodes}|{nodes * 128}|{job % 9999}|{names}\n"
         yield line * (2 if job % 10 == 0 else 1)

@@ -97,7 +97,7 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
     settings = deployment.settings
     summary = summarize(deployment, HeadNode(deployment), since, until, by)
     ran, silent = running(deployment, since, until, summary.first)
-    return report(settings, node_prices(settings), summary, (ran, silent), (since, until), by)
+    return report(settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by)
 
 
 def node_prices(settings: Settings) -> dict[str, Decimal]:
@@ -211,6 +211,7 @@ def report(
     prices: Mapping[str, Decimal],
     summary: Summary,
     ran: tuple[Mapping[str, Decimal], timedelta],
+    *,
     window: tuple[datetime, datetime],
     by: By,
 ) -> CostReport:

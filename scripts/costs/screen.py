@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scripts.estimate import figures
 from scripts.estimate.figures import dollars, number
@@ -75,7 +75,7 @@ def page(report: CostReport) -> str:
     bars = [(each.name or "-", each.node_hours, each.usd) for each in report.costs[:SHOWN]]
     if report.unattributed_node_hours is not None:
         bars.append((UNATTRIBUTED, report.unattributed_node_hours, report.unattributed_usd))
-    values = {"bars": bars, "by": report.by, "figures": figures}
+    values: dict[str, Any] = {"bars": bars, "by": report.by, "figures": figures}
     return render(
         "scripts/costs/page.html", f"Costs of {report.deployment}", [_title(report)], [table(report)], **values
     )

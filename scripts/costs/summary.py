@@ -20,29 +20,31 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 FIELDS = "JobIDRaw,User,Account,Partition,Start,AllocNodes,AllocCPUS,ElapsedRaw,NodeList"
 ENVIRONMENT = {"PATH": "/opt/slurm/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
 BY = {"user": 1, "account": 2, "queue": 3}
 
 
-def run(*command):
+def run(*command: str) -> subprocess.Popen[str]:
     """Start one of Slurm's programs, and return it."""
     environment = {**ENVIRONMENT, "PATH": ENVIRONMENT["PATH"] + ":" + os.environ.get("PATH", "")}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
-def accounting(since, until):
+def accounting(since: int, until: int) -> subprocess.Popen[str]:
     """Start sacct, and return it: a line for each run."""
     start, end = (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(each)) for each in (since, until))
     return run("sacct", "-aXDPnT", "--noconvert", "-S", start, "-E", end, "-o", FIELDS)
 
 
 @lru_cache(maxsize=4096)
-def kinds(nodes):
+def kinds(nodes: str) -> dict[str, int]:
     """Return how many nodes of each kind a list such as ``a-dy-b-[1-3,7],a-st-b-1`` has, by name without number."""
-    counts = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for name, numbers in re.findall(r"([^,\[]+)(?:\[([^\]]*)\])?", nodes):
         if not numbers:
             counts[name.rpartition("-")[0]] += 1
@@ -52,7 +54,7 @@ def kinds(nodes):
     return dict(counts)
 
 
-def summarize(lines, by, cpus, shared):
+def summarize(lines: Iterable[str], by: str, cpus: Mapping[str, int], shared: Container[str]) -> dict[str, Any]:
     """Return the sums.
 
     Args:
@@ -61,57 +63,61 @@ def summarize(lines, by, cpus, shared):
         cpus: CPUs of a node, by its name without number.
         shared: Queues whose nodes several jobs may share: there a job has the share of its CPUs.
     """
-    sums, runs, jobs, first = defaultdict(int), defaultdict(int), defaultdict(set), None
+    sums: dict[tuple[str, str], float] = defaultdict(int)
+    runs: dict[str, int] = defaultdict(int)
+    jobs: dict[str, set[str]] = defaultdict(set)
+    first: int | None = None
     for line in lines:
         row = line.rstrip("\n").split("|")
-        job, user, account, queue, start, nodes, used, elapsed, names = row
-        seconds, nodes = int(elapsed), int(nodes)
+        queue, start, names = row[3], row[4], row[8]
+        nodes, used, seconds = int(row[5]), int(row[6]), int(row[7])
         if not seconds or not nodes:
             continue
         key = "|".join(row[:4]) if by == "job" else row[BY[by]]
         of_kind = kinds(names)
         if sum(of_kind.values()) != nodes:
             of_kind = {"": nodes}
-        share = 1
+        share: float = 1
         if queue in shared:
             total = sum(count * cpus.get(kind, 0) for kind, count in of_kind.items())
-            share = min(1, int(used) / total) if total else 1
+            share = min(1, used / total) if total else 1
         for kind, count in of_kind.items():
             sums[key, kind] += count * seconds * share
         runs[key] += 1
-        jobs[key].add(job)
+        jobs[key].add(row[0])
         if start.isdigit():
             first = min(first or int(start), int(start))
     counts = {key: [len(jobs[key]), count] for key, count in runs.items()}
     return {"sums": [[*key, seconds] for key, seconds in sums.items()], "counts": counts, "first": first}
 
 
-def shapes():
+def shapes() -> tuple[dict[str, int], set[str]]:
     """Return the CPUs of nodes by name without number, and the queues whose nodes jobs may share."""
-    cpus, shared = {}, set()
-    for line in run("sinfo", "--all", "--Node", "--noheader", "--format=%N|%c").stdout:
+    cpus: dict[str, int] = {}
+    shared: set[str] = set()
+    for line in run("sinfo", "--all", "--Node", "--noheader", "--format=%N|%c").communicate()[0].splitlines():
         name, _, count = line.strip().partition("|")
         cpus[name.rpartition("-")[0]] = int(count)
-    for line in run("scontrol", "--all", "--oneliner", "show", "partition").stdout:
+    for line in run("scontrol", "--all", "--oneliner", "show", "partition").communicate()[0].splitlines():
         if "OverSubscribe=EXCLUSIVE" not in line:
             shared.update(re.findall(r"PartitionName=(\S+)", line))
     return cpus, shared
 
 
-def main():
+def main() -> None:
     """Print the result, or its start."""
     since, until, by, limit = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     try:
         sacct = accounting(since, until)
     except OSError as error:
         sys.exit(f"there is no sacct: {error}")
-    result = summarize(sacct.stdout, by, *shapes())
+    result = summarize(sacct.stdout or (), by, *shapes())
     if sacct.wait():
         sys.exit(sacct.returncode)
     text = base64.b64encode(gzip.compress(json.dumps(result, separators=(",", ":")).encode(), 6)).decode()
     path = ""
     if len(text) > limit:
-        file, path = tempfile.mkstemp(prefix="ultracluster-costs-", dir=os.environ.get("TMPDIR", "/var/tmp"))
+        file, path = tempfile.mkstemp(prefix="ultracluster-costs-", dir=os.environ.get("TMPDIR"))
         with os.fdopen(file, "w") as whole:
             whole.write(text)
     print(len(text), path)

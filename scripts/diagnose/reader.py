@@ -34,6 +34,7 @@ LOG_TERMS = (
     "reason set to", "No space", "unreachable", "not baked", "AMI was created", "PROTECTED", "hung", "not resumed",
     "Timed-out", "attempts left", "static fleet capacity", "HeadNode setup complete",
     "invalid account", "association/QOS limit",
+    "ultracluster: budget",
 )  # fmt: skip
 """A line is read if one of these is in it. All patterns of causes.yaml meant for logs are on such lines."""
 _BOOT = frozenset({"bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init", "cloud-init-output"})

@@ -10,6 +10,7 @@ from scripts.errors import UnusableError
 from scripts.preflight import (
     access,
     accounting,
+    budget,
     capacity,
     cluster,
     data,
@@ -36,6 +37,7 @@ CATALOG: tuple[Check, ...] = (
     *data.CHECKS,
     *accounting.CHECKS,
     *cluster.CHECKS,
+    *budget.CHECKS,
 )
 """In the order in which people read them. The first tells whether AWS can be called at all."""
 

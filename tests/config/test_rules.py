@@ -62,7 +62,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"budget": {**BUDGET, "max_usd_per_hour": 20}}, "budget.max_usd_per_hour", "at least 21.50"),
     ({"budget": {"monthly_usd": 9000}}, "budget.emails", "an address, here or in monitoring.emails"),
     ({"budget": {**BUDGET, "emails": ["a@x.org", "A@x.org"]}}, "budget.emails[1]", "each address once"),
-    ({"budget": {**BUDGET, "emails": [f"{each}@x.org" for each in range(11)]}}, "budget.emails", "at most 10 addresses"),
+    ({"budget": {**BUDGET, "emails": [f"{n}@x.org" for n in range(11)]}}, "budget.emails", "at most 10 addresses"),
     ({"budget": {**BUDGET, "actual_percent": [50, 50]}}, "budget.actual_percent[1]", "each percentage once"),
     ({"budget": {**BUDGET, "actual_percent": [50, 60, 70, 80, 90]}}, "budget.actual_percent", "at most 5 percentages"),
     (
@@ -262,3 +262,8 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     settings = load(write(with_values(values)))
     assert [each.partition(": got ")[0] for each in settings.warnings] == warnings
+
+
+def test_a_budget_with_a_wrong_limit_is_checked_for_the_rest(write: Write) -> None:
+    lines = outcome(write(with_values({"budget": {**BUDGET, "monthly_usd": 0, "max_usd_per_hour": 1}})))
+    assert ["budget.monthly_usd" in lines[0], "budget.max_usd_per_hour" in lines[1], len(lines)] == [True, True, 2]

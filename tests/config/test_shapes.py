@@ -52,8 +52,11 @@ MESSAGES: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("place", "value", "message"), MESSAGES, ids=range(len(MESSAGES)))
 def test_the_message_about_a_wrong_value(write: Write, place: str, value: Any, message: str) -> None:
-    needed = {"network.existing": {"network.existing": VPC}, "budget": {"budget": {"monthly_usd": 9000}}}
-    whole: dict[str, Any] = next((each for start, each in needed.items() if place.startswith(start)), {})
+    needed: dict[str, dict[str, Any]] = {
+        "network.existing": {"network.existing": VPC},
+        "budget": {"budget": {"monthly_usd": 9000}},
+    }
+    whole = next((each for start, each in needed.items() if place.startswith(start)), {})
     [line] = outcome(write(with_values({**whole, place: value})))
     reported, _, text = line.partition("settings.yaml:")[2].partition(": ")[2].partition(": ")
     assert reported.startswith(place)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nodes.metrics import head_node
-from nodes.metrics.head_node import ControllerLog
+from nodes.metrics.cloudwatch import CloudWatch
+from nodes.metrics.head_node import ControllerLog, HeadNode, Node
 from tests.fake_commands import write_commands
 
 LINES = """\
@@ -44,6 +45,25 @@ def test_nodes_belong_to_the_queue_that_their_names_begin_with() -> None:
         "trn": 1,
         "large": 0,
     }
+
+
+def test_the_dynamic_node_that_is_idle_for_longest_tells_for_how_long() -> None:
+    def node(name: str, state: str = "IDLE", life: str = "dynamic") -> Node:
+        return Node(name, frozenset({state}), frozenset({life}))
+
+    head = HeadNode(CloudWatch("us-west-2"), "trn1-16", Path("/nowhere"))
+    told = [
+        head._longest_idle(nodes, 60.0 * minute)
+        for minute, nodes in enumerate(
+            [
+                [node("a"), node("b", "ALLOCATED"), node("s", life="static")],
+                [node("a"), node("b"), node("s", life="static")],
+                [node("a", "MIXED"), node("b"), node("s", life="static")],
+                [node("a"), node("s", life="static")],
+            ]
+        )
+    ]
+    assert told == [0, 60, 60, 0]
 
 
 @pytest.mark.parametrize(

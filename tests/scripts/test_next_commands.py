@@ -81,6 +81,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"runs.list_runs": SimpleNamespace(total=1, runs=(SimpleNamespace(directory="a", problem="p", job="12"),))},
         "jobs logs trn1-16 12  # the newest job",
     ),
+    ("costs", results("costs.costs.collect", "screen.show") | {"costs.screen.table": None}, "jobs list trn1-16"),
     (
         "jobs list",
         {"fleet.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=())},

@@ -43,6 +43,7 @@ def use_much(raw: Raw) -> None:
     raw["users"] = [{"name": "ada", "uid": 2001}]
     emails = ["a@example.com", "b@example.com"]
     raw["monitoring"].update(emails=emails, file_system_full_percent=60, dashboard=False)
+    raw["budget"] = {"monthly_usd": 50_000, "max_usd_per_hour": 400, "action": "drain"}
     cluster = raw["cluster"]
     cluster.update(os="alinux2023", neuron_sdk="2.27.1", pytorch="2.8", efa_interface_type="efa")
     cluster["custom_ami"] = "ami-01234567"

@@ -64,6 +64,58 @@ def test_the_estimate_counts_the_alarms(deployment: Deployment) -> None:
     assert estimated == len(alarms(deployment))
 
 
+def with_a_budget(raw: Raw) -> None:
+    raw["budget"] = {"monthly_usd": 9000.5, "emails": ["a@x.org", "b@x.org"], "max_usd_per_hour": 300, "action": "stop"}
+
+
+def test_a_budget_tells_by_mail_what_everything_with_the_deployments_tag_cost(changed: Edited) -> None:
+    deployment = changed(with_a_budget)
+    budget = deployment.monitoring.properties("AWS::Budgets::Budget")
+
+    assert budget["Budget"] == {
+        **{"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 9000.5, "Unit": "USD"}},
+        "CostFilters": {"TagKeyValue": ["user:ultracluster:deployment$trn1-16"]},
+    }, "without a name: it is replaced when notifications change"
+    told = budget["NotificationsWithSubscribers"]
+    assert [(each["Notification"]["NotificationType"], each["Notification"]["Threshold"]) for each in told] == [
+        *(("ACTUAL", percent) for percent in (50, 80, 100)),
+        ("FORECASTED", 100),
+    ]
+    assert {tuple(each["Address"] for each in one["Subscribers"]) for one in told} == {("a@x.org", "b@x.org")}
+    tag = {"ultracluster:deployment": "trn1-16"}
+    for part in ("network", "storage", "monitoring"):
+        assert deployment.stack_properties(part)["tags"].items() >= tag.items()
+    assert {"Key": "ultracluster:deployment", "Value": "trn1-16"} in deployment.configuration["Tags"]
+
+
+def test_alarms_of_a_budget_do_not_take_silence_for_zero_and_the_estimate_counts_them(changed: Edited) -> None:
+    deployment = changed(with_a_budget)
+    guards = {
+        name: (alarm["MetricName"], alarm["Threshold"], alarm["TreatMissingData"])
+        for name, alarm in alarms(deployment).items()
+        if name in ("BudgetSpent", "SpendingRate", "NodesIdle")
+    }
+    assert guards == {
+        "BudgetSpent": (metrics.USD_THIS_MONTH, 9000.5, "ignore"),
+        "SpendingRate": (metrics.USD_PER_HOUR, 300, "ignore"),
+        "NodesIdle": (metrics.NODE_IDLE, (10 + 30) * 60, "ignore"),
+    }
+    test_the_estimate_counts_the_alarms(deployment)
+    budget = "budget=9000.5,stop,trn1.32xlarge=21.5"
+    assert budget in deployment.configuration["HeadNode"]["CustomActions"]["OnNodeUpdated"]["Args"]
+
+
+def test_nodes_that_slurm_never_terminates_raise_no_alarm_of_idle_ones(changed: Edited) -> None:
+    def edit(raw: Raw) -> None:
+        with_a_budget(raw)
+        raw["budget"]["max_usd_per_hour"] = None
+        raw["cluster"]["slurm"]["idle_minutes"] = -1
+
+    deployment = changed(edit)
+    assert alarms(deployment).keys().isdisjoint({"SpendingRate", "NodesIdle"})
+    test_the_estimate_counts_the_alarms(deployment)
+
+
 def test_the_dashboard_draws_all_that_nodes_send_for_each_queue(synth: Synth) -> None:
     drawn = {tuple(line[:6]) for graph in graphs(synth("two-queues")) for line in graph if line[0] == "UltraCluster"}
 

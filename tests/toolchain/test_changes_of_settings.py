@@ -48,6 +48,7 @@ OWN_GROUP = {f"{QUEUE}.placement_group": "none"}
 
 Values = dict[str, Any]
 
+BUDGET = {"monthly_usd": 9000, "emails": ["a@example.com"]}
 CHANGES: dict[str, Any] = {
     "name": "other",
     "region": {"region": "us-east-1", "zone_id": "use1-az4"},
@@ -144,6 +145,13 @@ CHANGES: dict[str, Any] = {
     "accounting.qos[0].max_hours": 2,
     "accounting.qos[0].preempts": ["normal"],
     "accounting.qos[0].accounts": ["dept"],
+    "budget": BUDGET,
+    "budget.monthly_usd": 9001,
+    "budget.emails": ["b@example.com"],
+    "budget.actual_percent": [90],
+    "budget.forecast_percent": [90],
+    "budget.max_usd_per_hour": 100,
+    "budget.usd_per_hour": {"trn1.32xlarge": 10},
 }
 """Another value of a setting, or with what must change beside it the values by their places. `another` has others."""
 
@@ -174,11 +182,16 @@ def with_existing_database(raw: Raw) -> None:
     raw["accounting"] = {"existing": DATABASE}
 
 
+def with_a_budget(raw: Raw) -> None:
+    raw["budget"] = BUDGET
+
+
 BASES: dict[str, Callable[[Raw], None]] = {
     f"{LINK}.": linked,
     "network.existing.": in_existing_vpc,
     "accounting.existing.": with_existing_database,
     "accounting.": with_accounting,
+    "budget.": with_a_budget,
 }
 """What is deployed before the change, where it is more than the settings of 16 nodes and a pool of login nodes."""
 

@@ -1,6 +1,6 @@
 """A guard on the money."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -11,7 +11,6 @@ from ultracluster.domain.monitoring import EmailAddress
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.violations import Violation
 
-_BUDGETS = "https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html"
 _NOTIFICATIONS = "AWS::Budgets::Budget.NotificationsWithSubscribers"
 _PRICES = "https://aws.amazon.com/ec2/pricing/on-demand/"
 _PARTITIONS = "https://slurm.schedmd.com/scontrol.html"
@@ -27,9 +26,7 @@ Dollars = Annotated[float, Field(ge=0)]
 class BudgetSpec(Spec):
     """A monthly limit, told by AWS Budgets, and guards on what runs now, because billing data is a day late."""
 
-    monthly_usd: Annotated[
-        float, Field(gt=0), Setting(Change.AT_ONCE, "AWS::Budgets::Budget.BudgetLimit", page=_BUDGETS)
-    ]
+    monthly_usd: Annotated[float, Field(gt=0), Setting(Change.AT_ONCE, "AWS::Budgets::Budget.BudgetData.BudgetLimit")]
     """US dollars a month for everything of the deployment, and the limit of what `action` does."""
     emails: Annotated[list[EmailAddress] | None, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = None
     """Addresses that AWS Budgets writes to, at most 10; null: those of `monitoring.emails`."""
@@ -46,8 +43,8 @@ class BudgetSpec(Spec):
     """What an hour of a node costs, by instance type, where that is not the list price: with a discount, as Spot, as a
     Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and us-west-2."""
     action: Annotated[Literal["none", "drain", "stop"], Setting(Change.AT_ONCE, page=_PARTITIONS)] = "none"
-    """What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts, those that
-    run continue; stop: those that run are cancelled, too."""
+    """What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts, those
+    that run continue; stop: those that run are cancelled, too."""
 
     def known_prices(self, region: str, instance_types: Collection[str]) -> dict[str, Decimal]:
         """Return what an hour of instances costs, by type; those whose price is not known are left out."""
@@ -55,8 +52,9 @@ class BudgetSpec(Spec):
         own = {each: Decimal(str(self.usd_per_hour[each])) for each in instance_types if each in self.usd_per_hour}
         return {each: price for each, price in {**listed, **own}.items() if price is not None}
 
-    def argument(self, known: Mapping[str, Decimal]) -> str:
+    def argument(self, region: str, instance_types: Collection[str]) -> str:
         """Return what the head node is told of it, and of the prices of nodes: ``10000.0,drain,trn1.32xlarge=21.5``."""
+        known = self.known_prices(region, instance_types)
         return ",".join([repr(self.monthly_usd), self.action, *(f"{each}={price:f}" for each, price in known.items())])
 
 

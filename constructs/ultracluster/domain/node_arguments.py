@@ -1,6 +1,7 @@
 """The arguments of the scripts that nodes run (``nodes``). Versions are exact."""
 
 from ultracluster.domain import neuron
+from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec, QueueSpec
 from ultracluster.domain.instance_types import has_efa
 
@@ -28,7 +29,9 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
     return arguments | _metrics(metrics)
 
 
-def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool, budget: str = "") -> dict[str, str]:
+def head_node(
+    spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool, budget: BudgetSpec | None = None
+) -> dict[str, str]:
     """Return the arguments for the head node, which makes the training environment."""
     release, system = neuron.RELEASES[spec.neuron_sdk], neuron.SYSTEMS[spec.os]
     pytorch = release.pytorch[spec.pytorch]
@@ -46,7 +49,7 @@ def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bo
         "mount_dir": mount_dir,
         "user": system.user,
         **_metrics(metrics),
-        **({"budget": budget} if metrics and budget else {}),
+        **({"budget": budget.argument(spec.region, spec.instance_types)} if metrics and budget else {}),
     }
 
 

@@ -77,7 +77,7 @@ _ALLOWED = {
 }
 
 
-_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x", "uid": 2000}
+_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x", "uid": 2000, "monthly_usd": 10**9}
 """Values of required keys, which have no default."""
 DECIDES: Mapping[str | int, Collection[str]] = {
     "backup_retention_days": (),

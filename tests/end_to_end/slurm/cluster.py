@@ -166,7 +166,8 @@ class SlurmCluster:
         lines += [f"{name}={value}" for name, value in settings.items()]
         last = len(self.nodes)
         lines += [
-            f"NodeName=trn1-st-trn1-32xl-[1-{last}] NodeAddr=10.99.1.[1-{last}] CPUs=4 Feature=static,trn1.32xlarge,trn1-32xl",
+            f"NodeName=trn1-st-trn1-32xl-[1-{last}] NodeAddr=10.99.1.[1-{last}] CPUs=4 "
+            "Feature=static,trn1.32xlarge,trn1-32xl",
             "PartitionName=trn1 Nodes=ALL Default=YES",
         ]
         configuration = self.directory / "shared/opt/slurm/etc"

@@ -42,7 +42,7 @@ DEPLOYMENT = cast(Deployment, SimpleNamespace(settings=SimpleNamespace(accountin
 
 
 class Head:
-    """Runs scripts as Systems Manager does, outside of the cluster, where Python is, with Slurm's commands of inside."""
+    """Runs scripts as Systems Manager does, but outside of the cluster, where Python is."""
 
     def __init__(self, cluster: SlurmCluster, commands: Path) -> None:
         inside = shlex.join(["nsenter", "--target", cluster.init, "--all", "chroot"])
@@ -134,7 +134,7 @@ def test_node_seconds_are_those_of_slurms_own_log(cluster: AccountingCluster, he
     assert (runs["ada"], runs["bob"], runs["eve"]) == (2, 2, 1), "one was preempted, one requeued"
     cluster.wait_until(lambda: seconds(summarize(head, "user", since)) == wanted)  # slurmdbd is told a moment later
     by_user = summarize(head, "user", since)
-    assert by_user.counts == {user: [1, runs[user]] for user in USERS}
+    assert {user: [*counts] for user, counts in by_user.counts.items()} == {user: [1, runs[user]] for user in USERS}
     assert {kind for _, kind, _ in by_user.sums} == {"trn1-st-trn1-32xl"}
     assert by_user.first == min(datetime.fromisoformat(run["StartTime"]).replace(tzinfo=UTC) for run in logged)
     assert seconds(summarize(head, "account", since)) == {
@@ -189,8 +189,8 @@ def test_ten_thousand_jobs_come_in_parts(cluster: AccountingCluster, head: Head)
     nodes = "if(seq % 2, 'trn1-dy-trn1-32xl-[1-1024,1026]', concat('trn1-dy-trn1-32xl-', seq))"
     count = "if(seq % 2, 1025, 1)"
     insert = (
-        "insert ignore into rehearsal_job_table (mod_time, account, cpus_req, exit_code, id_assoc, id_job, id_qos, id_user, "
-        "id_group, job_name, nodelist, nodes_alloc, `partition`, priority, state, time_submit, time_eligible, "
+        "insert ignore into rehearsal_job_table (mod_time, account, cpus_req, exit_code, id_assoc, id_job, id_qos, "  # noqa: S608 - constants
+        "id_user, id_group, job_name, nodelist, nodes_alloc, `partition`, priority, state, time_submit, time_eligible, "
         "time_start, time_end, work_dir, tres_alloc, tres_req) select 1, 'research', 4, 0, id_assoc, 100000 + seq, 1, "
         f"2001, 2001, 'x', {nodes}, {count}, 'trn1', 1, 3, {start} + seq, {start} + seq, {start} + seq, "
         f"{start} + seq + 100, '/', concat('1=4,4=', {count}), '1=4,4=1' "

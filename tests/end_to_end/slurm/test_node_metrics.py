@@ -53,7 +53,7 @@ class Head:
 
     def guard(self, budget: Budget | None) -> None:
         """Start the service, with a budget or without."""
-        guard = budget and (budget, Spending(self.spending, "trn1-16"))
+        guard = None if budget is None else (budget, Spending(self.spending, "trn1-16"))
         self._service = HeadNode(self._cloudwatch, "trn1-16", self._log, guard)
 
     def report(self, timestamp: float = 0) -> Counts:

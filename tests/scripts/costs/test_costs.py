@@ -93,7 +93,8 @@ def report(
     prices = {"trn1.32xlarge": Decimal("21.5"), "trn1.2xlarge": Decimal("1.5")}
     found = Summary(sums, {key: (1, 2) for key, _, _ in sums}, MARCH)
     hours = {queue: Decimal(value) for queue, value in ran.items()}
-    return costs.report(given, prices, found, (hours, silent), (MARCH, MARCH + 24 * HOUR), "user")
+    window = (MARCH, MARCH + 24 * HOUR)
+    return costs.report(given, prices, found, (hours, silent), window=window, by="user")
 
 
 def test_sums_agree_with_node_hours_and_what_is_left_is_unattributed() -> None:

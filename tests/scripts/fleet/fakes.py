@@ -23,6 +23,7 @@ _SHELL = """\
 cd {0}
 script=$(cat)
 case $script in
+*spending*) eval "$script" ;;
 *scontrol*)
     grep scontrol <<<"$script" >>commands
     [ ! -e refuses ] || {{ echo 'slurm_update error: Invalid user id' >&2; exit 1; }}

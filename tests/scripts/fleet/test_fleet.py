@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from config.settings import Settings
+from nodes.metrics.spending import DIRECTORY, Spending
 from scripts.clock import SECONDS_OF_SILENCE
 from scripts.errors import OperationError
 from scripts.fleet import jobs
@@ -145,6 +148,24 @@ def test_after_an_interrupted_drain_start_opens_the_queues(cluster: FakeCluster)
     assert "stay closed" in cluster.said[-1]
     cluster.start()
     assert (cluster.requests, cluster.slurm.states) == ([], ["trn1|up"])
+
+
+@pytest.mark.parametrize(("closed", "overruled"), [(["trn1"], True), ([], False)])
+def test_start_opens_queues_that_the_guard_of_the_budget_closed_for_the_rest_of_the_month(
+    cluster: FakeCluster, tmp_path: Path, closed: list[str], *, overruled: bool
+) -> None:
+    raw = cluster.deployment.settings.model_dump()
+    raw["budget"] = {"monthly_usd": 9000, "emails": ["a@example.com"], "action": "drain"}
+    raw["storage"]["file_system"]["mount_dir"] = str(tmp_path / "fsx")
+    cluster.deployment.settings = Settings.model_validate(raw)
+    spending = Spending(tmp_path / "fsx" / DIRECTORY, "trn1-16")
+    spending.add(time.time(), 0)
+    spending.close(closed)
+    cluster.slurm.queues(trn1="down")
+    cluster.start()
+    assert cluster.slurm.states == ["trn1|up"]
+    assert spending.is_overruled() is overruled
+    assert any("$9,000.00 this month" in line for line in cluster.said) is overruled
 
 
 def test_a_stopped_fleet_does_not_drain_waiting_jobs(cluster: FakeCluster) -> None:

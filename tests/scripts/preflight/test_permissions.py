@@ -18,6 +18,7 @@ from scripts.preflight.cluster import parallelcluster
 from scripts.preflight.runner import run
 from tests.scripts.preflight.accounts import Case, Raw, everything, new_network
 from tests.scripts.preflight.test_accounting import accounting
+from tests.scripts.preflight.test_budget import with_a_budget
 from tests.scripts.preflight.test_data import database
 from tests.scripts.preflight.test_images import own_image
 from tests.scripts.preflight.test_network import hidden_head_node
@@ -35,6 +36,7 @@ SETTINGS: list[tuple[Callable[[], Raw], Callable[[Raw], object]]] = [
     (everything, own_image),
     (everything, database),
     (new_network, accounting),
+    (everything, with_a_budget),
     (everything, hidden_head_node),
     (everything, block(instance_type="trn2.48xlarge")),
     (new_network, with_endpoints("ssm")),

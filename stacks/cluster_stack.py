@@ -10,6 +10,7 @@ from constructs import Construct
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
+from stacks.sessions import add_session_document
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.neuron_software import NeuronSoftware
@@ -57,10 +58,13 @@ class ClusterStack(DeploymentStack):
             slurm=spec.slurm,
             monitoring=spec.monitoring,
             munge_key=self._secret("MungeKey", spec.munge_key_secret_arn),
+            directory=spec.directory,
             overrides=spec.overrides,
             accepted_warnings=spec.accepted_warnings,
             parallelcluster_version=spec.parallelcluster_version,
         )
+        if settings.users:
+            add_session_document(self, spec.name)
         self._add_outputs(spec, network, file_system, mount_dir)
 
     def _secret(self, construct_id: str, arn: str | None) -> "secretsmanager.ISecret | None":

@@ -26,6 +26,7 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.cluster_configuration import Bindings, render, secret_arns
+from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
@@ -97,6 +98,7 @@ class ParallelCluster(IParallelCluster):
             ParallelCluster reads it when it validates the cluster, and the head node when the cluster is made; both get
             the permission, by a customer's KMS key, too, whose policy must leave permissions to IAM, as that of
             ``kms.Key`` does. Default: the head node makes a key.
+        directory: Active Directory or another LDAP server with users. Default: none.
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
 
     Attributes:
@@ -136,6 +138,7 @@ class ParallelCluster(IParallelCluster):
         overrides: Mapping[str, Any] | None = None,
         accepted_warnings: Sequence[AcceptedWarning] = (),
         munge_key: "secretsmanager.ISecret | None" = None,
+        directory: DirectorySpec | None = None,
         parallelcluster_version: str | None = None,
     ) -> None:
         path = f"{scope.node.path}/{construct_id}".removeprefix("/")
@@ -168,6 +171,7 @@ class ParallelCluster(IParallelCluster):
             "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
             "accepted_warnings": listed(accepted_warnings),
             "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
+            "directory": directory,
             "parallelcluster_version": parallelcluster_version,
         }
         if munge_key is not None and self._values["munge_key_secret_arn"] is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import SecretArn, text
+from ultracluster.domain.types import SecretArn, allowing, text
 from ultracluster.domain.violations import Violation
 
 _DOMAIN = r"^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$|^(DC|dc)=[a-zA-Z0-9_-]+(,(DC|dc)=[a-zA-Z0-9_-]+)*$"
@@ -32,15 +32,25 @@ class DirectorySpec(Spec):
     password_secret_arn: Annotated[SecretArn, Setting(Change.STOPPED_NODES, ".PasswordSecretArn")]
     """Secret whose value is the password of the read-only user, as plain text. The deployment describes it to validate
     it, and the head node reads it."""
-    domain_read_only_user: Annotated[str, Setting(Change.STOPPED_NODES, ".DomainReadOnlyUser")]
-    """Distinguished name of the user that asks, such as cn=ReadOnly,ou=Users,dc=corp,dc=example,dc=com."""
-    ldap_tls_ca_cert: Annotated[str | None, Setting(Change.STOPPED_NODES, ".LdapTlsCaCert")] = None
+    domain_read_only_user: Annotated[
+        str,
+        allowing("a distinguished name such as cn=ReadOnly,ou=Users,dc=corp,dc=example,dc=com"),
+        Setting(Change.STOPPED_NODES, ".DomainReadOnlyUser"),
+    ]
+    """The user that asks."""
+    ldap_tls_ca_cert: Annotated[
+        str | None, text(r"^/.+", "an absolute path"), Setting(Change.STOPPED_NODES, ".LdapTlsCaCert")
+    ] = None
     """File on the nodes with the certificates of those who sign the servers' certificates; null: the system's."""
     ldap_tls_req_cert: Annotated[
         Literal["never", "allow", "try", "demand", "hard"], Setting(Change.STOPPED_NODES, ".LdapTlsReqCert")
     ] = "hard"
     """What becomes of a server's certificate that is not valid; all but demand and hard let anybody be the server."""
-    ldap_access_filter: Annotated[str | None, Setting(Change.STOPPED_NODES, ".LdapAccessFilter")] = None
+    ldap_access_filter: Annotated[
+        str | None,
+        text(r"^\(.+\)$", "a filter such as (memberOf=...)"),
+        Setting(Change.STOPPED_NODES, ".LdapAccessFilter"),
+    ] = None
     """Filter of who may log in; null: everybody of the domain."""
     generate_ssh_keys_for_users: Annotated[bool, Setting(Change.STOPPED_NODES, ".GenerateSshKeysForUsers")] = True
     """Whether a user gets an SSH key at the first login."""

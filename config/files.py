@@ -1,5 +1,6 @@
-"""Which files of a directory are settings of a deployment."""
+"""Which files of a directory are settings of a deployment, and their copies."""
 
+import shutil
 from pathlib import Path
 
 USERS = "users.yaml"
@@ -9,3 +10,10 @@ USERS = "users.yaml"
 def deployments(folder: Path) -> list[str]:
     """Return the names of the settings files in a directory, without .yaml."""
     return sorted(path.stem for path in folder.glob("*.yaml") if not path.name.endswith(USERS))
+
+
+def copy(path: Path, target: Path) -> None:
+    """Copy a settings file into another directory, with the files of people beside it, one of which it may name."""
+    shutil.copy(path, target)
+    for users in path.parent.glob(f"*{USERS}"):
+        shutil.copy(users, target.parent)

@@ -83,6 +83,8 @@ def _storage(region: str, storage: StorageSettings) -> list[Violation]:
 def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSettings) -> list[Violation]:
     spec = cluster.spec(name=name, region=region, tags=tags)
     broken = [*cluster_rules.violations(spec), *_region_violations(spec, "munge_key_secret_arn", region)]
+    if spec.directory is not None:
+        broken += below(("directory",), _region_violations(spec.directory, "password_secret_arn", region))
     for q, queue in enumerate(cluster.queues):
         for r, resource in enumerate(queue.compute_resources):
             elsewhere = _region_violations(resource, "capacity_reservation_group_arn", region)

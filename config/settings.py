@@ -15,7 +15,7 @@ from pydantic_core import InitErrorDetails
 from config import rules, users_file
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import cluster_rules, names
+from ultracluster.domain import cluster_rules, directory, names
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec
@@ -157,6 +157,8 @@ class Settings(Spec):
         """What is allowed but worth a second look, one sentence each."""
         spec = self.cluster_spec
         warnings = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
+        if spec.directory is not None:
+            warnings += below(("directory",), directory.warnings(spec.directory))
         head_node = self.cluster.head_node
         if head_node.shared_storage == "efs" and head_node.snapshots is not None:
             got = head_node.snapshots.model_dump()

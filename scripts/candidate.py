@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,15 +35,13 @@ class Candidate:
         Raises:
             UnusableError: The copy breaks rules; the message names all of them.
         """
+        from config import files
         from config.edit import EditError, set_values
-        from config.files import USERS
         from config.settings import SettingsError, load
 
         copy = directory / path.name
         directory.mkdir(exist_ok=True)
-        shutil.copy(path, copy)
-        for users in path.parent.glob(f"*{USERS}"):
-            shutil.copy(users, directory)
+        files.copy(path, copy)
         try:
             set_values(copy, values)
             return cls(path.stem, copy, load(copy))

@@ -30,6 +30,7 @@ _OWN_FUNCTIONS = "arn:aws:lambda:*:*:function:*-CustomVpcRestrict*"
 
 CloudFormation makes its name of the stack's name, which it may shorten, and the logical id.
 """
+_SESSIONS = "arn:aws:ssm:*:*:document/ultracluster-*"
 _DRIFT = (
     Permission("cloudformation:DescribeStackDriftDetectionStatus"),
     Permission("cloudformation:DescribeStackResourceDrifts"),
@@ -65,9 +66,12 @@ _DRIFT = (
     Permission("sns:GetTopicAttributes"),
     Permission("sns:ListSubscriptionsByTopic"),
     Permission("sns:ListTagsForResource"),
+    Permission("ssm:DescribeDocument", _SESSIONS),
     Permission("ssm:DescribeParameters"),
+    Permission("ssm:GetDocument", _SESSIONS),
     Permission("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
     Permission("ssm:ListTagsForResource", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
+    Permission("ssm:ListTagsForResource", _SESSIONS),
 )
 """CloudFormation reads what it compares with the caller's permissions: those of `handlers.read` in a type's schema.
 

@@ -13,6 +13,7 @@ from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
 from stacks.team_stack import HOMES_NAME, TeamStack
 from ultracluster.domain.accounting import slurm_settings
+from stacks.sessions import add_session_document
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.homes import HOME
@@ -72,10 +73,13 @@ class ClusterStack(DeploymentStack):
             monitoring=spec.monitoring,
             munge_key=self._secret("MungeKey", spec.munge_key_secret_arn),
             accounting=self._accounting(settings, team),
+            directory=spec.directory,
             overrides=spec.overrides,
             accepted_warnings=spec.accepted_warnings,
             parallelcluster_version=spec.parallelcluster_version,
         )
+        if settings.users:
+            add_session_document(self, spec.name)
         self._add_outputs(spec, network, file_system, mount_dir)
 
     def _homes(self, settings: Settings, team: TeamStack | None) -> list[SharedStorage]:

@@ -26,6 +26,7 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.cluster_configuration import Accounting, Bindings, render, secret_arns
+from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
@@ -102,6 +103,7 @@ class ParallelCluster(IParallelCluster):
         accounting: Database of Slurm's accounting, such as that of an `AccountingDatabase`. The head node alone carries
             the security groups that reach it. Adding or removing it later means a new cluster. Default: Slurm forgets
             jobs when they have ended.
+        directory: Active Directory or another LDAP server with users. Default: none.
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
 
     Attributes:
@@ -142,6 +144,7 @@ class ParallelCluster(IParallelCluster):
         accepted_warnings: Sequence[AcceptedWarning] = (),
         munge_key: "secretsmanager.ISecret | None" = None,
         accounting: "SlurmAccounting | None" = None,
+        directory: DirectorySpec | None = None,
         parallelcluster_version: str | None = None,
     ) -> None:
         path = f"{scope.node.path}/{construct_id}".removeprefix("/")
@@ -175,6 +178,7 @@ class ParallelCluster(IParallelCluster):
             "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
             "accepted_warnings": listed(accepted_warnings),
             "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
+            "directory": directory,
             "parallelcluster_version": parallelcluster_version,
         }
         self._accounting = None if accounting is None or broken else accounting

@@ -1,9 +1,13 @@
 """Open a shell on the head node, or another node, as the cluster's user. No key, no open port.
 
+Where the settings have `users`, the shell is that of the one whom the tag SSMSessionRunAs of your IAM user or role
+names.
+
 Session Manager opens it, and needs its plugin on PATH, not the AWS CLI. With --write-config plain ssh, scp, rsync and
 editors reach the nodes the same way: `ssh research` is the head node, `ssh NODE.research` another. It writes a block to
 ~/.ssh/ultracluster.conf, and says which line ~/.ssh/config needs; EC2 Instance Connect sends your public key at each
-connection. The path from an AWS account has not been tried yet.
+connection, unless the settings have `users`: nodes have their keys. The path from an AWS account has not been tried
+yet.
 
 Exit code: the plugin's own once it was started; before that 1: no such node is running, 2: arguments, settings or
 credentials cannot be used, or there is no plugin; 130: Ctrl-C.
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--identity", type=click.Path(path_type=Path), metavar="FILE", help="Private key; default: ~/.ssh/id_ed25519 etc."
 )
+@click.option("--user", metavar="NAME", help="For the block: which of the `users`; default: whose key it is.")
 @click.option("--proxy", nargs=2, metavar="HOST PORT", hidden=True)
 @options.output("json")
 def command(
@@ -48,18 +53,23 @@ def command(
     write_config: bool,
     print_config: bool,
     identity: Path | None,
+    user: str | None,
     proxy: tuple[str, str] | None,
     output: str,
 ) -> int:
     """Open the shell, which does not return, or print how to open it."""
     options.exclusive(write_config=write_config, print_config=print_config, proxy=proxy)
 
+    if user and not (write_config or print_config or proxy):
+        raise click.UsageError("--user is for --write-config and --print-config; a shell is of who the IAM tag names")
+
     from scripts.remote import nodes, sessions, ssh_config
     from ultracluster.domain import neuron
 
-    user = neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
+    settings = deployment.settings
     if write_config or print_config:
-        text = ssh_config.block(deployment, user, ssh_config.identity(identity))
+        key = ssh_config.identity(identity)
+        text = ssh_config.block(deployment, ssh_config.user_of(deployment, user, key), key)
         if print_config:
             print(text, end="")
         else:
@@ -68,17 +78,20 @@ def command(
     if proxy:
         host, port = proxy
         target = nodes.running(deployment, ssh_config.node_name(deployment, host))
-        ssh_config.send_key(deployment, target, user, ssh_config.identity(identity))
+        if not settings.users:
+            key = ssh_config.identity(identity)
+            ssh_config.send_key(deployment, target, ssh_config.user_of(deployment, user, key), key)
         sessions.open_session(deployment, target.instance_id, sessions.ssh(int(port)))
     running = nodes.running(deployment, node)
-    shell = sessions.shell(user)
+    default = None if settings.users else neuron.SYSTEMS[settings.cluster_spec.os].user
+    shell = sessions.shell(default, settings.cluster_spec.name)
     if output == "text":
         sessions.open_session(deployment, running.instance_id, shell)
     connection = sessions.Connection(
         node=running.name,
         instance_id=running.instance_id,
-        region=deployment.settings.region,
-        user=user,
+        region=settings.region,
+        user=default,
         command=sessions.cli_command(deployment, running.instance_id, shell),
     )
     print(connection.to_json())

@@ -17,6 +17,7 @@ from typing import IO, Any, Literal
 from rich.console import Console
 from rich.table import Table
 
+from config import files
 from config.edit import set_values
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
@@ -308,7 +309,7 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         emulate.account(console.print, speed=choices.speed, nodes=not is_stopping) as account,
     ):
         aws, file = account.aws, Path(directory) / f"{name}.yaml"
-        shutil.copy(options.CONFIG / file.name, file)
+        files.copy(options.CONFIG / file.name, file)
         settings = load(file)
         variables = {**aws.environment, **emulate.variables(settings.region), "ULTRACLUSTER_CONFIG": directory}
         stage = Stage(console, log, choices.pause, variables)

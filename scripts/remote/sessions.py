@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from pydantic import Field
@@ -20,6 +20,7 @@ from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import UnusableError
 from scripts.remote.head_node import reaching
+from ultracluster.domain import names
 
 PLUGIN = "session-manager-plugin"
 _INSTALL = (
@@ -35,7 +36,7 @@ class Connection(Document):
     node: str = Field(description="The node's name.")
     instance_id: str = Field(description="Its EC2 instance.")
     region: str = Field(description="AWS Region.")
-    user: str = Field(description="Whose login shell it is.")
+    user: str | None = Field(description="Whose login shell it is; null: the user of the IAM tag SSMSessionRunAs.")
     command: list[str] = Field(description="The AWS CLI's command that opens the shell.")
 
 
@@ -51,14 +52,16 @@ class Session:
     """
 
     document: str
-    parameters: Mapping[str, Sequence[str]]
+    parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def shell(user: str) -> Session:
-    """Return the session of a user's login shell.
+def shell(user: str | None, cluster: str) -> Session:
+    """Return the session of a user's login shell; None: of whom the IAM tag SSMSessionRunAs names.
 
     Without a document the shell would be that of ssm-user, who is no user of the cluster.
     """
+    if user is None:
+        return Session(names.session_document(cluster))
     return Session("AWS-StartInteractiveCommand", {"command": [f"sudo su - {user}"]})
 
 
@@ -76,7 +79,8 @@ def cli_command(deployment: Deployment, instance_id: str, session: Session) -> l
     """Return the AWS CLI's command that opens the same session."""
     return [
         *("aws", "ssm", "start-session", "--region", deployment.settings.region, "--target", instance_id),
-        *("--document-name", session.document, "--parameters", json.dumps(session.parameters)),
+        *("--document-name", session.document),
+        *(("--parameters", json.dumps(session.parameters)) if session.parameters else ()),
     ]
 
 

@@ -1,7 +1,8 @@
 """A block for OpenSSH that reaches the nodes of a deployment through Session Manager, with no open port.
 
-ssh, scp, rsync and editors then take ``NAME`` for the head node and ``NODE.NAME`` for others. The key is sent to the
-instance by EC2 Instance Connect at each connection, where it is valid for a minute.
+ssh, scp, rsync and editors then take ``NAME`` for the head node and ``NODE.NAME`` for others. The default user's key is
+sent to the instance by EC2 Instance Connect at each connection, where it is valid for a minute; nodes have those of
+users.
 https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-getting-started-enable-ssh-connections.html,
 https://docs.aws.amazon.com/ec2-instance-connect/latest/APIReference/API_SendSSHPublicKey.html
 """
@@ -17,6 +18,7 @@ from scripts.deployment import Deployment
 from scripts.errors import OperationError, UnusableError
 from scripts.options import ROOT
 from scripts.remote.nodes import HEAD_NODE, Node
+from ultracluster.domain import neuron, ssh_keys
 
 DIRECTORY = Path("~/.ssh").expanduser()
 FILE = "ultracluster.conf"
@@ -44,6 +46,8 @@ def block(deployment: Deployment, user: str, key: Path) -> str:
     """Return the lines for a deployment. ``%n`` is the name that was given to ssh, ``%p`` the port."""
     name = deployment.environment
     words = [str(ROOT / "ultracluster"), "ssh", name, "--identity", str(key)]
+    if deployment.settings.users:
+        words += ["--user", user]
     if profile := os.environ.get("AWS_PROFILE"):
         words += ["--profile", profile]
     return f"""\
@@ -57,6 +61,30 @@ Host {name} *.{name}
   StrictHostKeyChecking accept-new
 # end of {name}
 """
+
+
+def user_of(deployment: Deployment, given: str | None, key: Path) -> str:
+    """Return whose login it is: the default user's, or, where there are users, the one given, or whose key it is.
+
+    Raises:
+        UnusableError: The settings have no such user, or nobody with this key.
+    """
+    users = deployment.settings.users
+    if not users:
+        default = neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
+        if given not in (None, default):
+            raise UnusableError(f"got --user {given}; allowed: {default}, as the settings have no users")
+        return default
+    if given is not None:
+        if given not in [each.name for each in users]:
+            names = ", ".join(each.name for each in users)
+            raise UnusableError(f"got --user {given}; allowed: users of the settings, {names}")
+        return given
+    public = ssh_keys.blob(key.with_name(f"{key.name}.pub").read_text(encoding="utf-8"))
+    owner = next((each.name for each in users if public in map(ssh_keys.blob, each.ssh_keys)), None)
+    if owner is None:
+        raise UnusableError(f"No user of the settings has the key {key}.pub", "name the user: --user NAME")
+    return owner
 
 
 def write(deployment: Deployment, text: str, directory: Path = DIRECTORY) -> str:

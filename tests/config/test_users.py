@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config.files import deployments
+from config.files import copy, deployments
 from config.settings import SettingsError, load
 from tests.config.settings_files import GOOD
 
@@ -175,3 +175,10 @@ def test_people_may_stand_in_the_settings_file_itself(tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
     path.write_text(f"{GOOD}users: [{{name: alice, uid: 5}}]\n", encoding="utf-8")
     assert reported(path).startswith("settings.yaml:34: users[0].uid: got 5; should be greater than or equal to 2000")
+
+
+def test_a_copy_of_a_settings_file_takes_its_people_along(tmp_path: Path) -> None:
+    path, target = write(tmp_path, {"users": [ALICE]}), tmp_path / "elsewhere" / "trial.yaml"
+    target.parent.mkdir()
+    copy(path, target)
+    assert load(target).users == load(path).users

@@ -51,7 +51,7 @@ def _machine(base: Base) -> Iterator[Machine]:
     machine.write("/etc/sudoers.d/ssm-agent-users", SUDOERS.replace("ubuntu", "ssm-user"))
     machine.write("/image.sh", 'echo "127.0.0.1 localhost ip-10-0-0-9" >/etc/hosts\n')
     machine.output_of(
-        "useradd --uid 1000 --create-home ubuntu; useradd --uid 1001 ssm-user; useradd --system --uid 400 pcluster-admin"
+        "useradd -u 1000 --create-home ubuntu; useradd -u 1001 ssm-user; useradd --system -u 400 pcluster-admin"
         f"; ssh-keygen -q -t ed25519 -N '' -f {KEY}; ssh-keygen -q -t ed25519 -N '' -f {KEY}.own; chmod 644 {KEY}*"
     )
     yield machine

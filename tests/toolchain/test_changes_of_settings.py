@@ -21,6 +21,7 @@ from scripts.plan.comparison import Comparison
 from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
 from scripts.settings_reference import settings_page
 from tests.config.settings_files import put
+from tests.config.test_users import ED25519
 from tests.stacks.deployments import Raw, deploy, raw_settings
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings
@@ -45,6 +46,13 @@ HEAD, LOGIN, DISK, LINK = (
     "storage.data_repositories[0]",
 )
 OWN_GROUP = {f"{QUEUE}.placement_group": "none"}
+
+DIRECTORY = {
+    "domain_name": "corp.example.com",
+    "domain_addr": "ldaps://corp.example.com",
+    "password_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:directory-AbCdEf",
+    "domain_read_only_user": "cn=ReadOnly",
+}
 
 Values = dict[str, Any]
 
@@ -118,6 +126,21 @@ CHANGES: dict[str, Any] = {
     },
     "cluster.slurm.custom_settings": {"MessageTimeout": "60"},
     "cluster.munge_key_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:munge-AbCdEf",
+    "cluster.directory": DIRECTORY,
+    "cluster.directory.domain_name": "other.example.com",
+    "cluster.directory.domain_addr": "ldaps://other.example.com",
+    "cluster.directory.password_secret_arn": f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:other-AbCdEf",
+    "cluster.directory.domain_read_only_user": "cn=Other",
+    "cluster.directory.ldap_tls_ca_cert": "/etc/ca.pem",
+    "cluster.directory.ldap_access_filter": "(memberOf=hpc)",
+    "cluster.directory.additional_sssd_configs": {"ldap_id_mapping": "False"},
+    "groups": {"cv": 3001},
+    "users": [{"name": "alice", "uid": 2001}],
+    "users[0].name": "bob",
+    "users[0].uid": 2002,
+    "users[0].gid": 2002,
+    "users[0].groups": ["nlp"],
+    "users[0].ssh_keys": [ED25519],
     "cluster.accepted_warnings": [{"validator": "DcvValidator", "reason": "a small screen"}],
     "monitoring.emails": ["a@example.com"],
     "accounting": {},
@@ -160,6 +183,7 @@ ELSEWHERE = {
     "termination_protection": "in the assembly's manifest, and set by the CDK",
     "cluster.parallelcluster_version": "one value; test_comparison.py and test_classification.py have providers",
     "cluster.overrides": "another answer for each key",
+    "users[0].account": "needs a database; the document of users has it, as the rest of them",
     "cluster.accepted_warnings[0].validator": "as cluster.accepted_warnings",
     "cluster.accepted_warnings[0].reason": "for people who read the settings and reports",
 }
@@ -186,12 +210,22 @@ def with_a_budget(raw: Raw) -> None:
     raw["budget"] = BUDGET
 
 
+def with_people(raw: Raw) -> None:
+    raw.update(groups={"nlp": 3000}, users=[{"name": "alice", "uid": 2001}])
+
+
+def with_directory(raw: Raw) -> None:
+    raw["cluster"]["directory"] = DIRECTORY
+
+
 BASES: dict[str, Callable[[Raw], None]] = {
     f"{LINK}.": linked,
     "network.existing.": in_existing_vpc,
     "accounting.existing.": with_existing_database,
     "accounting.": with_accounting,
     "budget.": with_a_budget,
+    "users[0].": with_people,
+    "cluster.directory.": with_directory,
 }
 """What is deployed before the change, where it is more than the settings of 16 nodes and a pool of login nodes."""
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ultracluster.domain import names, neuron
+from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
     EfaInterfaceType,
@@ -306,6 +307,8 @@ class ClusterOptions(Spec):
     ] = None
     """Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text; null: the head
     node makes one. The deployment reads it to validate it."""
+    directory: Annotated[DirectorySpec | None, Setting(Change.STOPPED_NODES, "DirectoryService")] = None
+    """Active Directory or another LDAP server with users; null: none. It turns on passwords in SSH."""
     overrides: Annotated[
         dict[str, Any],
         Setting(

@@ -19,6 +19,7 @@ from ultracluster.domain.cluster import (
     MonitoringSpec,
     QueueSpec,
 )
+from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.violations import Path
 
 NOBODY = "127.0.0.1/32"
@@ -130,14 +131,18 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
     }
     if spec.login_nodes:
         configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_nodes]}
+    if spec.directory is not None:
+        configuration["DirectoryService"] = _directory(spec.directory)
     merged: dict[str, Any] = _merge(configuration, spec.overrides)
     return merged
 
 
 def secret_arns(cluster: ClusterOptions) -> Iterator[tuple[Path, str]]:
-    """Yield place and ARN of every secret that a cluster's options name: that of the Munge key, those of overrides."""
+    """Yield place and ARN of every secret of a cluster: those of the Munge key, a directory and overrides."""
     if cluster.munge_key_secret_arn is not None:
         yield ("munge_key_secret_arn",), cluster.munge_key_secret_arn
+    if cluster.directory is not None:
+        yield ("directory", "password_secret_arn"), cluster.directory.password_secret_arn
     yield from _secrets_within(cluster.overrides, ("overrides",))
 
 
@@ -237,6 +242,20 @@ def _monitoring(monitoring: MonitoringSpec) -> dict[str, Any]:
         "Dashboards": {"CloudWatch": {"Enabled": monitoring.dashboard}},
         "Alarms": {"Enabled": monitoring.alarms},
     }
+
+
+def _directory(directory: DirectorySpec) -> dict[str, Any]:
+    return _present(
+        DomainName=directory.domain_name,
+        DomainAddr=directory.domain_addr,
+        PasswordSecretArn=directory.password_secret_arn,
+        DomainReadOnlyUser=directory.domain_read_only_user,
+        LdapTlsCaCert=directory.ldap_tls_ca_cert,
+        LdapTlsReqCert=directory.ldap_tls_req_cert,
+        LdapAccessFilter=directory.ldap_access_filter,
+        GenerateSshKeysForUsers=directory.generate_ssh_keys_for_users,
+        AdditionalSssdConfigs=directory.additional_sssd_configs,
+    )
 
 
 def _placement_group(queue: QueueSpec, names: Mapping[str, str]) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, get_args
 
-from ultracluster.domain import addresses, lustre, names, neuron, slurm
+from ultracluster.domain import addresses, directory, lustre, names, neuron, slurm
 from ultracluster.domain.cluster import (
     MAX_QUEUES,
     QUEUES,
@@ -104,6 +104,8 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     broken = [*_name_violations(spec), *_tag_violations(spec.tags), *_image_violations(spec, neuron_software)]
     if neuron_software:
         broken += _software_violations(spec)
+    if spec.directory is not None:
+        broken += below(("directory",), directory.violations(spec.directory))
     broken += below(("head_node",), _head_node_violations(spec.head_node, spec))
     broken += _login_pool_violations(spec)
     broken += _queue_list_violations(spec)

@@ -37,3 +37,8 @@ def of_generation(name: str, generation: int) -> str:
 def longest_node_fqdn(cluster: str, queue: str, compute_resource: str, max_count: int) -> str:
     """Return the longest full domain name that a node of a compute resource gets."""
     return f"{queue}-dy-{compute_resource}-{max_count}.{cluster}.pcluster"
+
+
+def session_document(cluster: str) -> str:
+    """Return the name of the Session Manager document of a cluster with users."""
+    return f"ultracluster-{cluster}"

@@ -1,0 +1,118 @@
+"""Users and directories, by ParallelCluster's own validators and update check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.settings import Settings
+from emulator.aws import EmulatedAws
+from scripts.plan.model import Kind
+from scripts.validation import examine
+from tests.config.test_users import ALICE, BOB, ED25519
+from tests.stacks.deployments import deploy, raw_settings
+from tests.toolchain.test_changes_of_settings import Changed
+from toolchain.assembly import Assembly
+from toolchain.parallelcluster import ParallelCluster
+from ultracluster.domain.validator_warnings import accepted
+
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
+
+Prepare = Callable[..., Any]
+
+
+@pytest.fixture
+def prepared(deployment: Callable[[str], Any], tmp_path: Path) -> Prepare:
+    """Return a function that gives the deployment of 16 nodes and login nodes with other values."""
+
+    def prepare(name: str, directory: dict[str, Any] | None = None, **values: Any) -> Any:
+        raw = {**raw_settings("trn1-16"), "name": f"p-{name}", **values}
+        raw["cluster"] |= {"directory": directory, "login_nodes": [{"name": "login"}]}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+        return deployment(str(tmp_path / name))
+
+    return prepare
+
+
+@pytest.fixture(scope="module")
+def directory(aws: EmulatedAws) -> dict[str, Any]:
+    client = aws.client("secretsmanager", "us-west-2")
+    return {
+        "domain_name": "corp.example.com",
+        "domain_addr": "ldaps://corp.example.com,ldaps://second.example.com",
+        "password_secret_arn": client.create_secret(Name="directory", SecretString="x")["ARN"],
+        "domain_read_only_user": "cn=ReadOnly,dc=corp,dc=example,dc=com",
+        "ldap_tls_ca_cert": "/opt/ca.pem",
+        "ldap_access_filter": "(memberOf=cn=hpc,dc=corp,dc=example,dc=com)",
+        "additional_sssd_configs": {"ldap_id_mapping": "False"},
+    }
+
+
+@pytest.fixture
+def changes(parallelcluster: ParallelCluster, tmp_path: Path) -> Callable[..., dict[str, Kind]]:
+    """Return a function that tells what of the cluster's configuration changes, and how."""
+
+    def assembly(name: str, values: dict[str, Any]) -> Assembly:
+        raw = {**raw_settings("trn1-16"), **values}
+        raw["cluster"] |= {"directory": values.get("directory"), "login_nodes": [{"name": "login"}]}
+        raw.pop("directory", None)
+        return Assembly(deploy(Settings.model_validate(raw), tmp_path / name).directory)
+
+    def between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Kind]:
+        changed = Changed(parallelcluster, assembly("before", before), assembly("after", after))
+        return {each.path: each.kind for each in changed.cluster.changes}
+
+    return between
+
+
+def test_parallelcluster_accepts_users_and_a_directory(
+    prepared: Prepare, directory: dict[str, Any], parallelcluster: ParallelCluster
+) -> None:
+    for values in (
+        {"users": [{**ALICE, "admin": True, "ssh_keys": [ED25519]}, BOB]},
+        {"directory": directory},
+        {"users": [ALICE], "directory": directory},
+    ):
+        made = prepared(f"valid-{'-'.join(values)}", **values)
+        validation = examine(parallelcluster, made.request, accepted(made.settings.cluster_spec))
+        assert validation.problems == (), values
+    named = made.request.configuration["DirectoryService"]
+    assert (named["LdapTlsReqCert"], named["AdditionalSssdConfigs"]) == ("hard", {"ldap_id_mapping": "False"})
+
+
+PEOPLE = {
+    "nobody": {},
+    "alice": {"users": [ALICE]},
+    "both": {"groups": {"nlp": 3000}, "users": [{**ALICE, "groups": ["nlp"]}, {**BOB, "admin": True}]},
+}
+
+
+@pytest.mark.parametrize(("before", "after"), [("nobody", "alice"), ("alice", "both"), ("both", "nobody")])
+def test_other_people_change_only_what_the_head_node_does_at_updates(
+    changes: Callable[..., dict[str, Kind]], before: str, after: str
+) -> None:
+    """No node drains for the first ones, for others, or when the last one goes."""
+    assert changes(PEOPLE[before], PEOPLE[after]) == {"HeadNode.CustomActions.OnNodeUpdated.Args": Kind.LIVE}
+
+
+def test_a_directory_comes_and_changes_while_neither_fleet_nor_login_nodes_run(
+    changes: Callable[..., dict[str, Kind]], directory: dict[str, Any]
+) -> None:
+    assert changes({}, {"directory": directory}) == {"DirectoryService": Kind.ALL_STOPPED}
+
+
+def test_the_deployment_may_describe_just_the_directorys_secret(prepared: Prepare, directory: dict[str, Any]) -> None:
+    made = prepared("secret", directory=directory)
+    [policy] = [
+        resource["Properties"]["PolicyDocument"]["Statement"]
+        for stack in made.assembly.stacks.values()
+        for name, resource in stack.template["Resources"].items()
+        if "ProviderSecrets" in name
+    ]
+    allowed = {"Action": "secretsmanager:DescribeSecret", "Effect": "Allow"}
+    assert policy == [{**allowed, "Resource": directory["password_secret_arn"]}]
+    assert any("turns on passwords in SSH" in each for each in made.settings.warnings)

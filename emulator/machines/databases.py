@@ -29,6 +29,7 @@ class Databases(DatabaseServers):
         """Take the fleet in whose place they run."""
         self._fleet = fleet
         self._running: dict[str, Machine] = {}
+        self._latest: dict[str, Database] = {}
         self._workers: dict[str, ThreadPoolExecutor] = {}
         self._lock = threading.Lock()
 
@@ -40,6 +41,7 @@ class Databases(DatabaseServers):
         """Let a server have another master password, in a while."""
 
         def change() -> None:
+            self._latest[_machine(database)] = database
             done(
                 "available" if self._execute(database, statements(database.user, database.password, None)) else "failed"
             )
@@ -88,12 +90,17 @@ class Databases(DatabaseServers):
             environment={"PATH": _PATH, "LANG": "C.UTF-8", "DATABASE": json.dumps(wanted)},
             program="database.py",
         )
+        self._latest[spec.instance_id] = database
         answered = threading.Event()
 
         def ended(_: int) -> None:
             """Start a server again that has ended by itself, as RDS does."""
             if answered.is_set():
-                self._later(database, lambda: self._stop(database) or self._start(database))
+                self._later(database, again)
+
+        def again() -> None:
+            self._stop(database)
+            self._start(self._latest[spec.instance_id])
 
         try:
             machine = self._fleet.place().start(spec, ended)
@@ -122,7 +129,7 @@ class Databases(DatabaseServers):
             machine = self._running.get(_machine(database))
         if machine is None:
             return False
-        command = machine.command("mariadb", f"--socket={SOCKET}")
+        command = machine.command("mariadb", "--connect-timeout=5", f"--socket={SOCKET}")
         return subprocess.run(command, input=sql, text=True, capture_output=True, check=False).returncode == 0
 
 

@@ -138,6 +138,31 @@ def test_own_settings_are_read_last() -> None:
     ]
 
 
+def test_accounting_is_there_with_a_database_and_only_then() -> None:
+    def told(settings: dict[str, Any]) -> tuple[list[str], list[str]]:
+        written = files(queue(resource()), **settings)
+        slurmdbd = written["slurm_parallelcluster_slurmdbd.conf"].splitlines()
+        controller = written["slurm_parallelcluster.conf"].splitlines()
+        return [line for line in slurmdbd if "=" in line], [line for line in controller if "Acc" in line or "JobA" in line]
+
+    assert told({}) == ([], [])
+    database = {"Uri": "db.example:3307", "UserName": "slurm", "PasswordSecretArn": "arn:aws:secretsmanager:..."}
+    storage = ["DbdHost=ip-10-0-0-5", "StorageHost=db.example", "StoragePort=3307", "StorageLoc=dev"]
+    # tests/unit/slurm/test_slurm_config_generator of the cookbook
+    assert told({"Database": database}) == (
+        [*storage, "StorageUser=slurm", "StoragePass=dummy"],
+        [
+            "AccountingStorageType=accounting_storage/slurmdbd",
+            "AccountingStorageHost=ip-10-0-0-5",
+            "AccountingStoragePort=6819",
+            "AccountingStorageUser=slurm",
+            "JobAcctGatherType=jobacct_gather/linux",
+        ],
+    )
+    named, _ = told({"Database": {**database, "Uri": "db.example", "DatabaseName": "history"}})
+    assert {"StoragePort=3306", "StorageLoc=history"} <= set(named)
+
+
 COOKBOOK = """
 ClusterName=dev SlurmUser=slurm SlurmctldPort=6820-6829 SlurmdPort=6818 AuthType=auth/munge
 StateSaveLocation=/var/spool/slurm.state SlurmdSpoolDir=/var/spool/slurmd SwitchType=switch/none

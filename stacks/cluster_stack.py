@@ -11,9 +11,9 @@ from constructs import Construct
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
+from stacks.sessions import add_session_document
 from stacks.team_stack import HOMES_NAME, TeamStack
 from ultracluster.domain.accounting import slurm_settings
-from stacks.sessions import add_session_document
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.homes import HOME

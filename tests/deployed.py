@@ -18,7 +18,7 @@ from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.templates import CAPABILITIES, publish_files
 from scripts import emulate
 from tests.shared import shared_server
-from tests.stacks.deployments import PARTS, Deployment, deploy
+from tests.stacks.deployments import Deployment, deploy
 from toolchain.assembly import Assembly
 
 CONFIG = Path(__file__).parents[1] / "config"

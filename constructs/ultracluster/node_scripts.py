@@ -178,7 +178,7 @@ class NodeScripts(Construct):
 
     def _run(self, script: NodeScript) -> dict[str, Any]:
         bundle = self._file(script.directory)
-        named = {**script.bundles, **script.documents}
+        named: dict[str, Path | str] = {**script.bundles, **script.documents}
         further = [f"{name}={self._file(each).url}" for name, each in named.items()]
         return self._action(_RUNNER, [bundle.url, self._region, script.entry, *script.arguments, *further])
 

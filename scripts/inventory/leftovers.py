@@ -43,6 +43,8 @@ _ORDER = (
     "AWS::Backup::RecoveryPoint",
     "AWS::Backup::BackupVault",
     "AWS::EC2::SecurityGroup",
+    "AWS::EC2::Subnet",
+    "AWS::EC2::RouteTable",
     "AWS::EC2::PlacementGroup",
     "AWS::EC2::LaunchTemplate",
     "AWS::IAM::InstanceProfile",
@@ -121,7 +123,7 @@ def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
 
 
 def _has_team(deployment: Deployment) -> bool:
-    """Tell whether there are homes or a database, or were in the last 90 days: few need permissions for their backups."""
+    """Tell whether there are homes or a database, or were in the last 90 days: few need permissions for backups."""
     name = deployment.stack_name("team")
     if "team" in deployment.settings.parts or deployment.stack(name) is not None:
         return True

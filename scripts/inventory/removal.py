@@ -124,6 +124,19 @@ def free_group(deployment: Deployment, name: str) -> None:
         ec2.delete_network_interface(NetworkInterfaceId=each)
 
 
+def _security_group(deployment: Deployment, name: str) -> None:
+    """Delete a security group, after its rules: EC2 deletes no group that another one's rule names."""
+    ec2 = deployment.account.client("ec2")
+    [described] = ec2.describe_security_groups(GroupIds=[name])["SecurityGroups"]
+    for key, revoke in (
+        ("IpPermissions", ec2.revoke_security_group_ingress),
+        ("IpPermissionsEgress", ec2.revoke_security_group_egress),
+    ):
+        if named := [each for each in described[key] if each["UserIdGroupPairs"]]:
+            revoke(GroupId=name, IpPermissions=named)
+    ec2.delete_security_group(GroupId=name)
+
+
 def free_role(deployment: Deployment, name: str) -> None:
     """Detach a role's policies and instance profiles: while it has some, IAM does not delete it.
 
@@ -198,7 +211,9 @@ EXISTS: dict[str, Callable[[Deployment, str], bool]] = {
     "AWS::DynamoDB::Table": _described("dynamodb", "describe_table", "TableName"),
     "AWS::EC2::NetworkInterface": _described("ec2", "describe_network_interfaces", "NetworkInterfaceIds", many=True),
     "AWS::EC2::PlacementGroup": _described("ec2", "describe_placement_groups", "GroupNames", many=True),
+    "AWS::EC2::RouteTable": _described("ec2", "describe_route_tables", "RouteTableIds", many=True),
     "AWS::EC2::SecurityGroup": _described("ec2", "describe_security_groups", "GroupIds", many=True),
+    "AWS::EC2::Subnet": _described("ec2", "describe_subnets", "SubnetIds", many=True),
     "AWS::EFS::FileSystem": _described("efs", "describe_file_systems", "FileSystemId"),
     "AWS::FSx::FileSystem": _described("fsx", "describe_file_systems", "FileSystemIds", many=True),
     "AWS::IAM::InstanceProfile": _described("iam", "get_instance_profile", "InstanceProfileName"),
@@ -233,7 +248,9 @@ _REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
     "AWS::EC2::LaunchTemplate": _call("ec2", "delete_launch_template", "LaunchTemplateId"),
     "AWS::EC2::NetworkInterface": _call("ec2", "delete_network_interface", "NetworkInterfaceId"),
     "AWS::EC2::PlacementGroup": _call("ec2", "delete_placement_group", "GroupName"),
-    "AWS::EC2::SecurityGroup": _call("ec2", "delete_security_group", "GroupId"),
+    "AWS::EC2::RouteTable": _call("ec2", "delete_route_table", "RouteTableId"),
+    "AWS::EC2::SecurityGroup": _security_group,
+    "AWS::EC2::Subnet": _call("ec2", "delete_subnet", "SubnetId"),
     "AWS::EC2::Volume": _call("ec2", "delete_volume", "VolumeId"),
     "AWS::EFS::FileSystem": _elastic_file_system,
     "AWS::FSx::FileSystem": _file_system,

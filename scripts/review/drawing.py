@@ -194,12 +194,11 @@ class _Drawing:
             self._connect("head", "-->", _name(system), "/home of all nodes")
         for database in self._all("AWS::RDS::DBInstance"):
             has = database.properties
-            stays = "stays when its stack is deleted" if database.retained else ""
-            words = (
+            words = [
                 f"{has.get('Engine', '')} {has.get('EngineVersion', '')}",
                 str(has.get("DBInstanceClass", "")),
-                stays,
-            )
+                "stays when its stack is deleted" if database.retained else "",
+            ]
             self.vpc.add(Box(_name(database), "Accounting of Slurm", *words, stack=database.stack, shape=_STORE))
             self._connect("head", "-->", _name(database), "TCP 3306")
 

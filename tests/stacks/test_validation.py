@@ -15,7 +15,7 @@ from stacks.composition import compose
 from tests.configurations import CONFIG
 from tests.stacks import pipelines
 from tests.stacks.choices import CHOICES, chosen
-from tests.stacks.deployments import PARTS, Deployment, deploy
+from tests.stacks.deployments import Deployment, deploy
 from tests.stacks.small_app import new_app
 
 Build = Callable[[cdk.App], object]

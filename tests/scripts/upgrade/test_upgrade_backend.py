@@ -70,7 +70,7 @@ def test_an_unhealthy_cluster_is_an_error(backend: UpgradeBackend, monkeypatch: 
     ],
 )
 def test_the_script_on_the_head_node_checks_slurm_and_the_file_system(functions: str, code: int, says: str) -> None:
-    script = f"{functions}\n{upgrade_backend._verification('/fsx')}"
+    script = f"{functions}\n{upgrade_backend._verification('/fsx', has_homes=False)}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, (done.stdout + done.stderr).strip()) == (code, says)
 

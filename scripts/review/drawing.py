@@ -116,8 +116,8 @@ class _Drawing:
             has = subnet.properties
             kind = "Public" if has.get("MapPublicIpOnLaunch") else "Private"
             words = f"{kind} subnet {has['CidrBlock']}, {has['AvailabilityZoneId']}"
-            alike = sum(frame.id.startswith(kind.lower()) for frame in self.frames.values())
-            name = f"{kind.lower()}_subnet{alike + 1 if alike else ''}"
+            others = sum(frame.id.startswith(kind.lower()) for frame in self.frames.values())
+            name = f"{kind.lower()}_subnet{others + 1 if others else ''}"
             self.frames[subnet.id] = Box(name, words, stack=subnet.stack)
         ways = {each.id: "internet" for each in self._all("AWS::EC2::InternetGateway")}
         addresses = len(self._all("AWS::EC2::EIP"))

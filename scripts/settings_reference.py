@@ -114,6 +114,7 @@ _TYPES: Final = {
     "array": "list",
     "boolean": "true or false",
     "integer": "integer",
+    "number": "number",
     "object": "mapping",
     "string": "text",
 }

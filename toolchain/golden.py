@@ -1,7 +1,8 @@
 """Golden templates: what the CDK makes of a configuration, kept in tests/snapshots and compared at each change.
 
 A directory holds the templates of a configuration, a file for each stack, or one file that tells how they differ from
-those of another configuration: JSON Patch (RFC 6902) by stack, after the other's name is replaced.
+those of another configuration: JSON Patch (RFC 6902) by stack, after the other's name is replaced; of a stack that the
+other lacks, from nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def read_golden(directory: Path) -> dict[str, dict[str, Any]]:
     base, patches = directory.parent / differences["base"], differences["stacks"]
     templates = renamed(base, directory.name)
     try:
-        return {stack: jsonpatch.apply_patch(templates[stack], patch) for stack, patch in patches.items()}
+        return {stack: jsonpatch.apply_patch(templates.get(stack, {}), patch) for stack, patch in patches.items()}
     except (KeyError, jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
         raise ValueError(f"{directory / DIFFERENCES} does not fit the templates in {base}: {error}") from None
 

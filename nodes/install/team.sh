@@ -59,7 +59,7 @@ import json, sys
 with open(sys.argv[1]) as file:
     team = json.load(file)
 users = [each for each in team.get("users", ()) if each.get("account")]
-sys.exit(not (team.get("accounts") or team.get("qos") or users))
+sys.exit(not (team.get("accounting") or team.get("accounts") or team.get("qos") or users))
 PROGRAM
 }
 

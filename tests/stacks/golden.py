@@ -43,9 +43,9 @@ def write_golden(directory: Path, templates: Mapping[str, Any], base: str | None
         _write(directory / f"{stack}.json", template)
     if base is not None:
         others = renamed(directory.parent / base, directory.name)
-        assert others.keys() == templates.keys()
+        assert others.keys() <= templates.keys()
         patches = {
-            stack: jsonpatch.make_patch(others[stack], template).patch for stack, template in sorted(templates.items())
+            stack: jsonpatch.make_patch(others.get(stack, {}), template).patch for stack, template in sorted(templates.items())
         }
         _write(directory / DIFFERENCES, {"base": base, "stacks": patches})
 

@@ -38,8 +38,8 @@ _REQUIREMENTS: Final = _CHECKOUT / "constraints-machines.txt"
 
 _SUITE: Final = "trixie"
 _PACKAGES: Final = (
-    "slurmctld", "slurmd", "slurmdbd", "slurm-client", "munge", "iproute2", "procps", "kmod", "curl", "gnupg", "python3",
-    "mariadb-server-core", "mariadb-client-core", # a database of RDS
+    "slurmctld", "slurmd", "slurmdbd", "slurm-client", "munge", "iproute2", "procps", "kmod", "curl", "gnupg",
+    "python3", "mariadb-server-core", "mariadb-client-core", # a database of RDS
     "faketime", # a fault of the clock
     # what a Python that was built on another system needs
     "libbz2-1.0", "libffi8", "liblzma5", "libreadline8t64", "libsqlite3-0", "libssl3t64", "zlib1g",

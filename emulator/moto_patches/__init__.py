@@ -38,9 +38,9 @@ from emulator.moto_patches.launches import complete_launches_of_groups
 from emulator.moto_patches.lives import LivingInstance
 from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
 from emulator.moto_patches.networks import Rule, find_black_holes
+from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.repetitions import avoid_repetitions
 from emulator.moto_patches.reservations import ResourceGroups
-from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.s3 import Bucket, judge_signed_requests
 from emulator.moto_patches.service_quotas import ServiceQuotas
 from emulator.moto_patches.ssm import Ssm

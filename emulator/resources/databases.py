@@ -22,7 +22,8 @@ class DbInstance(Model):
 
     mutable = (
         "AllocatedStorage", "AllowMajorVersionUpgrade", "AutoMinorVersionUpgrade", "BackupRetentionPeriod",
-        "CACertificateIdentifier", "CopyTagsToSnapshot", "DBInstanceClass", "DBParameterGroupName", "DeletionProtection",
+        "CACertificateIdentifier", "CopyTagsToSnapshot", "DBInstanceClass", "DBParameterGroupName",
+        "DeletionProtection",
         "EnableIAMDatabaseAuthentication", "EnablePerformanceInsights", "EngineVersion", "Iops", "MasterUserPassword",
         "MaxAllocatedStorage", "MonitoringInterval", "MonitoringRoleArn", "MultiAZ", "PreferredBackupWindow",
         "PreferredMaintenanceWindow", "StorageThroughput", "StorageType", "Tags", "VPCSecurityGroups",
@@ -184,7 +185,7 @@ def _as_parameters(properties: Properties) -> Properties:
     parameters = without(properties, "VPCSecurityGroups")
     if "VPCSecurityGroups" in properties:
         parameters["VpcSecurityGroupIds"] = properties["VPCSecurityGroups"]
-    numbers = {name: int(parameters[name]) for name in ("AllocatedStorage", "Port") if name in parameters}
+    numbers: Properties = {name: int(parameters[name]) for name in ("AllocatedStorage", "Port") if name in parameters}
     return {**parameters, **numbers}
 
 

@@ -121,3 +121,21 @@ def test_a_node_that_does_not_run_is_refused(node: Node) -> None:
     with pytest.raises(ClientError) as refusal:
         node.send("true")
     assert code_and_message(refusal.value)[0] == "InvalidInstanceId"
+
+
+@pytest.mark.parametrize(("kind", "accepted"), [("Session", True), ("Command", False), (None, False)])
+def test_a_session_has_a_session_document_that_exists(aws: EmulatedAws, kind: str | None, accepted: bool) -> None:
+    node = Node(aws)
+    name = "own-sessions"
+    if kind == "Session":
+        content = '{"schemaVersion": "1.0", "description": "x", "sessionType": "Standard_Stream", "inputs": {}}'
+        node.ssm.create_document(Name=name, DocumentType=kind, Content=content)
+    elif kind == "Command":
+        content = '{"schemaVersion": "2.2", "description": "x", "mainSteps": []}'
+        node.ssm.create_document(Name=name, DocumentType=kind, Content=content)
+    if accepted:
+        assert node.ssm.start_session(Target=node.id, DocumentName=name)["SessionId"]
+        return
+    with pytest.raises(ClientError) as caught:
+        node.ssm.start_session(Target=node.id, DocumentName=name)
+    assert code_and_message(caught.value) == ("InvalidDocument", f"Document with name {name} does not exist.")

@@ -10,8 +10,6 @@ from emulator.aws import EmulatedAws
 from tests.emulator.account import Account, refused, tags
 from tests.emulator.stacks import REGION, Stacks
 
-PASSWORD = "{{resolve:secretsmanager:%s:SecretString:%s}}"
-
 
 def database(account: Account, group: str, **more: Any) -> dict[str, Any]:
     return {
@@ -103,8 +101,10 @@ def deployed(aws: EmulatedAws) -> Deployed:
 def test_a_password_is_read_from_its_secret_and_not_remembered(deployed: Deployed) -> None:
     deployed.stacks.create("s", deployed.resources("password::"))
     assert deployed.stacks.status("s") == "CREATE_COMPLETE", deployed.stacks.events("s")
-    shown = deployed.stacks.client.describe_stack_events(StackName="s")["StackEvents"]
-    assert not any("from-json" in each.get("ResourceProperties", "") for each in shown if "Secret" not in each["LogicalResourceId"])
+    events = deployed.stacks.client.describe_stack_events(StackName="s")["StackEvents"]
+    shown = [each["ResourceProperties"] for each in events if each["LogicalResourceId"] == "Database"]
+    assert shown
+    assert not any("from-json" in each for each in shown)
     secret = deployed.stacks.resources("s")["Secret"]
     deployed.secrets.put_secret_value(SecretId=secret, SecretString='{"password": "another"}')
     changes = deployed.stacks.change_set("s", deployed.resources("password::"))
@@ -122,7 +122,9 @@ def test_a_reference_to_nothing_fails_its_resource(deployed: Deployed, key: str,
     assert any(reason in each for each in deployed.stacks.reasons("s", "CREATE_FAILED"))
 
 
-@pytest.mark.parametrize(("policy", "kept", "left"), [(None, 0, 1), ("Snapshot", 0, 1), ("Delete", 0, 0), ("Retain", 1, 0)])
+@pytest.mark.parametrize(
+    ("policy", "kept", "left"), [(None, 0, 1), ("Snapshot", 0, 1), ("Delete", 0, 0), ("Retain", 1, 0)]
+)
 def test_what_a_deletion_policy_leaves(deployed: Deployed, policy: str | None, kept: int, left: int) -> None:
     deployed.stacks.create("s", deployed.resources(policy=policy))
     assert deployed.stacks.status("s") == "CREATE_COMPLETE", deployed.stacks.events("s")

@@ -185,7 +185,7 @@ def test_no_job_is_missing_that_ran_while_slurmdbd_and_its_database_were_down(
     cluster.head("pkill -KILL -x slurmdbd")
     cluster.submit("true", "--array=1-100", "--output=/dev/null")
     singles = cluster.head(
-        "cd /tmp; for _ in {1..120}; do runuser -u ubuntu -- sbatch --parsable -o /dev/null --wrap true; done"
+        "cd /tmp; for _ in $(seq 120); do runuser -u ubuntu -- sbatch --parsable -o /dev/null --wrap true; done"
     )
     wait_for(lambda: cluster.head("squeue -h -o %i") == running)
     assert cluster.head(f"squeue -hj {running} -o %T") == "RUNNING"

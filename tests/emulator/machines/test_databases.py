@@ -75,16 +75,16 @@ class Database:
 
     def sql(self, password: str, statement: str) -> str:
         """Run a statement over the network, and return what comes back, or the error."""
-        process = self.server()
-        address = subprocess.run(
-            ["nsenter", f"--target={process}", "--net", "--root", "ip", "-4", "-o", "address", "show", "eth0"],
-            capture_output=True, text=True, check=True,
-        ).stdout.split()[3].partition("/")[0]  # fmt: skip
-        done = subprocess.run(
-            ["nsenter", f"--target={process}", "--net", "--root", "--wd", "mariadb", "--no-defaults", "--connect-timeout=5", "-Nh", address,
-             f"-P{self._endpoint['Port']}", "-uslurm", f"-p{password}", "-e", statement],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+
+        def inside(*command: str) -> subprocess.CompletedProcess[str]:
+            within = ["nsenter", f"--target={process}", "--net", "--root", "--wd", *command]
+            return subprocess.run(within, capture_output=True, text=True, check=False)
+
+        process, port = self.server(), self._endpoint["Port"]
+        address = inside("ip", "-4", "-o", "address", "show", "eth0").stdout.split()[3].partition("/")[0]
+        server = (f"--host={address}", f"--port={port}", "--user=slurm", f"--password={password}")
+        client = ("mariadb", "--no-defaults", "--connect-timeout=5", "--skip-column-names", "--batch")
+        done = inside(*client, *server, f"--execute={statement}")
         return (done.stdout + done.stderr).strip()
 
 

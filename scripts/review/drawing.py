@@ -193,12 +193,12 @@ class _Drawing:
         for database in self._all("AWS::RDS::DBInstance"):
             has = database.properties
             stays = "stays when its stack is deleted" if database.retained else ""
-            words = (
+            texts = (
                 f"{has.get('Engine', '')} {has.get('EngineVersion', '')}",
                 str(has.get("DBInstanceClass", "")),
                 stays,
             )
-            self.vpc.add(Box(_name(database), "Accounting of Slurm", *words, stack=database.stack, shape=_STORE))
+            self.vpc.add(Box(_name(database), "Accounting of Slurm", *texts, stack=database.stack, shape=_STORE))
             self._connect("head", "-->", _name(database), "TCP 3306")
 
     def add_clusters(self) -> None:

@@ -123,7 +123,7 @@ def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
 
 
 def _has_team(deployment: Deployment) -> bool:
-    """Tell whether there are homes or a database, or were in the last 90 days: few need permissions for backups."""
+    """Tell whether there are homes or a database, or were in the last 90 days."""
     name = deployment.stack_name("team")
     if "team" in deployment.settings.parts or deployment.stack(name) is not None:
         return True

@@ -194,12 +194,13 @@ class _Drawing:
             self._connect("head", "-->", _name(system), "/home of all nodes")
         for database in self._all("AWS::RDS::DBInstance"):
             has = database.properties
-            words = [
+            stays = "stays when its stack is deleted" if database.retained else ""
+            texts = (
                 f"{has.get('Engine', '')} {has.get('EngineVersion', '')}",
                 str(has.get("DBInstanceClass", "")),
-                "stays when its stack is deleted" if database.retained else "",
-            ]
-            self.vpc.add(Box(_name(database), "Accounting of Slurm", *words, stack=database.stack, shape=_STORE))
+                stays,
+            )
+            self.vpc.add(Box(_name(database), "Accounting of Slurm", *texts, stack=database.stack, shape=_STORE))
             self._connect("head", "-->", _name(database), "TCP 3306")
 
     def add_clusters(self) -> None:

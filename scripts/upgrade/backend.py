@@ -242,7 +242,7 @@ mountpoint --quiet /home || { echo "the homes are not mounted at /home" >&2; exi
 """
 
 
-def _verification(mount_dir: str, *, has_homes: bool) -> str:
+def _verification(mount_dir: str, *, has_homes: bool = False) -> str:
     """Return a script that fails with a reason, or prints what is mounted."""
     return f"""\
 export PATH=/opt/slurm/bin:$PATH

@@ -62,4 +62,4 @@ def test_the_network_goes_with_what_is_in_it(key: Any, described: dict[str, Any]
 
 def test_what_is_being_deleted_needs_no_backup() -> None:
     assert destroy_team.is_deleting({"LifeCycleState": "deleting"})
-    assert not any(map(destroy_team.is_deleting, (ELASTIC, OPENZFS, PROTECTED)))
+    assert not any(destroy_team.is_deleting(each) for each in (ELASTIC, OPENZFS, PROTECTED))

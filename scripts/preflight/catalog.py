@@ -7,7 +7,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scripts.errors import UnusableError
-from scripts.preflight import access, budget, capacity, cluster, data, images, names, network, quotas, routes, tools, zones
+from scripts.preflight import (
+    access,
+    budget,
+    capacity,
+    cluster,
+    data,
+    images,
+    names,
+    network,
+    quotas,
+    routes,
+    tools,
+    zones,
+)
 from scripts.preflight.check import Check, Permission
 
 CATALOG: tuple[Check, ...] = (

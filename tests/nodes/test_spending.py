@@ -46,6 +46,8 @@ def test_it_counts_through_restarts_months_and_clusters(tmp_path: Path) -> None:
     assert add(NOVEMBER + 180, 60, "b") == pytest.approx(4), "of both clusters"
     assert add(NOVEMBER + 120 + HOUR, 20) == pytest.approx(4 + 20), "of an hour of silence what ran before and after"
     assert add(NOVEMBER, 20) == pytest.approx(24), "a clock that is set back costs nothing"
+    december = NOVEMBER + 30 * 24 * HOUR
+    assert add(december + 360, 20) == pytest.approx(2), "in the next month all clusters start again"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"month": 1}', "\xff"])

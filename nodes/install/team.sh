@@ -65,39 +65,32 @@ PROGRAM
 
 # follow_team KIND: gives this node, compute or login, its users, now, at each start, and when the document changes.
 follow_team() {
-    local unit
-    write_file /etc/systemd/system/ultracluster-team.service 644 <<UNIT
+    local unit=/etc/systemd/system/ultracluster-team.service text action=start
+    [[ ! -e $TEAM_DOCUMENT ]] || limited python3 -B "$here/team/users.py" "$1" "$TEAM_DOCUMENT" ||
+        fail "$BAD_TEAM" "this node cannot have the users of $TEAM_DOCUMENT" "see the lines above"
+    text=$(team_unit "$1")
+    [[ ! -e $unit || $(<"$unit") == "$text" ]] || action=restart
+    write_file "$unit" 644 <<<"$text"
+    systemctl --quiet daemon-reload
+    systemctl --quiet enable "${unit##*/}"
+    systemctl --quiet "$action" "${unit##*/}"
+}
+
+# team_unit KIND: prints the unit.
+team_unit() {
+    cat <<UNIT
 [Unit]
-Description=Users of this node, as the head node says
-ConditionPathExists=$TEAM_DOCUMENT
+Description=Users of this node follow those of the head node
 After=remote-fs.target
 Before=slurmd.service
 
 [Service]
-Type=oneshot
-TimeoutStartSec=300
-ExecStart=/usr/bin/python3 -B $(cd "$here" && pwd -P)/team/users.py $1 $TEAM_DOCUMENT --if-changed
+ExecStart=/bin/bash $(cd "$here" && pwd -P)/team/follow.sh $1 $TEAM_DOCUMENT
+Restart=always
+RestartSec=60
+CPUWeight=20
 
 [Install]
 WantedBy=multi-user.target
 UNIT
-    write_file /etc/systemd/system/ultracluster-team.timer 644 <<UNIT
-[Unit]
-Description=Users of this node follow those of the head node
-
-[Timer]
-OnActiveSec=60
-OnUnitInactiveSec=60
-AccuracySec=10
-
-[Install]
-WantedBy=timers.target
-UNIT
-    systemctl --quiet daemon-reload
-    for unit in ultracluster-team.service ultracluster-team.timer; do
-        systemctl --quiet is-enabled "$unit" || systemctl --quiet enable "$unit"
-    done
-    systemctl --quiet start ultracluster-team.timer
-    [[ ! -e $TEAM_DOCUMENT ]] || limited python3 -B "$here/team/users.py" "$1" "$TEAM_DOCUMENT" ||
-        fail "$BAD_TEAM" "this node cannot have the users of $TEAM_DOCUMENT" "see the lines above"
 }

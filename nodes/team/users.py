@@ -1,8 +1,8 @@
 """Gives the people of a document accounts on this node, the same on all nodes. Arguments: KIND DOCUMENT [--if-changed].
 
 KIND is head, compute or login. Home directories are made on the head node, whose /home all nodes share. With
---if-changed it looks only at what a restart forgets, unless the document is another one than the last time: a timer and
-Slurm's prolog run it so. A document that cannot be read is taken to be the last one.
+--if-changed it looks only at what a restart forgets, unless the document is another one than the last time: a service
+and Slurm's prolog run it so. A document that cannot be read is taken to be the last one.
 
 Nothing is changed if anything of the document contradicts what the node has, such as another id of a user; each
 contradiction is a line. A person who is no longer in the document keeps account, id and home, which nobody else can

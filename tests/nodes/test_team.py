@@ -216,9 +216,9 @@ def test_the_head_node_shares_the_document_that_the_others_follow(machine: Machi
         assert other.output_of("id -u p001; ls /home").splitlines() == ["2001"]
         follow = other.read("/etc/systemd/system/ultracluster-team.service")
         command = next(line.partition("=")[2] for line in follow.splitlines() if line.startswith("ExecStart="))
-        assert f"/team/users.py {kind} {SHARED} --if-changed" in command
+        assert command.endswith(f"/team/follow.sh {kind} {SHARED}")
         other.write(SHARED, head.read(SHARED))
-        assert other.output_of(f"{command} && id -u p002").splitlines()[-1] == "2002"
+        assert other.output_of(f"timeout 5 {command}; id -u p002").splitlines()[-1] == "2002"
 
     assert head.run("head_node.sh", HEAD_NODE | {"python": PYTHON}).code == 0
     assert json.loads(head.read(SHARED)) == {}

@@ -124,8 +124,8 @@ def test_a_node_that_does_not_run_is_refused(node: Node) -> None:
 
 
 @pytest.mark.parametrize(("kind", "accepted"), [("Session", True), ("Command", False), (None, False)])
-def test_a_session_has_a_session_document_that_exists(aws: EmulatedAws, kind: str | None, accepted: bool) -> None:
-    node = Node(aws)
+def test_a_session_has_a_session_document_that_exists(node: Node, kind: str | None, accepted: bool) -> None:
+    node.aws.set_shell("true")
     name = "own-sessions"
     if kind == "Session":
         content = '{"schemaVersion": "1.0", "description": "x", "sessionType": "Standard_Stream", "inputs": {}}'

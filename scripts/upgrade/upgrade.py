@@ -40,9 +40,7 @@ _NOT_SET = (_GENERATION, ("cluster", "name"))
 _KEY = re.compile(r"cluster(\.[a-z_]+|\[\d+\])+")
 
 Outcome = Literal["complete", "nothing to do", "abandoned", "dry run", "stopped"]
-_Name = Literal[
-    "settings", "start", "deploy", "verify", "copy", "drain", "resume", "destroy", "restore", "monitoring"
-]
+_Name = Literal["settings", "start", "deploy", "verify", "copy", "drain", "resume", "destroy", "restore", "monitoring"]
 _StepOutcome = Literal["done", "already", "planned"]
 
 

@@ -44,7 +44,8 @@ def write_golden(directory: Path, templates: Mapping[str, Any], base: str | None
     if base is not None:
         others = renamed(directory.parent / base, directory.name)
         patches = {
-            stack: jsonpatch.make_patch(others.get(stack, {}), template).patch for stack, template in sorted(templates.items())
+            stack: jsonpatch.make_patch(others.get(stack, {}), template).patch
+            for stack, template in sorted(templates.items())
         }
         _write(directory / DIFFERENCES, {"base": base, "stacks": patches})
 

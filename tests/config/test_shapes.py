@@ -28,7 +28,7 @@ MESSAGES: list[tuple[str, Any, str]] = [
     ("tags.a", "x" * 257, "should have at most 256 characters"),
     ("tags", ["project"], "should be a mapping"),
     ("tags", {1: "trn1"}, IN_QUOTES),
-    ("termination_protection[0]", "all", "should be 'network', 'storage', 'cluster' or 'monitoring'"),
+    ("termination_protection[0]", "all", "should be 'network', 'storage', 'team', 'cluster' or 'monitoring'"),
     ("termination_protection", "network", "should be a list"),
     ("network.flow_log_retention_days", 8, "got 8; should be 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, "),
     ("network.nat_addresses", 9, "got 9; should be less than or equal to 8 (Public addresses of the NAT gateway; each"),
@@ -54,7 +54,7 @@ MESSAGES: list[tuple[str, Any, str]] = [
 def test_the_message_about_a_wrong_value(write: Write, place: str, value: Any, message: str) -> None:
     needed: dict[str, dict[str, Any]] = {
         "network.existing": {"network.existing": VPC},
-        "budget": {"budget": {"monthly_usd": 9000}},
+        "budget": {"budget": {"monthly_usd": 9000, "emails": ["a@example.com"]}},
     }
     whole = next((each for start, each in needed.items() if place.startswith(start)), {})
     [line] = outcome(write(with_values({**whole, place: value})))
@@ -65,7 +65,7 @@ def test_the_message_about_a_wrong_value(write: Write, place: str, value: Any, m
 
 def test_every_pattern_has_words() -> None:
     schemas = json.dumps([Settings.model_json_schema(), Pipeline.model_json_schema()])
-    patterns = {json.loads(each) for each in re.findall(r'"pattern": ("(?:[^"\\\\]|\\\\.)*")', schemas)}
+    patterns = {json.loads(each) for each in re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', schemas)}
     assert patterns == set(WORDS)
 
 

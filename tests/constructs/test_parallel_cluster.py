@@ -141,7 +141,7 @@ def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.
         ("queues[0].subnet", "subnet-1", "an ec2.ISubnet"),
         ("private_subnet", "subnet-1", "an ec2.ISubnet"),
         ("software", "2.28.1", "a NeuronSoftware"),
-        ("shared_storage[0]", "fs-1", "SharedStorage.lustre(...) or SharedStorage.efs(...)"),
+        ("shared_storage[0]", "fs-1", "SharedStorage.lustre(...), SharedStorage.openzfs(...) or "),
         ("overrides", [1], "a valid dictionary"),
         ("monitoring.log_retention_days", logs.RetentionDays.INFINITE, "1, 3, 5, 7, 14"),
         ("monitoring.log_retention_days", cdk.RemovalPolicy.DESTROY, "1, 3, 5, 7, 14"),

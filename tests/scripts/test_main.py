@@ -151,7 +151,7 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
     ("words", "message"),
     [
         (["stat"], "No such command 'stat'. (Did you mean one of"),
-        (["status"], "got no DEPLOYMENT; allowed: dev, reserved, trn1-16"),
+        (["status"], "got no DEPLOYMENT; allowed: dev, reserved, team, trn1-16"),
         (["status", "nope"], "got nope; allowed: files in config/, dev, reserved"),
         (["status", "../config/dev"], "got ../config/dev; allowed: files in config/"),
         (["status", "dev", "--region", "eu-west-1"], "--region: got eu-west-1; allowed: us-west-2"),

@@ -51,6 +51,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "jobs cancel": ("12", "--yes"),
     "jobs logs": ("12",),
     "port-forward": ("6006",),
+    "recover": ("--dry-run",),
     "restore": ("--list",),
     "submit": ("--nodes", "1"),
     "upgrade": ("--dry-run",),
@@ -181,6 +182,7 @@ ASKING: Mapping[str, tuple[tuple[str, ...], str]] = {
     "fleet stop": (("--force",), "--yes"),
     "image build": ((), "--yes"),
     "jobs cancel": (("12",), "--yes"),
+    "recover": ((), "--confirm trn1-16, or --dry-run"),
     "upgrade": ((), "--confirm trn1-16, or --dry-run"),
 }
 """Commands that ask, with what to add to them, and what replaces the answer."""
@@ -305,9 +307,9 @@ def test_nothing_is_deployed(
 
 
 SHOWING: Mapping[str, tuple[str, ...]] = {
-    "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"), "fleet status": (), "inventory": (),
-    "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",), "logs": ("--list",), "restore": ("--list",),
-    "runs list": (), "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
+    "costs": (), "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"), "fleet status": (),
+    "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",), "logs": ("--list",),
+    "restore": ("--list",), "runs list": (), "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
 NODE = """\
@@ -381,6 +383,7 @@ PLANNING: Mapping[str, tuple[str, ...]] = {
     "image render": ("--parent-image", "ami-0123456789abcdef0"),
     "plan": (),
     "preflight": ("--only", "zone,vpc,stack-names,quota-gp3,free-addresses"),
+    "recover": ("--dry-run", "--skip", "parallelcluster"),
     "upgrade": ("--dry-run", "--anyway", "--skip", "parallelcluster"),
 }
 """Commands for which the CDK, ParallelCluster or the fleet works first."""

@@ -168,6 +168,10 @@ CHANGES: dict[str, Any] = {
     "accounting.qos[0].max_hours": 2,
     "accounting.qos[0].preempts": ["normal"],
     "accounting.qos[0].accounts": ["dept"],
+    "homes.openzfs.throughput_mbps": 128,
+    "homes.openzfs.quota_gib_per_user": 5,
+    "homes.kms_key_arn": f"arn:aws:kms:us-west-2:{ACCOUNT}:key/own",
+    "homes.file_system_id": "fsvol-0123456789abcdef0",
     "budget": BUDGET,
     "budget.monthly_usd": 9001,
     "budget.emails": ["b@example.com"],
@@ -206,6 +210,10 @@ def with_existing_database(raw: Raw) -> None:
     raw["accounting"] = {"existing": DATABASE}
 
 
+def with_homes(raw: Raw) -> None:
+    raw.update(homes="fsx-openzfs", users=[{"name": "alice", "uid": 2001}])
+
+
 def with_a_budget(raw: Raw) -> None:
     raw["budget"] = BUDGET
 
@@ -224,6 +232,7 @@ BASES: dict[str, Callable[[Raw], None]] = {
     "accounting.existing.": with_existing_database,
     "accounting.": with_accounting,
     "budget.": with_a_budget,
+    "homes.": with_homes,
     "users[0].": with_people,
     "cluster.directory.": with_directory,
 }

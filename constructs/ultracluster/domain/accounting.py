@@ -100,8 +100,7 @@ class AccountingSpec(Spec):
     existing: Annotated[ExistingDatabase | None, Setting(Change.STOPPED_FLEET, page=_DATABASES)] = None
     """A database to use instead of making one, such as one that is restored from a snapshot."""
     database_name: Annotated[
-        str | None,
-        text(r"^[0-9a-z_]{1,64}$", "1 to 64 of 0-9, a-z and _"),
+        Annotated[str, text(r"^[0-9a-z_]{1,64}$", "1 to 64 of 0-9, a-z and _")] | None,
         Setting(Change.NEW_CLUSTER, "Scheduling.SlurmSettings.Database.DatabaseName"),
     ] = None
     """Name of the database on its server, one per deployment; null: the deployment's, with _ for -."""

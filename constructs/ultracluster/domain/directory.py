@@ -39,7 +39,7 @@ class DirectorySpec(Spec):
     ]
     """The user that asks."""
     ldap_tls_ca_cert: Annotated[
-        str | None, text(r"^/.+", "an absolute path"), Setting(Change.STOPPED_NODES, ".LdapTlsCaCert")
+        Annotated[str, text(r"^/.+", "an absolute path")] | None, Setting(Change.STOPPED_NODES, ".LdapTlsCaCert")
     ] = None
     """File on the nodes with the certificates of those who sign the servers' certificates; null: the system's."""
     ldap_tls_req_cert: Annotated[
@@ -47,8 +47,7 @@ class DirectorySpec(Spec):
     ] = "hard"
     """What becomes of a server's certificate that is not valid; all but demand and hard let anybody be the server."""
     ldap_access_filter: Annotated[
-        str | None,
-        text(r"^\(.+\)$", "a filter such as (memberOf=...)"),
+        Annotated[str, text(r"^\(.+\)$", "a filter such as (memberOf=...)")] | None,
         Setting(Change.STOPPED_NODES, ".LdapAccessFilter"),
     ] = None
     """Filter of who may log in; null: everybody of the domain."""

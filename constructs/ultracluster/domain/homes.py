@@ -46,6 +46,7 @@ _ID_PATTERNS: dict[Kind, tuple[str, str]] = {
     "efs": (r"fs-[0-9a-f]{8,17}", "the id of an EFS file system such as fs-0123456789abcdef0"),
     "fsx-openzfs": (r"fsvol-[0-9a-f]{17}", "the id of an OpenZFS volume such as fsvol-0123456789abcdef0"),
 }
+HomesId = Annotated[str, allowing("fs- and 8 to 17 hexadecimal digits, or fsvol- and 17")]
 _SHARED_STORAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html"
 _POLICY = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html"
 
@@ -95,7 +96,7 @@ class HomesSpec(Spec):
     """Key that encrypts the file system; null: the key that the service manages."""
     retain: Annotated[bool, Setting(Change.AT_ONCE, page=_POLICY)] = True
     """Whether the file system stays, and costs, when its stack is destroyed."""
-    file_system_id: Annotated[str | None, Setting(Change.NEW_CLUSTER, page=_SHARED_STORAGE)] = None
+    file_system_id: Annotated[HomesId | None, Setting(Change.NEW_CLUSTER, page=_SHARED_STORAGE)] = None
     """An EFS file system, or an OpenZFS volume (fsvol-), to use instead of making one: reachable from the VPC's block,
     an EFS with a mount target in the zone. Nothing of the deployment changes or deletes it."""
 

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from config.settings import PARTS, load
+from config.settings import load
 from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.drift.detection import detect
@@ -24,6 +24,7 @@ from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.account import Operated
 from tests.scripts.refusals import refusal
+from tests.stacks.deployments import PARTS
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = [{"Key": "parallelcluster:version", "Value": "3.16.1"}]

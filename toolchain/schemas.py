@@ -22,6 +22,7 @@ _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
     "AWS::EC2::EIP": frozenset({"Domain"}),
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html and
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-fsx-filesystem-lustreconfiguration.html
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-fsx-filesystem-openzfsconfiguration.html
     "AWS::FSx::FileSystem": frozenset(
         {
             "FileSystemTypeVersion",
@@ -32,6 +33,9 @@ _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
             "LustreConfiguration/ImportPath",
             "LustreConfiguration/ImportedFileChunkSize",
             "LustreConfiguration/PerUnitStorageThroughput",
+            "OpenZFSConfiguration/DeploymentType",
+            "OpenZFSConfiguration/PreferredSubnetId",
+            "OpenZFSConfiguration/RootVolumeConfiguration",
         }
     ),
 }

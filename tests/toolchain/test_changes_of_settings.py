@@ -168,10 +168,11 @@ CHANGES: dict[str, Any] = {
     "accounting.qos[0].max_hours": 2,
     "accounting.qos[0].preempts": ["normal"],
     "accounting.qos[0].accounts": ["dept"],
+    "homes.type": "fsx-openzfs",
     "homes.openzfs.throughput_mbps": 128,
     "homes.openzfs.quota_gib_per_user": 5,
     "homes.kms_key_arn": f"arn:aws:kms:us-west-2:{ACCOUNT}:key/own",
-    "homes.file_system_id": "fsvol-0123456789abcdef0",
+    "homes.file_system_id": "fs-0123456789abcdef0",
     "budget": BUDGET,
     "budget.monthly_usd": 9001,
     "budget.emails": ["b@example.com"],
@@ -211,7 +212,11 @@ def with_existing_database(raw: Raw) -> None:
 
 
 def with_homes(raw: Raw) -> None:
-    raw.update(homes="fsx-openzfs", users=[{"name": "alice", "uid": 2001}])
+    raw["homes"] = {"type": "efs"}
+
+
+def with_homes_on_openzfs(raw: Raw) -> None:
+    raw.update(homes={"type": "fsx-openzfs", "openzfs": {}}, users=[{"name": "alice", "uid": 2001}])
 
 
 def with_a_budget(raw: Raw) -> None:
@@ -232,6 +237,7 @@ BASES: dict[str, Callable[[Raw], None]] = {
     "accounting.existing.": with_existing_database,
     "accounting.": with_accounting,
     "budget.": with_a_budget,
+    "homes.openzfs.": with_homes_on_openzfs,
     "homes.": with_homes,
     "users[0].": with_people,
     "cluster.directory.": with_directory,
@@ -304,7 +310,7 @@ class Changed:
             return Change.NEW_DEPLOYMENT
         if "SubnetIds" in replaced.get(FILE_SYSTEM, ()):
             return Change.NEW_DEPLOYMENT
-        if FILE_SYSTEM in replaced:
+        if {FILE_SYSTEM, HOMES} & replaced.keys():
             return Change.NEW_FILE_SYSTEM
         ended = {change.type for change in self.resources if change.effect in (*REPLACING, Effect.REMOVED)}
         if "AWS::FSx::DataRepositoryAssociation" in ended:  # the new one is made before the old one is deleted
@@ -334,7 +340,7 @@ class Changed:
         ]
 
 
-FILE_SYSTEM, NETWORKS = "AWS::FSx::FileSystem", {"AWS::EC2::Subnet", "AWS::EC2::VPC"}
+FILE_SYSTEM, HOMES, NETWORKS = "AWS::FSx::FileSystem", "AWS::EFS::FileSystem", {"AWS::EC2::Subnet", "AWS::EC2::VPC"}
 
 NEEDED = {
     Kind.REFUSED: Change.NEW_CLUSTER,

@@ -24,7 +24,14 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
 _THROTTLED = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"})
 _UNKNOWN_KEY = frozenset({"AuthFailure", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"})
 _NOT_FOUND = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NoSuchHostedZone", "NoSuchResourceException"})
-_NOT_FOUND_ENDS = ("NotFound", "NotFoundException", "Unknown", ".Malformed", "InvalidAMIID.Unavailable")
+_NOT_FOUND_ENDS = (
+    "NotFound",
+    "NotFoundException",
+    "NotFoundFault",
+    "Unknown",
+    ".Malformed",
+    "InvalidAMIID.Unavailable",
+)
 NEW_SESSION = "get new session credentials, the way you got these"
 UNKNOWN_KEY = (
     "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` shows where it is from"

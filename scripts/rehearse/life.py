@@ -104,6 +104,8 @@ class Life:
         if not _of_running(faults):
             self.see_job_again(changed.cluster.queues[0].root_volume_gib)
         self.end_job()
+        if self.settings.accounting:
+            self.show_costs()
 
     def fail_to_start(self, name: str, target: str) -> None:
         """Submit a job whose nodes do not start while a fault lasts, and show why."""
@@ -205,6 +207,14 @@ class Life:
         with self.stage.step("The job is cancelled", nodes):
             self._exec("scancel", self._job)
             self._until(lambda: self._state(self._job) == "", "the job has ended")
+
+    def show_costs(self) -> None:
+        """Show what jobs have cost, by Slurm's accounting."""
+        with self.stage.step(
+            "Who spent what",
+            "From Slurm's accounting, with the runs that lost a node; the rest of the nodes' time is idle.",
+        ):
+            self.stage.run("costs", self.name, "--by", "user")
 
     def train(self) -> None:
         """Train a tiny BERT, lose a node in the middle, and compare the loss with that of a run that lost none."""

@@ -327,11 +327,14 @@ def stop_daemon(pid_file: Path, seconds: float = 10) -> None:
 
 
 def service(name: str, pid_file: str, command: Sequence[str]) -> None:
-    """Describe a daemon to systemctl, as a unit; `start_daemon` starts it faster."""
+    """Describe a daemon to systemctl, as a unit; `start_daemon` starts it faster.
+
+    Debian's slurmdbd 24.11 does not end when it is told to: it is killed, as by systemd, but after 5 s instead of 90.
+    """
     write(
         f"/etc/systemd/system/{name}.service",
-        f"[Unit]\nDescription={name}\n[Service]\nType=forking\nPIDFile={pid_file}\nEnvironmentFile={ENVIRONMENT}\n"
-        f"ExecStart={' '.join(command)}\n[Install]\nWantedBy=multi-user.target\n",
+        f"[Unit]\nDescription={name}\n[Service]\nType=forking\nPIDFile={pid_file}\nTimeoutStopSec=5\n"
+        f"EnvironmentFile={ENVIRONMENT}\nExecStart={' '.join(command)}\n[Install]\nWantedBy=multi-user.target\n",
     )
 
 

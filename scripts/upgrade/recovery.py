@@ -43,7 +43,7 @@ class Recovery(Upgrade):
             case [first] if first in (here - 1, here):
                 lost = self.settings.of_generation(first)
                 if self.backend.head_node(lost) != "lost":
-                    problem = f"The head node of {lost.cluster_spec.name} is not lost, and an upgrade from it has begun"
+                    problem = f"The head node of {lost.cluster_spec.name} is not lost, and an upgrade has started"
                     raise OperationError(problem, f"./ultracluster upgrade {self.path.stem}")
                 return self._replace_lost(first, self._candidate(first + 1))
             case [] if here > 1:

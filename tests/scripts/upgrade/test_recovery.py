@@ -82,7 +82,7 @@ def test_killed_anywhere_the_same_command_continues(backend: FakeBackend, point:
 
 def test_an_upgrade_is_not_taken_for_a_loss(backend: FakeBackend) -> None:
     set_values(backend.path, {("cluster", "generation"): 2})
-    with pytest.raises(OperationError, match="The head node of dev is not lost, and an upgrade from it has begun"):
+    with pytest.raises(OperationError, match="The head node of dev is not lost, and an upgrade has started"):
         recover(backend)
 
 

@@ -9,6 +9,7 @@ https://github.com/terraform-aws-modules/terraform-aws-rds-aurora/issues/466 (gr
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -77,6 +78,24 @@ class Rds(RDSResponse):
     """RDS whose instances have a network interface in their VPC, and a server if there is somebody to run it."""
 
     servers: ClassVar[DatabaseServers] = DatabaseServers()
+
+    def describe_orderable_db_instance_options(self) -> ActionResult:
+        """Offer versions of MySQL 8.4 on any class; moto offers none.
+
+        https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_OrderableDBInstanceOption.html
+        """
+        engine, version = self.params["Engine"], self.params.get("EngineVersion", _ENGINES["mysql"])
+        if engine != "mysql" or not re.fullmatch(r"8\.4\.\d+", version):
+            return super().describe_orderable_db_instance_options()
+        option = {
+            "Engine": engine,
+            "EngineVersion": version,
+            "DBInstanceClass": self.params.get("DBInstanceClass", "db.t4g.micro"),
+            "StorageType": "gp3",
+            "SupportsStorageEncryption": True,
+            "Vpc": True,
+        }
+        return ActionResult({"OrderableDBInstanceOptions": [option]})
 
     def create_db_instance(self) -> ActionResult:
         engine = self.params["Engine"]

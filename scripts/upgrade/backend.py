@@ -119,7 +119,7 @@ class UpgradeBackend:
             candidate.check(self._checks, self._say, fail_on="unknown")
         except OperationError as error:
             raise OperationError(
-                f"{error}\nThe settings file is unchanged.",
+                str(error),
                 "`--skip ID,ID` skips checks, such as of a quota in which drained nodes make room",
             ) from None
         self._say("The account has room for a second cluster beside the first.")

@@ -224,13 +224,18 @@ class Upgrade:
         plan = self.backend.plan(second)
         stacks = [new.stack_name(part) for part in new.parts if part != "monitoring"]
         pending = [each for each in plan.stacks if each.name in stacks and (each.changes or each.other)]
+        unchanged = "" if written else " The settings file is unchanged."
         if pending:
             self.backend.show(plan)
             if not plan.ok:
-                unchanged = "" if written else " The settings file is unchanged."
                 raise OperationError(f"The cluster {self.cluster} is blocked.{unchanged}")
         if not exists:
-            self.backend.check(second)
+            try:
+                self.backend.check(second)
+            except OperationError as error:
+                raise OperationError(
+                    f"{error}\nThere is no cluster {self.cluster} yet.{unchanged}", error.hint
+                ) from None
         generation = new.cluster.generation
         text = f"Write generation {generation} to config/{self.path.name}"
         if "settings" not in [each.name for each in self.steps]:

@@ -33,6 +33,14 @@ def test_a_whole_ultracluster() -> None:
     assert_in_order((r" trn1 +- +- +1 +- +1,873 +2 ", r"EC2 terminates i-", jobs, *END), said)
 
 
+def test_a_team() -> None:
+    """A lost head node, and the next generation of its cluster, with homes and the history of jobs of the one before."""
+    said = rehearse("team", "--fault", "head-node-terminated")
+    again = r"\$ ./ultracluster jobs list team\n  1 running.*? first\n"
+    costs = r"\$ ./ultracluster costs team --by user\n.*?  ubuntu +2 +3 .*?nodes that ran"
+    assert_in_order((r"Homes +fs-\w+, AVAILABLE", r"The cluster is team-2\.", again, costs, *END), said)
+
+
 def test_two_queues_with_a_login_node_and_without_root(tmp_path: Path) -> None:
     """An update waits for the login node, too, which starts while the head node does."""
 

@@ -34,7 +34,7 @@ def test_a_whole_ultracluster() -> None:
 
 
 def test_a_team() -> None:
-    """A lost head node, and the next generation of its cluster, with homes and the history of jobs of the one before."""
+    """A lost head node, and the next generation of its cluster, with homes and history of the one before."""
     said = rehearse("team", "--fault", "head-node-terminated")
     again = r"\$ ./ultracluster jobs list team\n  1 running.*? first\n"
     costs = r"\$ ./ultracluster costs team --by user\n.*?  ubuntu +2 +3 .*?nodes that ran"

@@ -23,6 +23,7 @@ WILDCARDS = {
     "Resource::arn:aws:rds:": "the database, if tagged with its stack's name, and its last snapshot",
     "Resource::arn:aws:logs:*:*:log-group:/aws/": "logs of ParallelCluster and its provider, by name",
     "Resource::arn:aws:s3:::cdk-": "encryption of the bucket of `cdk bootstrap`, by name",
+    "Resource::arn:aws:ssm:*:*:document/": "documents of this project that open sessions, by name",
     "Resource::arn:aws:ssm:*:*:parameter/": "parameters of this project and of `cdk bootstrap`, by name",
 }
 """Reasons for the wildcards in these permissions and in those of programs that read, for `acknowledge_wildcards`."""

@@ -101,4 +101,4 @@ def test_homes_outlive_clusters(tmp_path: Path, kind: str) -> None:
         rest = life.run("inventory", "dev")
         assert re.search(r"RecoveryPoint \*" if kind == "efs" else r"Backup \*", rest), rest
         assert "(left over)" not in rest
-        assert not life.left("AWS::EC2::VPC", "AWS::EC2::NetworkInterface", "AWS::EFS::FileSystem", "AWS::FSx::Volume")
+        assert not life.left("AWS::EC2::NetworkInterface", "AWS::EFS::FileSystem", "AWS::FSx::Volume")

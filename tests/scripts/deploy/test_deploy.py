@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from config.settings import PARTS, load
+from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from scripts import deploy, emulate, terminal
@@ -116,9 +116,9 @@ def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_da
     assert "Nothing would change." in third.stderr, third.stdout + third.stderr
     result = json.loads(third.stdout)
     assert (third.returncode, result["outcome"]) == (0, "deployed")
-    assert [each["name"] for each in result["stacks"]] == [f"dev-{part}" for part in PARTS]
+    assert [each["name"] for each in result["stacks"]] == [f"dev-{part}" for part in DEV.parts]
     assert all(each["outputs"] and each["status"] == last[each["name"]] for each in result["stacks"])
-    assert {last[f"dev-{part}"] for part in PARTS} == {"CREATE_COMPLETE"}
+    assert {last[f"dev-{part}"] for part in DEV.parts} == {"CREATE_COMPLETE"}
 
 
 def statuses(cloudformation: Any) -> dict[str, str]:

@@ -7,6 +7,7 @@ are compared with what AWS's resource schemas say that reading takes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_a_command_prints_the_same_as_with_all_permissions(
         code = ultracluster(*words, "--output", "json")
         out, err = capsys.readouterr()
         assert "AccessDenied" not in out + err
-        return code, json.loads(out)
+        return code, json.loads(re.sub(r'"\d{4}-\d\d-\d\dT[^"]*"', '""', out))  # a head node is silent as of now
 
     expected = said()
     with only(policy(), operated, monkeypatch):

@@ -117,7 +117,9 @@ def test_a_home_of_somebody_else_is_no_home(node: Machine) -> None:
 
 
 SSHD = "mkdir -p /run/sshd; ssh-keygen -A >/dev/null; /usr/sbin/sshd"
-SSH = "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o BatchMode=yes"
+# sshd goes to the background before it listens: the client tries again, each second.
+OPTIONS = "-o ConnectionAttempts=60 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+SSH = f"ssh {OPTIONS} -o LogLevel=ERROR -o BatchMode=yes"
 
 
 def test_people_log_in_by_their_keys_until_these_are_taken_away(node: Machine) -> None:

@@ -34,8 +34,8 @@ def test_a_whole_ultracluster() -> None:
 
 
 def test_a_team() -> None:
-    """A lost head node, and the next generation of its cluster, with homes and history of the one before."""
-    said = rehearse("team", "--fault", "head-node-terminated")
+    """A head node that is rebooted, and one that is lost: the next generation has homes and history of the one before."""
+    said = rehearse("team", "--fault", "head-node-reboot", "--fault", "head-node-terminated")
     again = r"\$ ./ultracluster jobs list team\n  1 running.*? first\n"
     costs = r"\$ ./ultracluster costs team --by user\n.*?  ubuntu +2 +2 .*?nodes that ran"
     assert_in_order((r"Homes +fs-\w+, AVAILABLE", r"The cluster is team-2\.", again, costs, *END), said)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes the head node ready: limits, health checks around jobs, and the unit that builds the software of training jobs
-# (software.sh). Runs as root when the node is created and at each update of the cluster; a second run changes nothing.
+# Makes the head node ready: limits, health checks around jobs, a Slurm that comes back, and the unit that builds the
+# software of training jobs (software.sh). Runs as root when the node is created and at each update of the cluster; a second run changes nothing.
 # It asks no mirror of packages: CloudFormation waits for its end. Arguments are name=value:
 #
 # cluster, region: where the node stands; deployment: whose it is; user: who people log in as
@@ -39,6 +39,7 @@ check_mounted "$mount_dir"
 set_limits
 write_profile
 add_slurm_hooks
+keep_slurm_running
 set_team
 start_software_unit "${software[@]}"
 set_metrics head_node

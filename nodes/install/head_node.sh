@@ -1,6 +1,6 @@
 #!/bin/bash
-# What the head node alone has: health checks around jobs, the unit that builds the software of training jobs, and a mark on
-# its volume. Sourced by head_node.sh.
+# What the head node alone has: health checks around jobs, a Slurm that comes back, the unit that builds the software of
+# training jobs, and a mark on its volume. Sourced by head_node.sh.
 # shellcheck disable=SC2154 # the entry script has these variables from its arguments
 
 readonly SOFTWARE_UNIT=/etc/systemd/system/ultracluster-software.service
@@ -15,6 +15,19 @@ add_slurm_hooks() {
 check=/opt/ultracluster/current/health/check.sh
 [[ ! -f \$check ]] || exec bash "\$check" $when
 HOOK
+    done
+}
+
+# keep_slurm_running: ParallelCluster's units leave a controller, or a slurmdbd, that was killed or has crashed (cookbook,
+# slurmctld.service.erb and slurmdbd.service.erb); after ten minutes without a controller its nodes end themselves.
+keep_slurm_running() {
+    local daemon
+    for daemon in slurmctld slurmdbd; do
+        write_file "/etc/systemd/system/$daemon.service.d/50-ultracluster.conf" 644 <<UNIT
+[Service]
+Restart=on-failure
+RestartSec=5
+UNIT
     done
 }
 

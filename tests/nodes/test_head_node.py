@@ -150,6 +150,15 @@ def test_creation_and_updates_end_within_two_minutes_whatever_the_mirrors_do(mac
     assert node.read("/var/log/systemctl").splitlines()[-1] == "start --no-block ultracluster-software.service"
 
 
+@pytest.mark.parametrize("daemon", ["slurmctld", "slurmdbd"])
+def test_slurms_daemons_come_back_when_they_are_killed(head_node: Machine, daemon: str) -> None:
+    """By systemd's own parser, which tells unknown names of a drop-in."""
+    unit = f"/etc/systemd/system/{daemon}.service"
+    head_node.write(unit, "[Service]\nExecStart=/bin/true\n")
+    assert head_node.output_of(f"systemd-analyze verify --man=no {unit} 2>&1") == ""
+    assert "Restart=on-failure\n" in head_node.read(f"{unit}.d/50-ultracluster.conf")
+
+
 def test_the_unit_is_one_that_systemd_takes_and_builds_the_environment(head_node: Machine) -> None:
     unit = "/etc/systemd/system/ultracluster-software.service"
     assert head_node.output_of(f"systemd-analyze verify --man=no {unit} 2>&1") == ""

@@ -52,6 +52,10 @@ class AccountingCluster(SlurmCluster):
         for program in ("slurmctld", "slurmdbd", "mariadbd"):
             self.run(f"pkill {program}; while pgrep {program}; do sleep 0.1; done")
 
+    def start_accounting(self) -> None:
+        """Start the database and slurmdbd again, and wait until they answer."""
+        self.run((HERE / "accounting.sh").read_text(encoding="utf-8"))
+
     def add_users(self, *names: str) -> None:
         """Make users on all machines; Slurm itself knows nothing of them."""
         for name in names:

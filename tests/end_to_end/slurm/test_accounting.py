@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,42 @@ def test_fair_share_orders_waiting_jobs_and_a_qos_requeues_what_it_preempts(
     assert cluster.wait(urgent)["JobState"] == "COMPLETED"
     assert cluster.job(running)["Restarts"] == "1"
     cluster.run(f"scancel --user={USER}")
+
+
+BURST = """
+for _ in $(seq 250); do
+    until sbatch --parsable --output=/dev/null --account=lab --wrap='echo $SLURM_JOB_ID >>ran' 2>>errors; do
+        sleep 0.1
+    done
+done
+"""
+"""Submits jobs one after the other; while the controller does not answer, the same job again."""
+
+
+def test_a_burst_of_1000_jobs_while_slurmdbd_and_controller_are_killed_and_the_database_is_down(
+    accounting_cluster: AccountingCluster,
+) -> None:
+    """The database and slurmdbd by SIGKILL. The controller by SIGTERM, at which it saves its state; see accounting.md."""
+    cluster = accounting_cluster
+    apply(cluster, [AccountSpec(name="lab")])
+    running = cluster.submit("until [[ -e go ]]; do sleep 0.1; done", "--account=lab")
+    cluster.wait_until(lambda: cluster.job(running)["JobState"] == "RUNNING", 30)
+    cluster.run("pkill -KILL mariadbd; pkill -KILL slurmdbd")
+    with ThreadPoolExecutor() as pool:
+        bursts = [pool.submit(cluster.run, BURST, user=USER) for _ in range(4)]
+        cluster.wait_until(lambda: int(cluster.run("squeue --noheader | wc --lines")) > 100)
+        cluster.run("pkill slurmctld; while pgrep slurmctld; do sleep 0.1; done; slurmctld")
+        submitted = [job for burst in bursts for job in burst.result().split()]
+    assert cluster.job(running)["JobState"] == "RUNNING"
+    cluster.start_accounting()
+    cluster.run("touch go", user=USER)
+
+    sacct = "sacct --allusers -nPX --duplicates --starttime=2020-01-01 --account=lab --format=jobid,state"
+    wanted = {f"{job}|COMPLETED" for job in [running, *submitted]}
+    assert len(wanted) == 1001
+    cluster.wait_until(lambda: wanted <= {*cluster.run(sacct).split()}, 120)
+    ran = cluster.run("cat ran").split()
+    assert sorted(ran) == sorted(submitted), "each once"
 
 
 def test_the_next_generation_continues_the_history_with_numbers_of_its_own(slurm_workspace: Path) -> None:

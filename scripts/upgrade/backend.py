@@ -207,6 +207,24 @@ class UpgradeBackend:
         self._clock.wait(answers, report, every=_EVERY, limit=_SECONDS_OF_A_FLEET)
         self._say(f"{instance_id} answers. Jobs of nodes that ended meanwhile are queued again.")
 
+    def home_left(self, lost: Settings, snapshot: str | None) -> str:
+        """Return what remains of /home on the disk of a lost head node: that of a snapshot; None: of the newest.
+
+        Raises:
+            OperationError: There is no such snapshot.
+        """
+        from scripts import restoration
+
+        known = restoration.snapshots(self._deployment(lost))
+        if not known and snapshot is None:
+            return "There is no snapshot of it: what was in /home is lost."
+        chosen = restoration.choose(known, (), snapshot)
+        hours = (self._clock.now() - chosen.since).total_seconds() / 3600
+        return (
+            f"Of /home remains what {chosen.id} has, which was taken {hours:.0f} hours ago, "
+            f"at {chosen.since:%Y-%m-%d %H:%M} UTC; what was written since is lost."
+        )
+
     def restore(self, settings: Settings, snapshot: str | None) -> None:
         """Copy /home of a snapshot to the head node; None: of the newest of an earlier head node, if there is any."""
         from scripts import restoration

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from config.settings import Settings
 from scripts.candidate import Candidate
 from scripts.errors import OperationError
 from scripts.upgrade.upgrade import Outcome, Upgrade
@@ -76,7 +77,7 @@ class Recovery(Upgrade):
             hint = "back it up first (docs/guides/recover.md), then pass --without-home"
             raise OperationError(problem, hint)
         self.cluster = following.settings.cluster_spec.name
-        self.say(f"The head node of {name} is lost. {_losses(lost.accounting is not None, self._home_is_copied)}")
+        self.say(f"The head node of {name} is lost. {self._losses(lost)}")
         plan = self.backend.plan(following)
         if not plan.ok:
             self.backend.show(plan)
@@ -101,11 +102,15 @@ class Recovery(Upgrade):
         on_disk = self.settings.homes is None and self.settings.cluster.head_node.shared_storage == "ebs"
         return on_disk and not self.without_home
 
+    def _losses(self, lost: Settings) -> str:
+        """Return what goes with a head node, in sentences.
 
-def _losses(has_accounting: bool, home_is_copied: bool) -> str:
-    """Return what goes with a head node, in sentences."""
-    lost = ["Its jobs are lost; training runs continue from their checkpoints when they are submitted again."]
-    lost.append("Accounting has all jobs that ended." if has_accounting else "Slurm's job numbers start again.")
-    if home_is_copied:
-        lost.append("Of /home remains what the newest snapshot has.")
-    return " ".join(lost)
+        Raises:
+            OperationError: The snapshot that was asked for does not exist.
+        """
+        said = ["Its jobs are lost; training runs continue from their checkpoints when they are submitted again."]
+        has_accounting = lost.accounting is not None
+        said.append("Accounting has all jobs that ended." if has_accounting else "Slurm's job numbers start again.")
+        if self._home_is_copied:
+            said.append(self.backend.home_left(lost, self.snapshot))
+        return " ".join(said)

@@ -122,6 +122,8 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
     taken = take_snapshot(operated)
     assert call("restore") == ExitCode.FAILED  # the snapshot is of the running head node
     ec2.terminate_instances(InstanceIds=[operated.head_node])
+    assert call("recover", "--dry-run") == ExitCode.DONE
+    assert f"what {taken} has, which was taken 0 hours ago, at " in " ".join(capsys.readouterr().out.split())
 
     assert call("destroy", "--force", "--confirm", "trn1-16") == ExitCode.DONE
     assert f"delete-snapshot --snapshot-id {taken}" in capsys.readouterr().out

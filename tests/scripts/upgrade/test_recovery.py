@@ -56,7 +56,7 @@ def test_the_next_generation_takes_the_place_of_a_cluster_whose_head_node_is_los
     assert [each.name for each in result.steps] == LOST
     assert (backend.statuses, backend.generation, backend.alarms) == ({2: "CREATE_COMPLETE"}, 2, "dev-2")
     assert backend.done == DONE
-    assert "Of /home remains what the newest snapshot has." in " ".join(backend.said)
+    assert "Of /home of dev remains None." in " ".join(backend.said)
 
 
 def test_a_dry_run_changes_nothing(backend: FakeBackend) -> None:

@@ -154,6 +154,9 @@ class FakeBackend(UpgradeBackend):
         self.done.append(f"revived {settings.cluster_spec.name}, which was {state}")
         self.heads[settings.cluster.generation] = "answers"
 
+    def home_left(self, lost: Settings, snapshot: str | None) -> str:
+        return f"Of /home of {lost.cluster_spec.name} remains {snapshot}."
+
     def restore(self, settings: Settings, snapshot: str | None) -> None:
         self.point()
         assert self.heads[settings.cluster.generation] == "answers"

@@ -208,7 +208,7 @@ done
 def test_a_burst_of_1000_jobs_while_slurmdbd_and_controller_are_killed_and_the_database_is_down(
     accounting_cluster: AccountingCluster,
 ) -> None:
-    """The database and slurmdbd by SIGKILL. The controller by SIGTERM, at which it saves its state; see accounting.md."""
+    """Database and slurmdbd by SIGKILL. The controller by SIGTERM, at which it saves its state: see accounting.md."""
     cluster = accounting_cluster
     apply(cluster, [AccountSpec(name="lab")])
     running = cluster.submit("until [[ -e go ]]; do sleep 0.1; done", "--account=lab")

@@ -35,7 +35,7 @@ def test_a_whole_ultracluster() -> None:
 
 
 def test_a_team() -> None:
-    """A head node that is rebooted, and one that is lost: the next generation has homes and history of the one before."""
+    """Its head node is rebooted, then lost: the next generation has homes and history of the one before."""
     said = rehearse("team", *(word for fault in FAULTS_OF_A_TEAM for word in ("--fault", fault)))
     # aws/aws-parallelcluster 2442: there is no second head node
     gone = r"The head node is gone\n.*?\$ ./ultracluster recover .*?The cluster is team-2\."

@@ -1,4 +1,4 @@
-"""Lives of the configurations that no other life has: 1,875 nodes in Slurm, static nodes, login nodes, without root."""
+"""Lives of the configurations that no other life has: a team, static nodes, login nodes, without root."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.configurations import CONFIG
-from tests.end_to_end.lives import assert_in_order, rehearse
+from tests.end_to_end.lives import END, assert_in_order, rehearse
 from tests.stacks.deployments import Raw
 
 pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 NOBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 """Runs a command without any privilege on this computer, as a user who has the files of this one."""
 FAULTS_OF_A_TEAM = ("head-node-reboot", "head-node-terminated")
-END = (r"\$ ./ultracluster destroy .*?exit code 0", r"  Nothing else\.\n")
 
 
 def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str, str]:
@@ -26,12 +25,6 @@ def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str,
     edit(raw)
     (directory / f"{name}.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
     return {"ULTRACLUSTER_CONFIG": str(directory)}
-
-
-def test_a_whole_ultracluster() -> None:
-    said = rehearse("ultracluster")
-    jobs = r"\$ ./ultracluster jobs list ultracluster\n  1 running.*? RUNNING +2 "
-    assert_in_order((r" trn1 +- +- +1 +- +1,873 +2 ", r"EC2 terminates i-", jobs, *END), said)
 
 
 def test_a_team() -> None:

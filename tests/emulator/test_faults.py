@@ -71,6 +71,20 @@ def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     account.launch(**launch)
 
 
+def test_an_account_has_no_elastic_ip_address_left(aws: EmulatedAws) -> None:
+    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+    ec2 = Account(aws).client("ec2")
+    aws.inject("quota")
+    with pytest.raises(ClientError) as refused:
+        ec2.allocate_address(Domain="vpc")
+    assert code_and_message(refused.value) == (
+        "AddressLimitExceeded",
+        "The maximum number of addresses has been reached.",
+    )
+    aws.clear_faults()
+    ec2.allocate_address(Domain="vpc")
+
+
 def test_compute_nodes_can_be_slow_to_stop(aws: EmulatedAws) -> None:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html
     account = Account(aws)

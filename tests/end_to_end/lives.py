@@ -11,6 +11,8 @@ from pathlib import Path
 from emulator.machines import image
 
 ROOT = Path(__file__).parents[2]
+END = (r"\$ ./ultracluster destroy .*?exit code 0", r"  Nothing else\.\n")
+"""How each life ends, as patterns."""
 
 
 def rehearse(*arguments: str, by: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> str:

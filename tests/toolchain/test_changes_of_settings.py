@@ -361,23 +361,49 @@ def changed(
 
     @cache
     def base(prefix: str) -> tuple[Raw, Assembly]:
-        raw = raw_settings("trn1-16")
-        raw["cluster"]["login_nodes"] = [{"name": "login"}]
-        if prefix:
-            BASES[prefix](raw)
+        raw = based(prefix)
         return raw, assembly(raw, prefix or "base")
 
     def assembly(raw: Raw, name: str) -> Assembly:
         return Assembly(deploy(Settings.model_validate(raw), directory / name).directory)
 
     def change(place: str, values: Values) -> Changed:
-        raw, before = base(next((prefix for prefix in BASES if place.startswith(prefix)), ""))
-        raw = copy.deepcopy(raw)
-        for each, value in values.items():
-            put(raw, each, value)
-        return Changed(parallelcluster, before, assembly(raw, place))
+        raw, before = base(base_of(place))
+        return Changed(parallelcluster, before, assembly(with_values(raw, values), place))
 
     return change
+
+
+IN_DOCUMENT = {
+    "users[0].": "users",
+    "accounting.accounts[0].": "accounting.accounts",
+    "accounting.qos[0].": "accounting.qos",
+}
+"""Settings that reach the document of the team alone, and the one beside that is synthesized for all of them."""
+
+
+def list_of(place: str) -> str | None:
+    """Return the list that a setting is in, if it reaches the document of the team alone."""
+    return next((whole for prefix, whole in IN_DOCUMENT.items() if place.startswith(prefix)), None)
+
+
+def with_values(raw: Raw, values: Values) -> Raw:
+    raw = copy.deepcopy(raw)
+    for each, value in values.items():
+        put(raw, each, value)
+    return raw
+
+
+def based(prefix: str) -> Raw:
+    raw = raw_settings("trn1-16")
+    raw["cluster"]["login_nodes"] = [{"name": "login"}]
+    if prefix:
+        BASES[prefix](raw)
+    return raw
+
+
+def base_of(place: str) -> str:
+    return next((prefix for prefix in BASES if place.startswith(prefix)), "")
 
 
 def is_several(place: str, values: Any) -> bool:
@@ -386,7 +412,7 @@ def is_several(place: str, values: Any) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.validation
-@pytest.mark.parametrize("place", VALUES)
+@pytest.mark.parametrize("place", [place for place in VALUES if not list_of(place)])
 def test_a_setting_reaches_a_template_and_changes_when_it_says(
     changed: Callable[[str, Values], Changed], place: str
 ) -> None:
@@ -396,6 +422,18 @@ def test_a_setting_reaches_a_template_and_changes_when_it_says(
     assert change.resources
     assert change.needs == node["x-change"], [(each.path, each.kind) for each in change.cluster.changes]
     assert "x-aws" not in node or change.concerns(node["x-aws"]), change.keys
+
+
+@pytest.mark.parametrize("place", [place for place in VALUES if list_of(place)])
+def test_a_setting_of_people_reaches_their_document(place: str) -> None:
+    """Which reaches a template as the lists do that it is made of."""
+    raw, whole = based(base_of(place)), list_of(place)
+    before, after = (Settings.model_validate(each) for each in (raw, with_values(raw, {place: VALUES[place]})))
+    assert before.team
+    assert after.team
+    assert before.team.document() != after.team.document()
+    assert SETTINGS[place]["x-change"] == SETTINGS[whole or ""]["x-change"]
+    assert "x-aws" not in SETTINGS[place]
 
 
 DIRECTIONS: dict[str, tuple[Values, Change]] = {

@@ -23,6 +23,8 @@ make_root() {
     done <"$directory/borrowed"
     mkdir -p "$machine/root/run/munge"
     cp "$directory/hosts" "$machine/root/etc/hosts"
+    # Debian has this computer's name server, for whose answer slurmd would wait 10 s: without any it is refused at once.
+    rm --force "$machine/root/etc/resolv.conf" && : >"$machine/root/etc/resolv.conf"
     mount -t tmpfs -o mode=1777 tmpfs "$machine/root/scratch"
 }
 

@@ -26,15 +26,15 @@ def slurm_workspace() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def _used_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
+def plain_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
     with SlurmCluster(slurm_workspace / "base", new_directory(slurm_workspace), 2) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(_used_cluster: SlurmCluster) -> SlurmCluster:
+def cluster(plain_cluster: SlurmCluster) -> SlurmCluster:
     """Two healthy trn1.32xlarge, without the checks and without jobs: the same for all tests."""
-    cluster = _used_cluster
+    cluster = plain_cluster
     cluster.run(f"rm -f /opt/slurm/etc/scripts/*.d/50_ultracluster /fsx/*; scancel --user={USER}")
     for node in cluster.nodes:
         node.sh(f"rm -rf /sys/class/infiniband {DEVICES} /dev/neuron0")

@@ -160,11 +160,13 @@ def test_limits_stop_jobs_with_their_reasons_and_a_user_who_leaves_keeps_the_job
     cluster.run(f"scancel --user={USER}")
 
     apply(cluster, accounts, eve)
-    job = int(cluster.run("sbatch --parsable --output=/dev/null --wrap='sleep 10'", user="eve"))
+    until_told = "until [ -e /fsx/told ]; do sleep 0.1; done"
+    job = int(cluster.run(f"sbatch --parsable --output=/dev/null --wrap='{until_told}'", user="eve"))
     cluster.wait_until(lambda: "RUNNING" in cluster.run(f"sacct --noheader --format=state --jobs={job}"), 30)
     assert "accounting: user eve: has jobs in account narrow, is given no more" in apply(cluster, accounts)
     with pytest.raises(ClusterError, match="accounting/QOS policy"):
         cluster.run("sbatch --wrap=true", user="eve")
+    cluster.run("touch /fsx/told")
     assert cluster.wait(job)["JobState"] == "COMPLETED"
     cluster.wait_until(lambda: "accounting: user eve: removed from account narrow\n" in apply(cluster, accounts), 30)
 

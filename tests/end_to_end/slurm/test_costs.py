@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import socket
-import struct
 import subprocess
 import time
 from collections import Counter
@@ -166,21 +163,8 @@ def test_jobs_that_share_nodes_have_the_share_of_their_cpus(cluster: AccountingC
 
 
 def execute(cluster: AccountingCluster, statement: str) -> None:
-    """Execute a statement of SQL; the database asks for no password, and its machine has no client.
-
-    https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html
-    """
-    directory = os.open(f"/proc/{cluster.init}/root{cluster.directory}/machines/head/root/run/mysqld", os.O_RDONLY)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.connect(f"/proc/self/fd/{directory}/mysqld.sock")  # the path itself is too long for a socket
-        server.recv(65536)
-        capabilities = 0x0200 | 0x8000 | 0x0008  # protocol 4.1, authentication, with a database
-        login = struct.pack("<IIB23x", capabilities, 2**24, 33) + b"root\0\0slurm_acct_db\0"
-        for number, packet in ((1, login), (0, b"\3" + statement.encode())):
-            server.sendall(struct.pack("<I", len(packet))[:3] + bytes([number]) + packet)
-            answer = server.recv(65536)
-            assert answer[4] == 0, answer
-    os.close(directory)
+    """Execute a statement of SQL; the database asks for no password."""
+    cluster.run(f"mariadb --socket=/run/mysqld/mysqld.sock slurm_acct_db <<'END'\n{statement}\nEND")
 
 
 def test_ten_thousand_jobs_come_in_parts(cluster: AccountingCluster, head: Head) -> None:
@@ -210,10 +194,9 @@ def test_ten_thousand_jobs_come_in_parts(cluster: AccountingCluster, head: Head)
     assert not Path(path).exists()
 
 
-def test_without_accounting_it_says_so(slurm_workspace: Path, tmp_path: Path) -> None:
-    with SlurmCluster(slurm_workspace / "base", new_directory(slurm_workspace), 1) as plain:
-        without = cast(Deployment, SimpleNamespace(settings=SimpleNamespace(accounting=None)))
-        now = datetime.now(UTC)
-        with pytest.raises(OperationError, match="accounting storage is disabled") as refused:
-            costs.summarize(without, cast(HeadNode, Head(plain, tmp_path)), now - timedelta(hours=1), now, "user")
+def test_without_accounting_it_says_so(plain_cluster: SlurmCluster, tmp_path: Path) -> None:
+    without = cast(Deployment, SimpleNamespace(settings=SimpleNamespace(accounting=None)))
+    now = datetime.now(UTC)
+    with pytest.raises(OperationError, match="accounting storage is disabled") as refused:
+        costs.summarize(without, cast(HeadNode, Head(plain_cluster, tmp_path)), now - timedelta(hours=1), now, "user")
     assert "`accounting`" in refused.value.hint

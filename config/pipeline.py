@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from config import files, settings
 from config.messages import SettingsError, error_path, text_of
+from config.schemas import UntitledFields
 from config.settings import Settings
 from config.yaml_source import YamlSource
 from ultracluster.domain.spec import Spec
@@ -129,7 +130,7 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
 
 @cache
 def _schema() -> dict[str, Any]:
-    return Pipeline.model_json_schema()
+    return Pipeline.model_json_schema(schema_generator=UntitledFields)
 
 
 def load(path: Path = PATH) -> Pipeline:

@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails
 
 from config import rules, users_file
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
+from config.schemas import UntitledFields
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from ultracluster.domain import cluster_rules, directory, names
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
@@ -196,7 +197,7 @@ def _violations_beside(raw: dict[str, Any], misshapen: set[KeyPath]) -> list[Vio
 
 @cache
 def _schema() -> dict[str, Any]:
-    return Settings.model_json_schema()
+    return Settings.model_json_schema(schema_generator=UntitledFields)
 
 
 def load(path: Path) -> Settings:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from config.schemas import UntitledFields
 from scripts.errors import ExitCode
 from scripts.main import GROUPS, cli
 from scripts.options import Command, common_options
@@ -78,7 +79,9 @@ def schemas_by_command() -> dict[str, list[dict[str, Any]]]:
     for name, models in _RESULTS.items():
         pairs = (model.rpartition(".") for model in models)
         classes = (getattr(import_module(module), attribute) for module, _, attribute in pairs)
-        schemas[name] = [model.model_json_schema(mode="serialization") for model in classes]
+        schemas[name] = [
+            model.model_json_schema(mode="serialization", schema_generator=UntitledFields) for model in classes
+        ]
     return schemas
 
 

@@ -25,7 +25,7 @@ from ultracluster.domain.cluster import (
     QueueSpec,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_configuration import Accounting, Bindings, render, secret_arns
+from ultracluster.domain.cluster_configuration import Bindings, render, secret_arns
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
@@ -437,23 +437,9 @@ class ParallelCluster(IParallelCluster):
             head_node=self._head_node_binding,
             queues=self._queue_bindings,
             login_nodes=self._login_node_binding,
-            accounting=self._accounting_binding,
+            **{} if self._accounting is None else self._accounting.bindings,
         )
         return render(self._spec, bindings)
-
-    @property
-    def _accounting_binding(self) -> Accounting | None:
-        given = self._accounting
-        if given is None:
-            return None
-        return Accounting(
-            uri=given.uri,
-            user=given.user,
-            password_secret_arn=str(given.password.secret_full_arn),
-            database_name=given.database_name,
-            security_group_ids=[group.security_group_id for group in given.security_groups],
-            slurm_settings=given.slurm_settings,
-        )
 
     @property
     def _mount_dir(self) -> str:

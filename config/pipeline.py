@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from config import files, settings
+from config import files, schemas, settings
 from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
@@ -129,7 +128,7 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
 
 @cache
 def _schema() -> dict[str, Any]:
-    return Pipeline.model_json_schema()
+    return Pipeline.model_json_schema(schema_generator=schemas.UntitledFields)
 
 
 def load(path: Path = PATH) -> Pipeline:
@@ -155,7 +154,7 @@ def load(path: Path = PATH) -> Pipeline:
 
 def json_schema() -> str:
     """Return the JSON Schema by which editors check and complete the file."""
-    return json.dumps(_schema(), indent=2) + "\n"
+    return schemas.text(_schema())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 (``config.sections``, ``ultracluster.domain``), combinations by ``config.rules``.
 """
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
-from config import rules, users_file
+from config import rules, schemas, users_file
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from ultracluster.domain import cluster_rules, directory, names
@@ -196,7 +195,7 @@ def _violations_beside(raw: dict[str, Any], misshapen: set[KeyPath]) -> list[Vio
 
 @cache
 def _schema() -> dict[str, Any]:
-    return Settings.model_json_schema()
+    return Settings.model_json_schema(schema_generator=schemas.UntitledFields)
 
 
 def load(path: Path) -> Settings:
@@ -222,7 +221,7 @@ def load(path: Path) -> Settings:
 
 def json_schema() -> str:
     """Return the JSON Schema by which editors check and complete a settings file."""
-    return json.dumps(_schema(), indent=2) + "\n"
+    return schemas.text(_schema())
 
 
 if __name__ == "__main__":

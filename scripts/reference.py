@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from config.schemas import UntitledFields
 from scripts.errors import ExitCode
 from scripts.main import GROUPS, cli
 from scripts.options import Command, common_options
@@ -64,12 +65,13 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "status": ["scripts.status.model.Status"],
     "status watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
     "synth": ["scripts.synth.SynthResult"],
-    "recover": ["scripts.upgrade.upgrade.UpgradeResult"],
     "upgrade": ["scripts.upgrade.upgrade.UpgradeResult"],
     "validate": ["scripts.validation.ValidationOutcome"],
     "version": ["scripts.versions.Versions"],
 }
 """The models that commands print with --output json."""
+PRINTS_THE_SAME: Mapping[str, str] = {"recover": "upgrade"}
+"""Commands that print the model of another one."""
 
 
 def schemas_by_command() -> dict[str, list[dict[str, Any]]]:
@@ -78,7 +80,9 @@ def schemas_by_command() -> dict[str, list[dict[str, Any]]]:
     for name, models in _RESULTS.items():
         pairs = (model.rpartition(".") for model in models)
         classes = (getattr(import_module(module), attribute) for module, _, attribute in pairs)
-        schemas[name] = [model.model_json_schema(mode="serialization") for model in classes]
+        schemas[name] = [
+            model.model_json_schema(mode="serialization", schema_generator=UntitledFields) for model in classes
+        ]
     return schemas
 
 
@@ -114,7 +118,8 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield f"\n{'####' if ' ' in name else '###'} {name}\n\n```\n{usage}\n```\n\n{text}\n"
     rows = list(_rows(command))
-    described = [words.replace(" ", "-") for words in (name, name.partition(" ")[0]) if words in _RESULTS]
+    names = (PRINTS_THE_SAME.get(name, name), name.partition(" ")[0])
+    described = [words.replace(" ", "-") for words in names if words in _RESULTS]
     if described:
         result = f"Format of the result; its [schema](schemas/{described[0]}.json)."
         rows = [row.replace("Format of the result.", result) for row in rows]

@@ -138,6 +138,19 @@ def existing(deployment: Deployment, stack: str) -> list[StackResource]:
     return [each for each in all_resources(deployment, stack) if each.physical_id and each.status != "DELETE_COMPLETE"]
 
 
+def deletion_policies(deployment: Deployment, stack: str, resources: Iterable[StackResource]) -> dict[str, str]:
+    """Return the deletion policies of those of some resources that are a stack's own, by id; empty: it has none.
+
+    Needs cloudformation:GetTemplate.
+    """
+    own = {each.physical_id: each.logical_id for each in resources if each.stack == stack}
+    if not own:
+        return {}
+    template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
+    declared = template["Resources"]
+    return {name: declared.get(logical_id, {}).get("DeletionPolicy", "") for name, logical_id in own.items()}
+
+
 def deleted(deployment: Deployment) -> Iterator[dict[str, Any]]:
     """Yield the stacks deleted in the last 90 days, the newest first. 100 in each call.
 

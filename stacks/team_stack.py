@@ -76,17 +76,12 @@ class TeamStack(DeploymentStack):
             cdk.CfnOutput(self, "HomesBackupRoleArn", value=self._backup_role(), description="AWS Backup uses it")
             storage, name = SharedStorage.efs(elastic, HOME, name=HOMES_NAME), elastic.file_system_id
         else:
-            spec = homes.openzfs
             volume = OpenZfsFileSystem(
                 self,
                 "Homes",
                 vpc=network.vpc,
                 subnet=subnet,
-                deployment_type=spec.deployment_type,
-                capacity_gib=spec.capacity_gib,
-                throughput_mbps=spec.throughput_mbps,
-                compression=spec.compression,
-                backup_retention_days=spec.backup_retention_days,
+                **homes.openzfs.model_dump(exclude={"quota_gib_per_user"}),
                 quotas=homes.quotas([user.uid for user in settings.users]),
                 kms_key=key,
                 vpc_cidr=cidr,
@@ -132,9 +127,6 @@ class TeamStack(DeploymentStack):
             "Accounting",
             vpc=network.vpc,
             subnets=subnets,
-            instance_class=spec.instance_class,
-            engine_version=spec.engine_version,
-            storage_gib=spec.storage_gib,
-            backup_retention_days=spec.backup_retention_days,
+            **spec.model_dump(exclude={"retain", "second_zone_id", "subnet_cidrs"}),
             removal_policy=policy,
         )

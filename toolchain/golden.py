@@ -8,6 +8,7 @@ other lacks, from nothing.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def read_golden(directory: Path) -> dict[str, dict[str, Any]]:
 
 def renamed(directory: Path, name: str) -> dict[str, dict[str, Any]]:
     """Return the templates of a configuration as if it had another name."""
-    text = json.dumps(read_golden(directory)).replace(directory.name, name)
+    text = re.sub(rf"(?<![\w-]){directory.name}(?!\w)", name, json.dumps(read_golden(directory)))
     return dict(json.loads(text))
 
 

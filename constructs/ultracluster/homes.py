@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration, RemovalPolicy, Size, Tags, Token
+from aws_cdk import Duration, RemovalPolicy, Size, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_fsx as fsx
@@ -10,17 +10,26 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ultracluster.domain import addresses
 from ultracluster.domain import homes as rules
 from ultracluster.domain.homes import OpenZfsCompression, OpenZfsDeploymentType, OpenZfsSpec
-from ultracluster.domain.violations import InvalidArguments, Violation, of_other_types
+from ultracluster.domain.violations import InvalidArguments, Violation
+from ultracluster.placement import subnet_in
 
 _DEFAULTS = OpenZfsSpec()
 _EXPORT_OPTIONS = ["rw", "crossmnt", "no_root_squash"]
 """As ParallelCluster's own /home: root of a node creates directories of users."""
 
 
-class ElasticFileSystem(Construct):
+class _Homes(Construct):
+    security_group: ec2.SecurityGroup
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Its security group. Whoever carries it reaches it."""
+        return ec2.Connections(security_groups=[self.security_group], default_port=ec2.Port.tcp(rules.NFS_PORT))
+
+
+class ElasticFileSystem(_Homes):
     """Define an Amazon EFS file system for home directories.
 
     It is encrypted, takes any throughput (elastic), and is backed up daily by AWS Backup, which keeps a backup for 35
@@ -57,7 +66,7 @@ class ElasticFileSystem(Construct):
         vpc_cidr: str | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place, broken = _place(vpc, subnet, kms_key, vpc_cidr)
+        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr)
         if place is None or broken:
             raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
         super().__init__(scope, construct_id)
@@ -81,13 +90,8 @@ class ElasticFileSystem(Construct):
         )
         self.file_system_id = made.file_system_id
 
-    @property
-    def connections(self) -> ec2.Connections:
-        """Its security group. Whoever carries it reaches it."""
-        return ec2.Connections(security_groups=[self.security_group], default_port=ec2.Port.tcp(rules.NFS_PORT))
 
-
-class OpenZfsFileSystem(Construct):
+class OpenZfsFileSystem(_Homes):
     """Define an FSx for OpenZFS file system on SSD for home directories, with one volume in its root volume.
 
     Quotas and compression are those of a volume of its own, not of the root volume: CloudFormation makes another file
@@ -136,7 +140,7 @@ class OpenZfsFileSystem(Construct):
         vpc_cidr: str | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place, broken = _place(vpc, subnet, kms_key, vpc_cidr)
+        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr)
         quotas = dict(quotas or {})
         spec, violations = OpenZfsSpec.checked(
             {
@@ -197,32 +201,6 @@ class OpenZfsFileSystem(Construct):
             resource.apply_removal_policy(removal_policy)
         self.file_system_id, self.volume_id = file_system.ref, volume.attr_volume_id
         self.dns_name = file_system.attr_dns_name
-
-    @property
-    def connections(self) -> ec2.Connections:
-        """Its security group. Whoever carries it reaches it."""
-        return ec2.Connections(security_groups=[self.security_group], default_port=ec2.Port.tcp(rules.NFS_PORT))
-
-
-def _place(
-    vpc: ec2.IVpc, subnet: ec2.ISubnet | None, kms_key: kms.IKey | None, vpc_cidr: str | None
-) -> tuple[ec2.ISubnet | None, list[Violation]]:
-    """Return the subnet, and what is wrong about arguments that both file systems have."""
-    broken = of_other_types(
-        (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
-        (("subnet",), subnet, "subnet_id", "an ec2.ISubnet"),
-        (("kms_key",), kms_key, "key_arn", "a kms.IKey"),
-    )
-    if vpc_cidr is not None and not Token.is_unresolved(vpc_cidr) and addresses.parse(vpc_cidr) is None:
-        allowed = "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix"
-        broken.append(Violation(("vpc_cidr",), vpc_cidr, allowed, "not a CIDR"))
-    if broken:
-        return None, broken
-    place = next(iter([*([] if subnet is None else [subnet]), *vpc.private_subnets, *vpc.isolated_subnets]), None)
-    if place is None:
-        reason = "the VPC has neither private nor isolated subnets"
-        broken.append(Violation(("subnet",), None, "a subnet", reason))
-    return place, broken
 
 
 def _security_group(

@@ -15,12 +15,12 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
-from ultracluster.domain import addresses
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation, of_other_types
+from ultracluster.domain.violations import InvalidArguments, Path, Violation
 from ultracluster.metric import FSX, metric_of
+from ultracluster.placement import subnet_in
 from ultracluster.retention import RETENTION
 
 _DEFAULTS = LustreSpec()
@@ -158,14 +158,8 @@ class LustreFileSystem(ILustreFileSystem):
         log_retention: logs.RetentionDays = _LOG_RETENTION,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        broken = of_other_types(
-            (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
-            (("subnet",), subnet, "subnet_id", "an ec2.ISubnet"),
-            (("kms_key",), kms_key, "key_arn", "a kms.IKey"),
-            (("security_group",), security_group, "security_group_id", "an ec2.ISecurityGroup"),
-        )
-        subnets = [] if broken else [*vpc.private_subnets, *vpc.isolated_subnets]
-        place = next((each for each in [subnet, *subnets] if each is not None), None)
+        group = (("security_group",), security_group, "security_group_id", "an ec2.ISecurityGroup")
+        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr, group)
         key_arn = getattr(kms_key, "key_arn", None)
         spec, violations = LustreSpec.checked(
             {
@@ -179,13 +173,12 @@ class LustreFileSystem(ILustreFileSystem):
             },
             rules.violations,
         )
-        violations = broken + [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
-        if place is None and not broken:
-            reason = "the VPC has neither private nor isolated subnets"
-            violations.append(Violation(("subnet",), None, "a subnet", reason))
-        violations += _other_violations(vpc_cidr, log_group_name)
-        if spec is None or place is None or violations:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+        broken += [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
+        if log_group_name is not None and not log_group_name.startswith(_LOG_GROUP_PREFIX):
+            allowed = f"a name that starts with {_LOG_GROUP_PREFIX}"
+            broken.append(Violation(("log_group_name",), log_group_name, allowed, "FSx takes no other"))
+        if spec is None or place is None or broken:
+            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
 
         super().__init__(scope, construct_id)
         self.capacity_gib = spec.capacity_gib
@@ -392,17 +385,6 @@ class ImportedLustreFileSystem(ILustreFileSystem):
         self.file_system_id = file_system_id
         self.dns_name = f"{file_system_id}.fsx.{stack.region}.{stack.url_suffix}"
         self._connections = ec2.Connections(security_groups=[security_group], default_port=_DEFAULT_PORT)
-
-
-def _other_violations(vpc_cidr: str | None, log_group_name: str | None) -> Iterator[Violation]:
-    """Yield what is wrong about arguments that the specification of a file system does not have."""
-    if vpc_cidr is not None and not Token.is_unresolved(vpc_cidr) and addresses.parse(vpc_cidr) is None:
-        allowed = "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix"
-        yield Violation(("vpc_cidr",), vpc_cidr, allowed, "not a CIDR")
-    if log_group_name is not None and not log_group_name.startswith(_LOG_GROUP_PREFIX):
-        yield Violation(
-            ("log_group_name",), log_group_name, f"a name that starts with {_LOG_GROUP_PREFIX}", "FSx takes no other"
-        )
 
 
 def _checkable_name(bucket: s3.IBucket) -> str:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsii
-from aws_cdk import CfnStack, CustomResource, IStableAnyProducer, Lazy, Stack, Tags
+from aws_cdk import CustomResource, IStableAnyProducer, Lazy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 from pydantic import ValidationError
 
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
+from ultracluster.cluster_provider import cluster_provider
 from ultracluster.domain import cluster_rules, names, team_rules
 from ultracluster.domain.cluster import (
     AcceptedWarning,
@@ -25,7 +25,7 @@ from ultracluster.domain.cluster import (
     QueueSpec,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_configuration import Accounting, Bindings, render, secret_arns
+from ultracluster.domain.cluster_configuration import Bindings, render
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.types import listed
@@ -227,7 +227,7 @@ class ParallelCluster(IParallelCluster):
         resource = CustomResource(
             self,
             "Resource",
-            service_token=self._provider(spec, munge_key, password).get_att("Outputs.ServiceToken").to_string(),
+            service_token=cluster_provider(self, spec, munge_key, password).get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -437,72 +437,14 @@ class ParallelCluster(IParallelCluster):
             head_node=self._head_node_binding,
             queues=self._queue_bindings,
             login_nodes=self._login_node_binding,
-            accounting=self._accounting_binding,
+            **{} if self._accounting is None else self._accounting.bindings,
         )
         return render(self._spec, bindings)
-
-    @property
-    def _accounting_binding(self) -> Accounting | None:
-        given = self._accounting
-        if given is None:
-            return None
-        return Accounting(
-            uri=given.uri,
-            user=given.user,
-            password_secret_arn=str(given.password.secret_full_arn),
-            database_name=given.database_name,
-            security_group_ids=[group.security_group_id for group in given.security_groups],
-            slurm_settings=given.slurm_settings,
-        )
 
     @property
     def _mount_dir(self) -> str:
         """Where the file system of the Python environments is mounted; there is one if there is software."""
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
-
-    def _provider(
-        self,
-        spec: ClusterSpec,
-        munge_key: "secretsmanager.ISecret | None",
-        password: "secretsmanager.ISecret | None",
-    ) -> CfnStack:
-        stack = Stack.of(self)
-        host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
-        key = None if munge_key is None else munge_key.encryption_key
-        policy = self._provider_policy(spec, key, None if password is None else password.secret_full_arn)
-        return CfnStack(
-            self,
-            # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
-            f"Provider{spec.parallelcluster_version.replace('.', '')}",
-            template_url=f"https://{host}/parallelcluster/{spec.parallelcluster_version}/templates/custom_resource/cluster.yaml",
-            parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
-        )
-
-    def _provider_policy(
-        self, spec: ClusterSpec, munge_key_key: kms.IKey | None, password_arn: str | None
-    ) -> iam.ManagedPolicy | None:
-        """Return the permission to see the secrets of the configuration, which its validators read; None: it has none.
-
-        They describe a password and read a Munge key (aws-parallelcluster 3.16.1, ``directory_service_validators.py``,
-        ``secret_validators.py``).
-        """
-        arns: dict[str, set[str]] = {}
-        for place, arn in secret_arns(spec):
-            action = "GetSecretValue" if place == ("munge_key_secret_arn",) else "DescribeSecret"
-            arns.setdefault(f"secretsmanager:{action}", set()).add(arn)
-        if password_arn is not None:
-            arns.setdefault("secretsmanager:DescribeSecret", set()).add(password_arn)
-        if not arns:
-            return None
-        statements = [
-            iam.PolicyStatement(actions=[action], resources=sorted(named)) for action, named in sorted(arns.items())
-        ]
-        if munge_key_key is not None:
-            via = {"StringEquals": {"kms:ViaService": f"secretsmanager.{spec.region}.amazonaws.com"}}
-            statements.append(
-                iam.PolicyStatement(actions=["kms:Decrypt"], resources=[munge_key_key.key_arn], conditions=via)
-            )
-        return iam.ManagedPolicy(self, "ProviderSecrets", statements=statements)
 
 
 @jsii.implements(IStableAnyProducer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import IDependable
@@ -36,3 +36,17 @@ class SlurmAccounting:
     security_groups: Sequence[ec2.ISecurityGroup] = ()
     slurm_settings: Mapping[str, str] = field(default_factory=dict)
     dependencies: Sequence[IDependable] = ()
+
+    @property
+    def bindings(self) -> dict[str, Any]:
+        """What `Bindings` of a cluster have of it."""
+        return {
+            "database": {
+                "Uri": self.uri,
+                "UserName": self.user,
+                "PasswordSecretArn": self.password.secret_full_arn,
+                "DatabaseName": self.database_name,
+            },
+            "head_node_security_group_ids": [group.security_group_id for group in self.security_groups],
+            "slurm_settings": self.slurm_settings,
+        }

@@ -42,25 +42,11 @@ code=\$?
 HOOK
 }
 
-# set_accounts DOCUMENT: accounts and limits of Slurm's accounting, if the document has any.
+# set_accounts DOCUMENT: accounts and limits of Slurm's accounting, if the cluster has it.
 set_accounts() {
-    if [[ ! -f $here/team/accounting.py ]] || ! names_accounts "$1"; then
-        return
-    fi
+    python3 -c 'import json, sys; sys.exit(not json.load(sys.stdin).get("accounting"))' <"$1" || return 0
     limited python3 -B "$here/team/accounting.py" "$1" ||
         fail "$BAD_TEAM" "Slurm did not take the accounts that the settings give" "see the lines above, and deploy again"
-}
-
-# names_accounts DOCUMENT: whether there are accounts, qualities of service, or users with an account.
-names_accounts() {
-    python3 - "$1" <<'PROGRAM'
-import json, sys
-
-with open(sys.argv[1]) as file:
-    team = json.load(file)
-users = [each for each in team.get("users", ()) if each.get("account")]
-sys.exit(not (team.get("accounting") or team.get("accounts") or team.get("qos") or users))
-PROGRAM
 }
 
 # follow_team KIND: gives this node, compute or login, its users, now, at each start, and when the document changes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -20,9 +20,9 @@ from scripts.inventory.model import FINAL_BACKUP, Leftover
 from scripts.terminal import Say
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
+FAILED = frozenset({"ABORTED", "ABORTING", "EXPIRED", "FAILED"})
+"""States of backups, of all services."""
 _FILE_SYSTEM, _GROUP, BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
-_KEEPS = ("Retain", "RetainExceptOnCreate")
-"""https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html"""
 LINKED = "FSx backs up no file system that is linked to S3"
 EXPORT_FIRST = (
     " First wait until what was written is exported to S3: its CloudWatch metric AgeOfOldestQueuedMessage is zero, or "
@@ -89,13 +89,8 @@ def collect(deployment: Deployment) -> Storage:
         own = filters({"file-system-id": [name]})
         answer = deployment.account.ask("fsx", "describe_data_repository_associations", Filters=own)
         links[name] = frozenset(each["AssociationId"] for each in answer["Associations"])
-    policies: dict[str, str] = {}
-    if existing:
-        template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
-        policies = {name: each.get("DeletionPolicy") for name, each in template["Resources"].items()}
-    retained = {
-        each.physical_id for each in existing if each.stack == stack and policies.get(each.logical_id) in _KEEPS
-    }
+    policies = stacks.deletion_policies(deployment, stack, existing)
+    retained = {name for name, policy in policies.items() if policy.startswith("Retain")}
     listed = deployment.account.list("fsx", "describe_file_systems")
     return Storage(
         tuple(each for each in listed if each["FileSystemId"] in file_systems),
@@ -126,19 +121,36 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
             FINAL_BACKUP: deployment.settings.name,
         }
         made = fsx.create_backup(FileSystemId=name, Tags=[{"Key": key, "Value": tags[key]} for key in tags])
-        backup = made["Backup"]["BackupId"]
+        backup = str(made["Backup"]["BackupId"])
+
+    def state() -> tuple[str, str]:
+        [described] = fsx.describe_backups(BackupIds=[backup])["Backups"]
+        return described["Lifecycle"], described.get("FailureDetails", {}).get("Message", "")
+
+    return await_backup(name, backup, state, clock, say)
+
+
+State = Callable[[], tuple[str, str]]
+"""Asks for the state of a backup, and why it failed."""
+
+
+def await_backup(name: str, backup: str, state: State, clock: Clock, say: Say) -> str:
+    """Wait until a backup of something is complete, and return the backup's id.
+
+    Raises:
+        OperationError: It failed, or takes more than 12 hours.
+    """
     report = Changes(say)
 
-    def is_available() -> bool:
-        [described] = fsx.describe_backups(BackupIds=[backup])["Backups"]
-        report(f"{name}: backup {backup} is {described['Lifecycle']}.")
-        if described["Lifecycle"] == "FAILED":
-            reason = described.get("FailureDetails", {}).get("Message")
+    def is_complete() -> bool:
+        now, reason = state()
+        report(f"{name}: backup {backup} is {now}.")
+        if now.upper() in FAILED:
             raise OperationError(f"backup {backup} of {name} failed: {reason}")
-        return bool(described["Lifecycle"] == "AVAILABLE")
+        return now.upper() in ("AVAILABLE", "COMPLETED")
 
-    clock.wait(is_available, report, every=_EVERY, limit=_LIMIT)
-    return str(backup)
+    clock.wait(is_complete, report, every=_EVERY, limit=_LIMIT)
+    return backup
 
 
 def backup_cost(deployment: Deployment, file_system: dict[str, Any]) -> Decimal | None:

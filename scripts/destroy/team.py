@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from scripts import stacks
-from scripts.clock import Changes, Clock
+from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.destroy import storage
-from scripts.errors import OperationError
 from scripts.inventory import clusters
 from scripts.inventory.leftovers import vault_name
 from scripts.inventory.model import FINAL_BACKUP, Key, Leftover
@@ -19,8 +18,6 @@ from scripts.terminal import Say
 EFS, FSX, DATABASE = "AWS::EFS::FileSystem", "AWS::FSx::FileSystem", "AWS::RDS::DBInstance"
 NOUNS: Mapping[str, str] = {EFS: "Homes", FSX: "Homes", DATABASE: "Database"}
 KINDS: Mapping[str, Literal["efs", "fsx", "rds"]] = {EFS: "efs", FSX: "fsx", DATABASE: "rds"}
-_EVERY, _LIMIT = 30.0, 12 * 3600.0
-_FAILED = frozenset({"ABORTED", "ABORTING", "EXPIRED", "FAILED"})
 _DELETING = frozenset({"DELETING", "deleting"})
 
 
@@ -65,10 +62,7 @@ def collect(deployment: Deployment) -> Team:
     stack = deployment.stack_name("team")
     kept, existing = clusters.kept_by(deployment, "team"), stacks.existing(deployment, stack)
     policies = {each.id: "Retain" for each in kept}
-    if existing:
-        template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
-        by_name = {name: str(each.get("DeletionPolicy", "")) for name, each in template["Resources"].items()}
-        policies |= {each.physical_id: by_name.get(each.logical_id, "") for each in existing if each.stack == stack}
+    policies |= stacks.deletion_policies(deployment, stack, existing)
     keys = dict.fromkeys([*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)])
     holders = {key: each for key in keys if key[0] in NOUNS and (each := _described(deployment, key))}
     return Team(
@@ -113,24 +107,10 @@ def back_up(deployment: Deployment, team: Team, key: Key, clock: Clock, say: Say
     if kind == FSX:
         return storage.back_up(deployment, team.holders[key], clock, say)
     backup, state = (_start_job if kind == EFS else _start_snapshot)(deployment, team, name)
-    report = Changes(say)
-
-    def is_complete() -> bool:
-        now, reason = state()
-        report(f"{name}: backup {backup} is {now}.")
-        if now.upper() in _FAILED:
-            raise OperationError(f"backup {backup} of {name} failed: {reason}")
-        return now.upper() in ("AVAILABLE", "COMPLETED")
-
-    clock.wait(is_complete, report, every=_EVERY, limit=_LIMIT)
-    return backup
+    return storage.await_backup(name, backup, state, clock, say)
 
 
-State = Callable[[], tuple[str, str]]
-"""Asks for the state of a backup, and why it failed."""
-
-
-def _start_job(deployment: Deployment, team: Team, name: str) -> tuple[str, State]:
+def _start_job(deployment: Deployment, team: Team, name: str) -> tuple[str, storage.State]:
     """Return the ARN of the recovery point of EFS that is being made, or was made since the end of the last cluster."""
     account, vault, arn = deployment.account, vault_name(deployment), team.holders[EFS, name]["FileSystemArn"]
     backup = account.client("backup")
@@ -139,7 +119,7 @@ def _start_job(deployment: Deployment, team: Team, name: str) -> tuple[str, Stat
         backup.create_backup_vault(BackupVaultName=vault, BackupVaultTags=tags)
     jobs = backup.list_backup_jobs(ByResourceArn=arn, ByBackupVaultName=vault)["BackupJobs"]
     since = storage.end_of_clusters(deployment)
-    started = [each for each in jobs if since and each["CreationDate"] > since and each["State"] not in _FAILED]
+    started = [each for each in jobs if since and each["CreationDate"] > since and each["State"] not in storage.FAILED]
     given = {"ResourceArn": arn, "IamRoleArn": team.role, "RecoveryPointTags": tags}
     job = started[0] if started else backup.start_backup_job(BackupVaultName=vault, **given)
 
@@ -150,7 +130,7 @@ def _start_job(deployment: Deployment, team: Team, name: str) -> tuple[str, Stat
     return str(job["RecoveryPointArn"]), state
 
 
-def _start_snapshot(deployment: Deployment, _: Team, name: str) -> tuple[str, State]:
+def _start_snapshot(deployment: Deployment, _: Team, name: str) -> tuple[str, storage.State]:
     """Return the name of the snapshot of RDS that is being made, or was made since the end of the last cluster."""
     rds, own = deployment.account.client("rds"), {"Key": FINAL_BACKUP, "Value": deployment.settings.name}
     since, now = storage.end_of_clusters(deployment), Clock().now()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import struct
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 from config.files import copy, deployments
 from config.settings import SettingsError, load
 from tests.config.settings_files import GOOD
+from ultracluster.domain.team import AccountSpec, QosSpec, TeamSpec, UserSpec
 
 
 def key(kind: str, *parts: bytes, claimed: str = "") -> str:
@@ -64,6 +66,18 @@ def test_200_people_in_a_file_of_their_own_are_loaded_at_once(tmp_path: Path) ->
     assert settings.team is not None
     assert settings.team.document().count('"uid"') == 200
     assert deployments(tmp_path) == ["settings"]
+
+
+def test_who_names_accounts_or_qos_has_accounting() -> None:
+    """The nodes ask for it alone before they tell Slurm."""
+    for team, expected in (
+        (TeamSpec(users=[UserSpec(name="alice", uid=2001)]), False),
+        (TeamSpec(users=[UserSpec(name="alice", uid=2001, account="lab")]), True),
+        (TeamSpec(accounts=[AccountSpec(name="lab")]), True),
+        (TeamSpec(qos=[QosSpec(name="urgent")]), True),
+        (TeamSpec(accounting=True), True),
+    ):
+        assert json.loads(team.document())["accounting"] is expected
 
 
 VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [

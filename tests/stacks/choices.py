@@ -68,6 +68,8 @@ def use_much(raw: Raw) -> None:
         "detailed_monitoring": True,
     }
     cluster["munge_key_secret_arn"] = f"{SECRET}munge-AbCdEf"
+    database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": f"{SECRET}db-a"}
+    cluster["overrides"] = {"Scheduling": {"SlurmSettings": {"Database": database}}}
     [queue] = cluster["queues"]
     [nodes] = queue["compute_resources"]
     other = {"exclusive_jobs": False, "root_volume_gib": None, "scratch_dir": "/local"}
@@ -83,33 +85,24 @@ def use_much(raw: Raw) -> None:
     ]
 
 
-def use_accounting(raw: Raw) -> None:
-    """Choose a database of accounting that goes with its stack, in the second cluster of an existing VPC."""
-    raw["name"] = "accounting"
+def use_little(raw: Raw) -> None:
+    """Choose the VPC of somebody else, file system, homes and database that go with their stacks, and no metrics."""
+    raw["name"] = "little"
     raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
+    raw["storage"].update(data_repositories=[DATA], retain=False)
+    raw["storage"]["file_system"]["backup_retention_days"] = 0
+    raw["homes"] = {"type": "efs", "retain": False}
     raw["users"] = [{"name": "ann", "uid": 3000, "account": "lab", "admin": True}, {"name": "bob", "uid": 3001}]
     raw["accounting"] = {
         "database": {"retain": False, "subnet_cidrs": ["10.0.128.0/28", "10.0.128.16/28"]},
         "accounts": [{"name": "lab", "share": 2, "max_nodes": 4, "node_hours_per_month": 1000, "max_hours": 24}],
         "qos": [{"name": "urgent", "priority": 10, "preempts": ["normal"]}],
     }
-    raw["cluster"].update(generation=2, login_nodes=[{"name": "login"}])
-
-
-def use_little(raw: Raw) -> None:
-    """Choose the VPC of somebody else, a file system that goes with its stack, and no metrics of nodes."""
-    raw["name"] = "little"
-    raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
-    raw["storage"].update(data_repositories=[DATA], retain=False)
-    raw["storage"]["file_system"]["backup_retention_days"] = 0
-    raw["homes"] = {"type": "efs", "retain": False}
     raw["monitoring"].update(node_metrics=False)
-    database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": f"{SECRET}db-a"}
-    settings = {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf", "Database": database}
-    raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
+    raw["cluster"]["login_nodes"] = [{"name": "login"}]
 
 
-CHOICES: dict[str, Callable[[Raw], None]] = {"much": use_much, "little": use_little, "accounting": use_accounting}
+CHOICES: dict[str, Callable[[Raw], None]] = {"much": use_much, "little": use_little}
 
 
 def chosen(name: str) -> Settings:

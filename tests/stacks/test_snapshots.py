@@ -19,7 +19,10 @@ from tests.stacks.deployments import CONFIGURATIONS, Deployment, deploy
 from tests.stacks.golden import SNAPSHOTS, golden_templates, write_golden
 from toolchain.golden import read_golden
 
-BASES = dict.fromkeys(("dev", "team", "two-queues", "ultracluster", *CHOICES), "trn1-16")
+BASES = {
+    **dict.fromkeys(("dev", "reserved", "team", "two-queues", "ultracluster", *CHOICES), "trn1-16"),
+    "little": "team",
+}
 """Configurations whose golden templates are kept as differences from another's."""
 PIPELINE = "pipeline"
 REWRITE = "If that is meant, run `make snapshots` and review the difference."

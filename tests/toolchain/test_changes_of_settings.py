@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from config.settings import Settings, json_schema
+from config.settings import Settings
 from scripts.plan.cluster import plan_cluster
 from scripts.plan.comparison import Comparison
 from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
@@ -259,7 +259,7 @@ def leaves(schema: dict[str, Any], node: dict[str, Any], place: str = "") -> Ite
         yield from leaves(schema, each, below)
 
 
-SCHEMA = json.loads(json_schema())
+SCHEMA = Settings.model_json_schema()
 SETTINGS = dict(leaves(SCHEMA, SCHEMA))
 
 

@@ -13,7 +13,7 @@ from config.settings import Settings
 from emulator.aws import EmulatedAws
 from scripts.plan.model import Kind
 from scripts.validation import examine
-from tests.config.test_users import ALICE, BOB, ED25519
+from tests.config.test_users import ALICE, BOB
 from tests.stacks.deployments import deploy, raw_settings
 from tests.toolchain.test_changes_of_settings import Changed
 from toolchain.assembly import Assembly
@@ -58,8 +58,7 @@ def changes(parallelcluster: ParallelCluster, tmp_path: Path) -> Callable[..., d
 
     def assembly(name: str, values: dict[str, Any]) -> Assembly:
         raw = {**raw_settings("trn1-16"), **values}
-        raw["cluster"] |= {"directory": values.get("directory"), "login_nodes": [{"name": "login"}]}
-        raw.pop("directory", None)
+        raw["cluster"]["login_nodes"] = [{"name": "login"}]
         return Assembly(deploy(Settings.model_validate(raw), tmp_path / name).directory)
 
     def between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Kind]:
@@ -72,37 +71,18 @@ def changes(parallelcluster: ParallelCluster, tmp_path: Path) -> Callable[..., d
 def test_parallelcluster_accepts_users_and_a_directory(
     prepared: Prepare, directory: dict[str, Any], parallelcluster: ParallelCluster
 ) -> None:
-    for values in (
-        {"users": [{**ALICE, "admin": True, "ssh_keys": [ED25519]}, BOB]},
-        {"directory": directory},
-        {"users": [ALICE], "directory": directory},
-    ):
-        made = prepared(f"valid-{'-'.join(values)}", **values)
-        validation = examine(parallelcluster, made.request, accepted(made.settings.cluster_spec))
-        assert validation.problems == (), values
+    made = prepared("valid", directory, users=[ALICE])
+    assert examine(parallelcluster, made.request, accepted(made.settings.cluster_spec)).problems == ()
     named = made.request.configuration["DirectoryService"]
     assert (named["LdapTlsReqCert"], named["AdditionalSssdConfigs"]) == ("hard", {"ldap_id_mapping": "False"})
 
 
-PEOPLE = {
-    "nobody": {},
-    "alice": {"users": [ALICE]},
-    "both": {"groups": {"nlp": 3000}, "users": [{**ALICE, "groups": ["nlp"]}, {**BOB, "admin": True}]},
-}
-
-
-@pytest.mark.parametrize(("before", "after"), [("nobody", "alice"), ("alice", "both"), ("both", "nobody")])
-def test_other_people_change_only_what_the_head_node_does_at_updates(
-    changes: Callable[..., dict[str, Kind]], before: str, after: str
+def test_people_who_go_change_only_what_the_head_node_does_at_updates(
+    changes: Callable[..., dict[str, Kind]],
 ) -> None:
-    """No node drains for the first ones, for others, or when the last one goes."""
-    assert changes(PEOPLE[before], PEOPLE[after]) == {"HeadNode.CustomActions.OnNodeUpdated.Args": Kind.LIVE}
-
-
-def test_a_directory_comes_and_changes_while_neither_fleet_nor_login_nodes_run(
-    changes: Callable[..., dict[str, Kind]], directory: dict[str, Any]
-) -> None:
-    assert changes({}, {"directory": directory}) == {"DirectoryService": Kind.ALL_STOPPED}
+    """No node drains."""
+    people = {"groups": {"nlp": 3000}, "users": [{**ALICE, "groups": ["nlp"]}, {**BOB, "admin": True}]}
+    assert changes(people, {}) == {"HeadNode.CustomActions.OnNodeUpdated.Args": Kind.LIVE}
 
 
 def test_the_deployment_may_describe_just_the_directorys_secret(prepared: Prepare, directory: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from ultracluster.domain.team import AccountSpec, QosSpec
 from ultracluster.domain.types import SecretArn, SubnetBlock, ZoneId, text
 
 _DATABASES = "https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-accounting-v3.html"
-_PRIORITY = "https://slurm.schedmd.com/priority_multifactor.html"
 
 DEFAULT_ACCOUNT = "pcdefault"
 """Account that ParallelCluster makes, with its default user (its cookbook, config_slurm_accounting.rb)."""

@@ -341,11 +341,6 @@ class ClusterSpec(ClusterOptions):
     """Tags of everything that ParallelCluster makes."""
 
     @property
-    def placement_group_labels(self) -> list[str]:
-        """Labels of the placement groups that the cluster needs made, in order of first use."""
-        return list(dict.fromkeys(queue.placement_group_label for queue in self.queues if queue.placement_group_label))
-
-    @property
     def max_nodes(self) -> int:
         """Compute nodes when every compute resource is at its MaxCount."""
         return sum(resource.max_count for resource in self._resources())

@@ -55,40 +55,17 @@ class Mount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accounting:
-    """A database for Slurm's accounting; the head node carries security groups of its own to reach it.
-
-    ``slurm_settings`` go into ``slurm.conf``, before those of the cluster, which win.
-    """
-
-    uri: str
-    user: str
-    password_secret_arn: str
-    database_name: str
-    security_group_ids: Sequence[str] = ()
-    slurm_settings: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def configuration(self) -> dict[str, str]:
-        """What ParallelCluster is told of it."""
-        return {
-            "Uri": self.uri,
-            "UserName": self.user,
-            "PasswordSecretArn": self.password_secret_arn,
-            "DatabaseName": self.database_name,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
 class Bindings:
     """What a cluster is attached to: ids of an account, or tokens that stand for them.
 
     Nodes are in the public or the private subnet, as the specification says, but for those in ``subnets``, by
     ``("head_node",)``, ``("queues", NAME)`` or ``("login_nodes", NAME)``.
     Placement groups have their names by label. All nodes mount the shared storage, and carry the security groups beside
-    ParallelCluster's own. The head node, login nodes and each queue, by name, have the keys ``CustomActions`` and
-    ``Iam``. A head node's ``OnNodeConfigured`` can never change in the life of a cluster. The provider attaches
-    policies of the path ``/parallelcluster/`` or of such a name.
+    ParallelCluster's own; the head node also carries its own. ``database`` is what ParallelCluster is told of that of
+    Slurm's accounting. ``slurm_settings`` go into ``slurm.conf``, before those of the cluster, which win. The head
+    node, login nodes and each queue, by name, have the keys ``CustomActions`` and ``Iam``. A head node's
+    ``OnNodeConfigured`` can never change in the life of a cluster. The provider attaches policies of the path
+    ``/parallelcluster/`` or of such a name.
     """
 
     public_subnet_id: str
@@ -100,7 +77,9 @@ class Bindings:
     head_node: Mapping[str, Any] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     login_nodes: Mapping[str, Any] = field(default_factory=dict)
-    accounting: Accounting | None = None
+    database: Mapping[str, str] | None = None
+    head_node_security_group_ids: Sequence[str] = ()
+    slurm_settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
@@ -118,7 +97,7 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
                 QueueUpdateStrategy=spec.slurm.queue_update_strategy,
                 CustomSlurmSettings=[{key: value} for key, value in _custom_slurm_settings(spec, bindings).items()],
                 MungeKeySecretArn=spec.munge_key_secret_arn,
-                Database=None if bindings.accounting is None else bindings.accounting.configuration,
+                Database=bindings.database,
             ),
             "SlurmQueues": [_queue(queue, bindings) for queue in spec.queues],
         },
@@ -159,17 +138,14 @@ def _custom_slurm_settings(spec: ClusterSpec, bindings: Bindings) -> Mapping[str
     overridden = spec.overrides.get("Scheduling", {}).get("SlurmSettings", {})
     if "CustomSlurmSettingsIncludeFile" in overridden:
         return spec.slurm.custom_settings
-    given = spec.slurm.custom_settings
-    if bindings.accounting is not None:
-        given = slurm.with_defaults(given, bindings.accounting.slurm_settings)
-    return slurm.custom_settings(given)
+    return slurm.custom_settings(slurm.with_defaults(spec.slurm.custom_settings, bindings.slurm_settings))
 
 
 def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
-    own_groups = () if bindings.accounting is None else bindings.accounting.security_group_ids
+    subnet, groups = _subnet(("head_node",), head.public, bindings), bindings.head_node_security_group_ids
     return _present(
         InstanceType=head.instance_type,
-        Networking=_networking("SubnetId", _subnet(("head_node",), head.public, bindings), bindings, own_groups),
+        Networking=_networking("SubnetId", subnet, bindings, groups),
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         **_EFS if head.shared_storage == "efs" else {},

@@ -6,16 +6,13 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import isfinite
-from typing import Any, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ultracluster.domain import addresses, directory, lustre, names, neuron, slurm
+from ultracluster.domain import addresses, directory, lustre, names, neuron, override_rules, slurm
 from ultracluster.domain.cluster import (
     MAX_QUEUES,
     QUEUES,
     AcceptedWarning,
-    ClusterOptions,
     ClusterSpec,
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -24,9 +21,8 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
-from ultracluster.domain.spec import Setting, Spec
 from ultracluster.domain.validators import ACCEPTABLE
-from ultracluster.domain.violations import Path, Violation, below, dotted
+from ultracluster.domain.violations import Path, Violation, below
 
 MAX_COMPUTE_RESOURCES = 50
 MAX_LOGIN_POOLS = 10
@@ -48,52 +44,6 @@ protected_failure_count)."""
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
 
 _ACCOUNTING = {"Database", "ExternalSlurmdbd"}
-_SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
-_OWN_POLICY = "give AdditionalIamPolicies, of a policy whose name begins with parallelcluster"
-_OUTSIDE = "given outside of overrides, for all nodes"
-
-
-def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[tuple[str, str]]:
-    """Yield the keys of ParallelCluster that fields set, each with a sentence that names the field."""
-    for name, field in model.model_fields.items():
-        kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
-        nested = [kind for kind in kinds if issubclass(kind, Spec)]
-        for kind in nested:
-            yield from _modelled(kind, (*place, name))
-        keys = [each.key(model) for each in field.metadata if isinstance(each, Setting)]
-        if not nested and name != "name":
-            yield from ((key, f"{dotted((*place, name))} sets it") for key in keys if key)
-
-
-MODELLED_KEYS = {
-    **dict(_modelled()),
-    "Region": "the stack's",
-    "Tags": "tags sets it",
-    "SharedStorage": _OUTSIDE,
-    "LoginNodes": "login_nodes sets it",
-    "HeadNode.Networking.SecurityGroups": _OUTSIDE,
-    "HeadNode.Networking.AdditionalSecurityGroups": _OUTSIDE,
-    "HeadNode.SharedStorageEfsSettings": "encrypted",
-    "HeadNode.CustomActions": "Neuron software uses it",
-    "HeadNode.Iam.S3Access": _OWN_POLICY,
-    "HeadNode.Iam.InstanceProfile": _OWN_POLICY,
-    "HeadNode.Iam.InstanceRole": _OWN_POLICY,
-    "Monitoring.Logs.CloudWatch.Enabled": "without logs nobody learns why a node failed",
-    "Scheduling.Scheduler": "slurm is the only one",
-    "Scheduling.SlurmQueues.CapacityReservationTarget": "of compute resources",
-    "Scheduling.SlurmQueues.Networking": "queues sets it",
-    "Scheduling.SlurmQueues.CustomActions": "Neuron software uses it",
-    "Scheduling.SlurmQueues.Iam.S3Access": _OWN_POLICY,
-    "Scheduling.SlurmQueues.Iam.InstanceProfile": _OWN_POLICY,
-    "Scheduling.SlurmQueues.Iam.InstanceRole": _OWN_POLICY,
-    "Scheduling.SlurmQueues.ComputeResources.Instances": "queues.compute_resources.instance_type sets it",
-    "Scheduling.SlurmQueues.ComputeResources.Networking": "queues sets it",
-    "DevSettings.EfaInterfaceType": "efa_interface_type sets it",
-}
-"""Keys that an override may not touch, nor what is below them, because rules count on them, and why; without indices of
-lists."""
-OF_NEURON_SOFTWARE = ("CustomActions", "Iam.S3Access")
-"""How keys end that belong to Neuron software: nodes without it may have actions of their own."""
 
 
 def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Violation]:
@@ -113,11 +63,11 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
         broken += below(("queues", index), _queue_violations(queue, spec))
     reserved = _slurm_violations(spec.slurm.custom_settings, slurm.RESERVED_CLUSTER_SETTINGS)
     broken += below(("slurm", "custom_settings"), reserved)
-    if _ACCOUNTING & _slurm_overrides(spec).keys():
+    if _ACCOUNTING & override_rules.slurm_settings(spec).keys():
         broken += _accounting_name_violations(spec)
-    if "Database" in _slurm_overrides(spec):
+    if "Database" in override_rules.slurm_settings(spec):
         broken += _accounting_settings_violations(spec)
-    broken += below(("overrides",), _override_violations(spec, neuron_software))
+    broken += below(("overrides",), override_rules.violations(spec, neuron_software))
     broken += below(("accepted_warnings",), _accepted_warning_violations(spec.accepted_warnings))
     return broken
 
@@ -126,7 +76,7 @@ def accounting_violations(spec: ClusterSpec) -> Iterator[Violation]:
     """Yield every rule that a cluster with a database for accounting breaks beside those of all clusters."""
     yield from _accounting_name_violations(spec)
     yield from _accounting_settings_violations(spec)
-    overridden = _slurm_overrides(spec)
+    overridden = override_rules.slurm_settings(spec)
     for key in sorted(overridden.keys() & {*_ACCOUNTING, "CustomSlurmSettingsIncludeFile"}):
         reason = "accounting sets the database, and settings of Slurm beside it"
         path = ("overrides", "Scheduling", "SlurmSettings", key)
@@ -357,77 +307,6 @@ def _slurm_violations(settings: Iterable[str], reserved: frozenset[str]) -> Iter
             yield Violation((key,), key, "any parameter that ParallelCluster does not set itself", "reserved")
 
 
-def _override_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
-    for path, value in _leaves(spec.overrides, ()):
-        if not _is_json(value):
-            allowed = "text, numbers, true, false or null, and keys of text"
-            yield Violation(path, value, allowed, "the configuration becomes JSON")
-        key = ".".join(str(part) for part in path if not isinstance(part, int))
-        hides = not isinstance(value, dict | list)
-        for modelled, reason in MODELLED_KEYS.items():
-            if modelled.endswith(OF_NEURON_SOFTWARE) and not neuron_software:
-                continue
-            if f"{key}.".startswith(f"{modelled}.") or (hides and modelled.startswith(f"{key}.")):
-                yield Violation(path, value, "no override of this key", reason)
-                break
-        if path[-1] == "AdditionalIamPolicies" and value != []:
-            yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
-        if path[-1] == "Policy" and path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
-            allowed = "leave it out: the nodes' own policy already has Session Manager"
-            yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
-    known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
-    path = ("Scheduling", "SlurmQueues")
-    yield from _unnamed_violations(path, _at(spec.overrides, path), known, "queue")
-    for q, queue in enumerate(_mappings(_at(spec.overrides, path))):
-        if queue.get("Name") in list(known):
-            resources = known[queue["Name"]]
-            below_queue = (*path, q, "ComputeResources")
-            yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
-
-
-def _unnamed_violations(path: Path, value: Any, known: Collection[str], kind: str) -> Iterator[Violation]:
-    """Check that an override of a list is a list of mappings, each with the name of what it changes."""
-    if value is not None and not isinstance(value, list):
-        yield Violation(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
-    for index, item in enumerate(_mappings(value)):
-        name = item.get("Name")
-        if name not in list(known):
-            allowed = f"one of {', '.join(sorted(known))}"
-            yield Violation((*path, index, "Name"), name, allowed, f"names the {kind} to change")
-
-
-def _slurm_overrides(spec: ClusterSpec) -> dict[str, Any]:
-    settings = _at(spec.overrides, ("Scheduling", "SlurmSettings"))
-    return settings if isinstance(settings, dict) else {}
-
-
-def _at(value: Any, path: Iterable[str]) -> Any:
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def _mappings(value: Any) -> list[dict[str, Any]]:
-    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
-
-
-def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield path and value of everything that holds nothing further, and of mappings with other keys than text."""
-    children: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        children = value.items()
-    elif isinstance(value, list):
-        children = enumerate(value)
-    if path and (value in ({}, []) or not children):
-        yield path, value
-    for key, child in children:
-        yield from _leaves(child, (*path, key))
-
-
-def _is_json(value: Any) -> bool:
-    return value in (None, {}, []) or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
-
-
 def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
     """Tell which instance types the zone was not seen to offer, with the zones that did, those of the region first."""
     for q, queue in enumerate(spec.queues):
@@ -457,8 +336,8 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     """Tell which queues have so many nodes that their image should have the Neuron software."""
     changed = {
         queue.get("Name")
-        for queue in _mappings(_at(spec.overrides, ("Scheduling", "SlurmQueues")))
-        if _at(queue, ("Image", "CustomAmi"))
+        for queue in override_rules.mappings(override_rules.at(spec.overrides, ("Scheduling", "SlurmQueues")))
+        if override_rules.at(queue, ("Image", "CustomAmi"))
     }
     for queue in spec.queues:
         nodes = sum(each.max_count for each in queue.compute_resources if each.instance_type in TRAINIUM_TYPES)

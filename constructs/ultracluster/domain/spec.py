@@ -44,7 +44,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """What the annotation of a field says beside its type: ``x-change``, ``x-aws`` and ``x-page`` of the JSON schema.
+    """What the annotation of a field says beside its type: ``x-change``, ``x-aws`` and ``x-page`` of its schema.
 
     Attributes:
         change: When it can change.

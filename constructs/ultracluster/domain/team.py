@@ -80,8 +80,9 @@ class TeamSpec(Spec):
     accounts: list[AccountSpec] = []
     qos: list[QosSpec] = []
     accounting: bool = False
-    """Whether Slurm has accounting. Without accounts, the nodes remove those that they have made before."""
+    """Whether Slurm has accounting; accounts and QoS imply it. Without any, nodes remove those that they have made."""
 
     def document(self) -> str:
         """Return the document that nodes get; the same people make the same text."""
-        return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
+        accounting = self.accounting or bool(self.accounts or self.qos or any(user.account for user in self.users))
+        return json.dumps({**self.model_dump(mode="json"), "accounting": accounting}, indent=1, sort_keys=True) + "\n"

@@ -19,7 +19,6 @@ from emulator.machines.guest.slurm_configuration import CONFIGURATION, INSTALLED
 SLURMCTLD: Final = ("/usr/sbin/slurmctld",)
 PID_FILE: Final = Path("/run/slurmctld.pid")
 INSTANCE_TYPES: Final = SHARED / "instance-types-data.json"
-_LAUNCH_TEMPLATES: Final = SHARED / "launch-templates-config.json"
 _ATTEMPTS: Final = 30
 _CONTROLLER_SECONDS: Final = 15
 _FLEET_STATUS: Final = SHARED / "computefleet-status.json"

@@ -18,9 +18,8 @@ EFA_COUNTERS = ("rx_bytes", "tx_bytes", "recv_bytes", "send_bytes", "rdma_read_b
 
 def hardware_files(instance_type: str) -> dict[str, str]:
     """Return sysfs: the driver, each Neuron device with its error counters, each EFA device, which has sent before."""
-    shape = SHAPES / instance_type
-    devices = json.loads((shape / "neuron-ls.json").read_text(encoding="utf-8"))
-    adapters = (shape / "lspci.txt").read_text(encoding="utf-8").count("Elastic Fabric Adapter")
+    devices = json.loads(_said_by("neuron-ls", instance_type))
+    adapters = (SHAPES / instance_type / "lspci.txt").read_text(encoding="utf-8").count("Elastic Fabric Adapter")
     files = {"/sys/module/neuron/version": "2.26.5.0\n"}
     for device in devices:
         for counter in COUNTERS:
@@ -41,8 +40,7 @@ def instance_files(instance_type: str, vcpus: int) -> dict[str, str]:
         vcpus: How many it has.
     """
     files = {"/etc/nproc": f"{vcpus}\n"}
-    shape = SHAPES / instance_type
-    if not shape.exists():
+    if not (SHAPES / instance_type).exists():
         return files
     for path, text in hardware_files(instance_type).items():
         if device := re.fullmatch(r"/sys/class/infiniband/rdmap(\d+)s26/device/(\w+)", path):
@@ -51,12 +49,18 @@ def instance_files(instance_type: str, vcpus: int) -> dict[str, str]:
             files[path] = text
     ena = "/sys/bus/pci/devices/0000:00:05.0"  # an Elastic Network Adapter
     files |= {f"{ena}/vendor": "0x1d0f\n", f"{ena}/device": "0xec20\n"}
-    return files | {f"/etc/{tool}.json": (shape / f"{tool}.json").read_text(encoding="utf-8") for tool in _TOOLS}
+    return files | {f"/etc/{tool}.json": _said_by(tool, instance_type) for tool in _TOOLS}
+
+
+def _said_by(tool: str, instance_type: str) -> str:
+    """Return what a tool of Neuron prints: of a trn1n what of a trn1, from which it differs by its network alone."""
+    shape = SHAPES / instance_type.replace("trn1n.", "trn1.")
+    return (shape / f"{tool}.json").read_text(encoding="utf-8")
 
 
 def neuron_monitor_report(instance_type: str) -> dict[str, Any]:
     """Return what neuron-monitor prints of an instance that is used."""
-    return dict(json.loads((SHAPES / instance_type / "neuron-monitor.json").read_text(encoding="utf-8")))
+    return dict(json.loads(_said_by("neuron-monitor", instance_type)))
 
 
 def node_facts(instance_type: str, mount_dir: str = "/fsx", scratch_dir: str = "/scratch", **more: str) -> str:

@@ -104,6 +104,16 @@ def test_overrides_of_queues_and_compute_resources_are_merged_by_name() -> None:
     ]
 
 
+def test_beside_a_file_that_an_override_includes_no_slurm_settings_are_rendered() -> None:
+    """ParallelCluster allows one or the other."""
+    included = {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf"}
+    assert "CustomSlurmSettings" in render(CLUSTER, SUBNETS)["Scheduling"]["SlurmSettings"]
+    slurm = render(cluster(overrides={"Scheduling": {"SlurmSettings": included}}), SUBNETS)["Scheduling"][
+        "SlurmSettings"
+    ]
+    assert (slurm["CustomSlurmSettingsIncludeFile"], "CustomSlurmSettings" in slurm) == ("s3://b/slurm.conf", False)
+
+
 WITHOUT_EFA = changed(NODES, efa=False)
 ACCEPTING = cluster(
     accepted_warnings=[AcceptedWarning(validator=f"{name}Validator", reason="meant") for name in ("Url", "KeyPair")]

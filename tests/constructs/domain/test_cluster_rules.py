@@ -27,8 +27,9 @@ from ultracluster.domain.cluster import (
     OperatingSystem,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_rules import MODELLED_KEYS, violations, zone_warnings
+from ultracluster.domain.cluster_rules import violations, zone_warnings
 from ultracluster.domain.neuron import RELEASES
+from ultracluster.domain.override_rules import MODELLED_KEYS
 
 ARM_NODES = changed(NODES, instance_type="c7g.16xlarge")
 ARM_HEAD = HeadNodeSpec(instance_type="c7g.4xlarge")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from emulator.machines.guest import preinstalled
+from emulator.machines.hardware.files import DEVICES, instance_files
 from tests.nodes.facts import COMPUTE_NODE
 from ultracluster.domain.neuron import SYSTEMS
 
@@ -55,3 +57,14 @@ def test_the_user_has_the_name_of_the_system(root: Path) -> None:
 
 def test_all_systems_of_the_settings_are_known() -> None:
     assert set(preinstalled.SYSTEMS) == set(SYSTEMS)
+
+
+@pytest.mark.parametrize("instance_type", ["trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"])
+def test_each_trn1_has_devices_and_tools_that_tell_of_them(instance_type: str) -> None:
+    files = instance_files(instance_type, 128)
+    devices = json.loads(files["/etc/neuron-ls.json"])
+    assert len(devices) == (1 if instance_type == "trn1.2xlarge" else 16)
+    assert all(
+        f"{DEVICES}/neuron{each['neuron_device']}/stats/hardware/mem_ecc_uncorrected" in files for each in devices
+    )
+    assert "neuron_hardware_info" in json.loads(files["/etc/neuron-monitor.json"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import Case, Raw, case, stacks
 from tests.scripts.refusals import refusal
 from tests.stacks.deployments import PARTS
+from toolchain.golden import read_golden
 
 NETWORK, CLUSTER = "reserved-network", "reserved"
 OURS = {"Description": "Trn1 UltraCluster reserved: network"}
@@ -116,11 +116,8 @@ def test_names(each: Case, account: Account) -> None:
 
 
 def test_stacks_of_this_app_are_known_by_their_descriptions(account: Account) -> None:
-    templates = CONFIG.parent / "tests/snapshots/reserved"
-    described = {
-        f"reserved-{part}": json.loads((templates / f"reserved-{part}.json").read_text(encoding="utf-8"))["Description"]
-        for part in PARTS
-    }
+    templates = read_golden(CONFIG.parent / "tests/snapshots/reserved")
+    described = {f"reserved-{part}": templates[f"reserved-{part}"]["Description"] for part in PARTS}
     existing = stacks(**{name: {"Description": text} for name, text in described.items()})
     results = Case(names.stack_names, PASS, answers={"describe_stacks": existing}).findings(account)
     assert [each.sentence for each in results] == [

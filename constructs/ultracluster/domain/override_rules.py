@@ -1,0 +1,131 @@
+"""Rules of overrides: which keys of ParallelCluster are an override's, and how lists name what they change."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import isfinite
+from typing import Any, get_args
+
+from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
+from ultracluster.domain.spec import Setting, Spec
+from ultracluster.domain.violations import Path, Violation, dotted
+
+_SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
+_OWN_POLICY = "give AdditionalIamPolicies, of a policy whose name begins with parallelcluster"
+_OUTSIDE = "given outside of overrides, for all nodes"
+
+
+def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[tuple[str, str]]:
+    """Yield the keys of ParallelCluster that fields set, each with a sentence that names the field."""
+    for name, field in model.model_fields.items():
+        kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
+        nested = [kind for kind in kinds if issubclass(kind, Spec)]
+        for kind in nested:
+            yield from _modelled(kind, (*place, name))
+        keys = [each.key(model) for each in field.metadata if isinstance(each, Setting)]
+        if not nested and name != "name":
+            yield from ((key, f"{dotted((*place, name))} sets it") for key in keys if key)
+
+
+MODELLED_KEYS = {
+    **dict(_modelled()),
+    "Region": "the stack's",
+    "Tags": "tags sets it",
+    "SharedStorage": _OUTSIDE,
+    "LoginNodes": "login_nodes sets it",
+    "HeadNode.Networking.SecurityGroups": _OUTSIDE,
+    "HeadNode.Networking.AdditionalSecurityGroups": _OUTSIDE,
+    "HeadNode.SharedStorageEfsSettings": "encrypted",
+    "HeadNode.CustomActions": "Neuron software uses it",
+    "HeadNode.Iam.S3Access": _OWN_POLICY,
+    "HeadNode.Iam.InstanceProfile": _OWN_POLICY,
+    "HeadNode.Iam.InstanceRole": _OWN_POLICY,
+    "Monitoring.Logs.CloudWatch.Enabled": "without logs nobody learns why a node failed",
+    "Scheduling.Scheduler": "slurm is the only one",
+    "Scheduling.SlurmQueues.CapacityReservationTarget": "of compute resources",
+    "Scheduling.SlurmQueues.Networking": "queues sets it",
+    "Scheduling.SlurmQueues.CustomActions": "Neuron software uses it",
+    "Scheduling.SlurmQueues.Iam.S3Access": _OWN_POLICY,
+    "Scheduling.SlurmQueues.Iam.InstanceProfile": _OWN_POLICY,
+    "Scheduling.SlurmQueues.Iam.InstanceRole": _OWN_POLICY,
+    "Scheduling.SlurmQueues.ComputeResources.Instances": "queues.compute_resources.instance_type sets it",
+    "Scheduling.SlurmQueues.ComputeResources.Networking": "queues sets it",
+    "DevSettings.EfaInterfaceType": "efa_interface_type sets it",
+}
+"""Keys that an override may not touch, nor what is below them, because rules count on them, and why; without indices of
+lists."""
+OF_NEURON_SOFTWARE = ("CustomActions", "Iam.S3Access")
+"""How keys end that belong to Neuron software: nodes without it may have actions of their own."""
+
+
+def violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
+    """Yield every rule that overrides break; paths are keys of the overrides."""
+    for path, value in _leaves(spec.overrides, ()):
+        if not _is_json(value):
+            allowed = "text, numbers, true, false or null, and keys of text"
+            yield Violation(path, value, allowed, "the configuration becomes JSON")
+        key = ".".join(str(part) for part in path if not isinstance(part, int))
+        hides = not isinstance(value, dict | list)
+        for modelled, reason in MODELLED_KEYS.items():
+            if modelled.endswith(OF_NEURON_SOFTWARE) and not neuron_software:
+                continue
+            if f"{key}.".startswith(f"{modelled}.") or (hides and modelled.startswith(f"{key}.")):
+                yield Violation(path, value, "no override of this key", reason)
+                break
+        if path[-1] == "AdditionalIamPolicies" and value != []:
+            yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
+        if path[-1] == "Policy" and path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
+            allowed = "leave it out: the nodes' own policy already has Session Manager"
+            yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
+    known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
+    path = ("Scheduling", "SlurmQueues")
+    yield from _unnamed_violations(path, at(spec.overrides, path), known, "queue")
+    for q, queue in enumerate(mappings(at(spec.overrides, path))):
+        if queue.get("Name") in list(known):
+            resources = known[queue["Name"]]
+            below_queue = (*path, q, "ComputeResources")
+            yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
+
+
+def _unnamed_violations(path: Path, value: Any, known: Collection[str], kind: str) -> Iterator[Violation]:
+    """Check that an override of a list is a list of mappings, each with the name of what it changes."""
+    if value is not None and not isinstance(value, list):
+        yield Violation(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
+    for index, item in enumerate(mappings(value)):
+        name = item.get("Name")
+        if name not in list(known):
+            allowed = f"one of {', '.join(sorted(known))}"
+            yield Violation((*path, index, "Name"), name, allowed, f"names the {kind} to change")
+
+
+def slurm_settings(spec: ClusterSpec) -> dict[str, Any]:
+    """Return the overrides of ``SlurmSettings``."""
+    settings = at(spec.overrides, ("Scheduling", "SlurmSettings"))
+    return settings if isinstance(settings, dict) else {}
+
+
+def at(value: Any, path: Iterable[str]) -> Any:
+    """Return what is at a path, None where there is nothing."""
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the items of a list, empty ones in place of what is no mapping."""
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield path and value of everything that holds nothing further, and of mappings with other keys than text."""
+    children: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        children = value.items()
+    elif isinstance(value, list):
+        children = enumerate(value)
+    if path and (value in ({}, []) or not children):
+        yield path, value
+    for key, child in children:
+        yield from _leaves(child, (*path, key))
+
+
+def _is_json(value: Any) -> bool:
+    return value in (None, {}, []) or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import re
-import string
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -17,16 +15,12 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from emulator import resources
 from emulator.cloudformation import references
 from emulator.cloudformation.clients import SERVICE, Clients
 from emulator.cloudformation.clock import Clock
 from emulator.cloudformation.scheduler import Step, StepError, run
 from emulator.cloudformation.scope import StackScope
 from emulator.cloudformation.stacks import (
-    INITIATED,
-    STACK_TYPE,
-    Origin,
     Output,
     Revision,
     Stack,
@@ -34,14 +28,10 @@ from emulator.cloudformation.stacks import (
     Store,
     is_custom,
 )
-from emulator.cloudformation.template import ResourceDefinition
-from emulator.faults import FAULTS_IN_FORCE
+from emulator.cloudformation.steps import Delete, Put, Return, origin_of
 from emulator.resources.model import Context, Model, Physical, ResourceError
-from toolchain import schemas
-from toolchain.durations import seconds
 from toolchain.values import NO_VALUE, TemplateError, UnsupportedError
 
-_NAME_LIMIT: Final = 64
 _HANDLER_CODES: Final = (
     ("NotFound|NoSuch", "NotFound"),
     ("AlreadyExist|Duplicate", "AlreadyExists"),
@@ -122,7 +112,7 @@ class Operation:
 
         The stack is in UPDATE_ROLLBACK_IN_PROGRESS.
         """
-        stack, origin = self.stack, _origin(self.stack)
+        stack, origin = self.stack, origin_of(self.stack)
         stack.revision = origin.revision
         made = [each for each in stack.resources if each not in origin.resources or each in origin.replaced]
         origin.superseded.extend(stack.resources.pop(each) for each in made)
@@ -131,7 +121,7 @@ class Operation:
         for logical_id in skipped:
             stack.put(stack.resources[logical_id], "UPDATE_COMPLETE")
         steps = {
-            logical_id: _Return(self, resource, origin.resources[logical_id])
+            logical_id: Return(self, resource, origin.resources[logical_id])
             for logical_id, resource in stack.resources.items()
             if logical_id not in skipped and resource != origin.resources[logical_id]
         }
@@ -157,7 +147,7 @@ class Operation:
 
     def supersede(self, resource: StackResource) -> None:
         """Have a resource deleted at the end of an update: another one has taken its place."""
-        _origin(self.stack).superseded.append(replace(resource, deletion_policy=resource.replacement_policy))
+        origin_of(self.stack).superseded.append(replace(resource, deletion_policy=resource.replacement_policy))
 
     def fail(self, reason: str) -> None:
         """Note why the operation as a whole cannot continue."""
@@ -230,7 +220,7 @@ class Operation:
         """Create and update resources, and return why that failed; empty if it did not."""
         definitions = self.stack.revision.template.resources
         steps: dict[str, Step] = {
-            logical_id: _Put(self, definitions[logical_id], waits_for)
+            logical_id: Put(self, definitions[logical_id], waits_for)
             for logical_id, waits_for in self.scope.dependencies.items()
         }
         failed = run(steps, self.backend.clock, stop_at_failure=True, is_cancelled=is_cancelled)
@@ -276,7 +266,7 @@ class Operation:
         current = {each.logical_id: each.physical for each in stack.resources.values()}
         superseded = [
             each
-            for each in _origin(stack).superseded
+            for each in origin_of(stack).superseded
             if current.get(each.logical_id) != each.physical and each.physical
         ]
         self._delete([*removed, *superseded], created_now=created_now)
@@ -296,7 +286,7 @@ class Operation:
             dependents = frozenset(
                 other for other, each in doomed.items() if resource.logical_id in each.dependencies and other != key
             )
-            steps[key] = _Delete(self, resource, dependents, created_now)
+            steps[key] = Delete(self, resource, dependents, created_now)
         failed = run(steps, self.backend.clock, stop_at_failure=False, is_cancelled=is_cancelled)
         return [doomed[key].logical_id for key in failed]
 
@@ -320,201 +310,6 @@ class Operation:
         return f'Resource handler returned message: "{message}" (RequestToken: {uuid4()}, HandlerErrorCode: {code})'
 
 
-class _Put:
-    """One resource that the stack is to have: made, changed, replaced or left alone."""
-
-    def __init__(self, operation: Operation, definition: ResourceDefinition, waits_for: frozenset[str]) -> None:
-        self.waits_for = waits_for
-        self._operation = operation
-        self._definition = definition
-        self._stack = operation.stack
-        self._before = self._stack.resources.get(definition.logical_id)
-        self._wanted: StackResource
-        self._work: Callable[[], None] = self._keep
-        self._failure = "CREATE_FAILED"
-
-    def start(self) -> float:
-        before = self._before
-        exists = before is not None and before.physical is not None
-        self._failure = "UPDATE_FAILED" if exists else "CREATE_FAILED"
-        self._wanted = before if exists and before else self._new()
-        with self._operation.reported(self._wanted, self._failure):
-            wanted = self._evaluated()
-            if before is None or before.physical is None:
-                self._start(self._create, wanted, "CREATE_IN_PROGRESS", "")
-            elif before.properties == wanted.properties:
-                self._wanted = replace(
-                    wanted, name=before.name, physical=before.physical, status=before.status, changed=before.changed
-                )
-                return 0
-            elif schemas.needs_replacement(wanted.type, before.properties, wanted.properties):
-                reason = "Requested update requires the creation of a new physical resource; hence creating one."
-                self._start(self._replace, wanted, "UPDATE_IN_PROGRESS", reason)
-            else:
-                wanted = replace(wanted, name=before.name, physical=before.physical)
-                self._start(self._update, wanted, "UPDATE_IN_PROGRESS", "")
-        return seconds(self._definition.type)
-
-    def carry_out(self) -> None:
-        self._work()
-
-    def cancel(self) -> None:
-        if self._work != self._keep:
-            verb = "creation" if self._failure == "CREATE_FAILED" else "update"
-            resource = self._before or replace(self._wanted, physical=None)
-            self._stack.put(resource, self._failure, f"Resource {verb} cancelled")
-
-    def _new(self) -> StackResource:
-        definition = self._definition
-        name = physical_name(self._stack.name, definition.logical_id)
-        return StackResource(definition.logical_id, definition.type, name, dependencies=self.waits_for)
-
-    def _evaluated(self) -> StackResource:
-        definition, scope = self._definition, self._operation.scope
-        properties = scope.evaluate(dict(definition.properties))
-        try:
-            schemas.check(definition.type, self._stack.region, properties, definition.logical_id)
-        except schemas.SchemaError as error:
-            raise ResourceError(str(error)) from error
-        properties = scope.complete(definition.type, properties)
-        return replace(
-            self._new(),
-            properties=properties,
-            metadata=scope.evaluate(definition.metadata),
-            deletion_policy=definition.deletion_policy,
-            replacement_policy=definition.update_replace_policy,
-        )
-
-    def _start(self, work: Callable[[], None], wanted: StackResource, status: str, reason: str) -> None:
-        self._work, self._wanted = work, wanted
-        shown = replace(wanted, physical=self._before.physical if self._before else None)
-        announced = self._stack.announce(shown, status, reason)
-        if self._before is None:
-            self._stack.resources[wanted.logical_id] = announced
-        else:
-            self._stack.resources[wanted.logical_id] = replace(
-                self._before, status=status, reason=reason, changed=announced.changed
-            )
-
-    def _keep(self) -> None:
-        self._stack.resources[self._wanted.logical_id] = self._wanted
-
-    def _create(self) -> None:
-        self._make("CREATE")
-
-    def _replace(self) -> None:
-        before = self._before
-        assert before is not None  # noqa: S101 - it is being replaced
-        _origin(self._stack).replaced.add(before.logical_id)
-        self._make("UPDATE")
-        self._operation.supersede(before)
-
-    def _make(self, verb: str) -> None:
-        operation, stack, wanted = self._operation, self._stack, self._wanted
-        models = operation.backend.models
-        with operation.reported(wanted, self._failure):
-            FAULTS_IN_FORCE.check_creation(wanted.logical_id, wanted.type)
-            properties = operation.resolved(wanted, wanted.properties)
-            made = resources.create(wanted.type, operation.context(wanted), properties, models)
-        resource = replace(wanted, physical=made)
-        if wanted.type != STACK_TYPE:  # a nested stack had this event when it started
-            stack.put(resource, f"{verb}_IN_PROGRESS", INITIATED)
-        stack.put(resource, f"{verb}_COMPLETE")
-
-    def _update(self) -> None:
-        operation, before, wanted = self._operation, self._before, self._wanted
-        assert before is not None  # noqa: S101 - it is being updated
-        assert before.physical is not None  # noqa: S101
-        updated = _change(operation, before, wanted)
-        if updated.ref != before.physical.ref:
-            operation.supersede(before)
-        self._stack.put(replace(wanted, physical=updated), "UPDATE_COMPLETE")
-
-
-class _Return:
-    """One resource that gets back the properties that it had before the update."""
-
-    def __init__(self, operation: Operation, resource: StackResource, origin: StackResource) -> None:
-        self.waits_for = origin.dependencies
-        self._operation = operation
-        self._now = resource
-        self._origin = origin
-
-    def start(self) -> float:
-        untouched = self._now.properties == self._origin.properties and self._now.status != "UPDATE_FAILED"
-        if untouched or self._origin.physical is None:
-            self._operation.stack.resources[self._origin.logical_id] = self._origin
-            self._untouched = True
-            return 0
-        self._untouched = False
-        self._operation.stack.put(self._now, "UPDATE_IN_PROGRESS")
-        return seconds(self._now.type)
-
-    def carry_out(self) -> None:
-        if self._untouched:
-            return
-        physical = _change(self._operation, self._now, self._origin)
-        if physical.ref != self._now.physical_id:
-            self._operation.supersede(self._now)
-        self._operation.stack.put(replace(self._origin, physical=physical), "UPDATE_COMPLETE")
-
-    def cancel(self) -> None:
-        if not self._untouched:
-            self._operation.stack.put(self._now, "UPDATE_FAILED", "Resource update cancelled")
-
-
-class _Delete:
-    """One resource that goes, unless it is to be retained."""
-
-    def __init__(
-        self, operation: Operation, resource: StackResource, waits_for: frozenset[str], created_now: bool
-    ) -> None:
-        self.waits_for = waits_for
-        self._operation = operation
-        self._resource = resource
-        policy = resource.deletion_policy
-        if created_now and policy == "RetainExceptOnCreate":
-            policy = "Delete"
-        self._retained = policy not in ("Delete", "Snapshot")
-        self._keeps_snapshot = policy == "Snapshot"
-
-    def start(self) -> float:
-        stack, resource = self._operation.stack, self._resource
-        if resource.physical is None:
-            return 0
-        if self._retained:
-            skipped = stack.announce(resource, "DELETE_SKIPPED")
-            if self._kept:
-                stack.gone[resource.logical_id] = skipped
-            return 0
-        announced = stack.announce(resource, "DELETE_IN_PROGRESS")
-        if self._kept:
-            stack.resources[resource.logical_id] = announced
-        return seconds(resource.type)
-
-    def carry_out(self) -> None:
-        operation, resource = self._operation, self._resource
-        if resource.physical is not None and not self._retained:
-            with operation.reported(resource, "DELETE_FAILED", kept=self._kept):
-                context = replace(operation.context(resource), keeps_snapshot=self._keeps_snapshot)
-                models = operation.backend.models
-                resources.delete(resource.type, context, resource.physical, resource.properties, models)
-            deleted = operation.stack.announce(resource, "DELETE_COMPLETE")
-            if self._kept:
-                operation.stack.gone[resource.logical_id] = deleted
-        if self._kept:
-            del operation.stack.resources[resource.logical_id]
-
-    def cancel(self) -> None:
-        """Say nothing: a roll-back is cancelled only by a deletion of the stack, which tries again."""
-
-    @property
-    def _kept(self) -> bool:
-        """Tell whether the stack has this very resource; a replaced one has a successor of the same name."""
-        kept = self._operation.stack.resources.get(self._resource.logical_id)
-        return kept is not None and kept.physical == self._resource.physical
-
-
 def evaluated_outputs(revision: Revision, scope: StackScope) -> dict[str, Output]:
     """Return the outputs of a stack.
 
@@ -536,34 +331,9 @@ def evaluated_outputs(revision: Revision, scope: StackScope) -> dict[str, Output
     return outputs
 
 
-def physical_name(stack_name: str, logical_id: str) -> str:
-    """Return a name such as CloudFormation makes up; another one each time."""
-    suffix = "".join(random.choices(string.ascii_letters + string.digits, k=12))  # noqa: S311 - no secret
-    name = f"{stack_name}-{logical_id}-{suffix}"
-    return name if len(name) <= _NAME_LIMIT else f"{stack_name[:24]}-{logical_id[:24]}-{suffix}"
-
-
 def listed(names: list[str]) -> str:
     """Return names as CloudFormation's messages list them: A, B and C."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-
-
-def _change(operation: Operation, now: StackResource, wanted: StackResource) -> Physical:
-    """Change a resource in place from the properties that it has now to those that are wanted."""
-    assert now.physical is not None  # noqa: S101 - only what exists is changed
-    with operation.reported(now, "UPDATE_FAILED"):
-        if is_custom(wanted.type) and now.properties.get("ServiceToken") != wanted.properties.get("ServiceToken"):
-            raise ResourceError("Modifying service token is not allowed.")
-        properties = operation.resolved(wanted, wanted.properties)
-        same = {name for name, value in wanted.properties.items() if now.properties.get(name) == value}
-        previous = {**now.properties, **{name: properties[name] for name in same}}
-        context, models = operation.context(wanted, previous), operation.backend.models
-        return resources.update(wanted.type, context, now.physical, properties, models)
-
-
-def _origin(stack: Stack) -> Origin:
-    assert stack.origin is not None  # noqa: S101 - set from the start of an update to its end
-    return stack.origin
 
 
 def _outcome(verb: str, failed: list[str]) -> tuple[str, str]:

@@ -1,8 +1,6 @@
-"""What team/users.py decides of a document and of what a node has, on plain values."""
+"""What team/users.py decides of a document and of what a node has, where tests with real programs do not show it."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
@@ -50,7 +48,6 @@ def test_a_group_that_is_gone_loses_its_people_but_nobody_whom_an_administrator_
 
 
 CONTRADICTIONS = [
-    (Person("alice", 2005, 2001), "alice has uid 2001 and gid 2001 here, and 2005 and 2001 in the document"),
     (Person("alice", 2001, 2005), "alice has uid 2001 and gid 2001 here, and 2001 and 2005 in the document"),
     (Person("carol", 2001, 2005), "uid 2001 of carol is that of alice; take another one"),
     (Person("carol", 2005, 3000), "gid 3000 of group carol is that of nlp"),
@@ -65,34 +62,9 @@ def test_what_contradicts_the_node_is_told(person: Person, message: str) -> None
     assert list(contradictions(TEAM, DONE)) == []
 
 
-def test_the_uid_of_somebody_who_left_stays_taken() -> None:
-    accounts = {**DONE.accounts, "alice": Account(2001, 2001, is_locked=True)}
-    told = list(contradictions(Team({}, (Person("carol", 2001, 2005),)), System(accounts, DONE.groups)))
-    assert told == ["uid 2001 of carol is that of alice, which is locked; take another one"]
-
-
 def test_a_group_with_another_id_is_told() -> None:
     assert list(contradictions(Team({"nlp": 3009}), DONE)) == ["group nlp has gid 3000 here, and 3009 in the document"]
 
 
-def test_only_admins_have_sudo_and_images_keep_theirs_without_people() -> None:
-    assert sudoers(TEAM).splitlines()[1:] == [
-        "ec2-user ALL=(ALL:ALL) !ALL",
-        "ssm-user ALL=(ALL:ALL) !ALL",
-        "ubuntu ALL=(ALL:ALL) !ALL",
-        "alice ALL=(ALL:ALL) NOPASSWD: ALL",
-    ]
-    assert sudoers(Team({"nlp": 3000})) == ""
-
-
-def test_accounts_are_read_with_whether_they_are_locked(tmp_path: Path) -> None:
-    for name, text in {
-        "passwd": "alice:x:2001:2002:A,B:/home/alice:/bin/bash\nbob:x:2003:2003::/home/bob:/bin/sh\n",
-        "shadow": "alice:!*:20000:0:99999:7::1:\nbob:*:20000:0:99999:7:::\n",
-        "group": "nlp:x:3000:alice,bob\nalice:x:2002:\n",
-    }.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    assert System.read(tmp_path) == System(
-        {"alice": Account(2001, 2002, is_locked=True), "bob": Account(2003, 2003)},
-        {"nlp": Group(3000, frozenset({"alice", "bob"})), "alice": Group(2002)},
-    )
+def test_the_default_user_of_amazon_linux_has_no_sudo_either() -> None:
+    assert "ec2-user ALL=(ALL:ALL) !ALL" in sudoers(TEAM).splitlines()

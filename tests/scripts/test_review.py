@@ -109,8 +109,7 @@ def test_who_may_do_what_has_those_alike_together_and_each_policy_at_its_holder(
         "* (actions that know no resources)",
         "",
     ) in rows
-    [secret] = [row for row in rows if row[1] == "secretsmanager"]
-    assert secret[0] == "ParallelCluster's provider"
+    assert {row[0] for row in rows if row[1] == "secretsmanager"} == {"ParallelCluster's provider"}
     snapshots = "role much-storage/HeadNodeSnapshotsRole26000FA4, which dlm.amazonaws.com may assume"
     everywhere = "⚠ arn:aws:ec2:us-west-2::snapshot/*"
     assert (snapshots, "ec2", "writes: CreateSnapshot; tags: CreateTags", everywhere, "") in rows

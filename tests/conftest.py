@@ -30,10 +30,21 @@ def pytest_report_header() -> str:
     return f"tests/training/pretraining: {'left to .venv-training' if collect_ignore else 'here'}"
 
 
+_LONGEST = (
+    "tests/end_to_end/test_faults_of_nodes.py::",
+    "tests/end_to_end/test_life_of_nodes.py::",
+    "tests/end_to_end/test_lives_of_configurations.py::",
+    "tests/end_to_end/test_life_of_a_team.py::",
+    "tests/end_to_end/slurm/test_disturbed_training.py::",
+    "tests/end_to_end/test_",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the modules that take longest: started last, they would run alone at the end."""
-    longest = ("tests/end_to_end/slurm/test_disturbed_training.py::", "tests/end_to_end/test_")
-    items.sort(key=lambda item: not item.nodeid.startswith(longest))
+    items.sort(
+        key=lambda item: next((at for at, of in enumerate(_LONGEST) if item.nodeid.startswith(of)), len(_LONGEST))
+    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

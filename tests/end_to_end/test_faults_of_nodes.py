@@ -4,8 +4,8 @@ import pytest
 
 from emulator.faults import FAULTS
 from tests.end_to_end.lives import assert_in_order, rehearse
+from tests.end_to_end.test_life_of_a_team import FAULTS as OF_A_TEAM
 from tests.end_to_end.test_life_of_nodes import FAULTS as OF_STARTING_NODES
-from tests.end_to_end.test_lives_of_configurations import FAULTS_OF_A_TEAM
 
 SEEN = {
     # aws/aws-parallelcluster 6572: a disk of the head node fills up
@@ -39,4 +39,4 @@ def test_a_job_survives_faults_of_its_nodes() -> None:
 
 def test_each_fault_of_nodes_is_in_a_life() -> None:
     lived = {each.partition(":")[0] for each in OF_STARTING_NODES}
-    assert {name for name, fault in FAULTS.items() if fault.node} == {*SEEN, *FAULTS_OF_A_TEAM, *lived} - {"capacity"}
+    assert {name for name, fault in FAULTS.items() if fault.node} == {*SEEN, *OF_A_TEAM, *lived} - {"capacity"}

@@ -1,4 +1,4 @@
-"""Lives of the configurations that no other life has: a team, static nodes, login nodes, without root."""
+"""Lives of the configurations that no other life has: static nodes, login nodes, without root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
 NOBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 """Runs a command without any privilege on this computer, as a user who has the files of this one."""
-FAULTS_OF_A_TEAM = ("head-node-reboot", "head-node-terminated")
 
 
 def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str, str]:
@@ -25,16 +24,6 @@ def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str,
     edit(raw)
     (directory / f"{name}.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
     return {"ULTRACLUSTER_CONFIG": str(directory)}
-
-
-def test_a_team() -> None:
-    """Its head node is rebooted, then lost: the next generation has homes and history of the one before."""
-    said = rehearse("team", *(word for fault in FAULTS_OF_A_TEAM for word in ("--fault", fault)))
-    # aws/aws-parallelcluster 2442: there is no second head node
-    gone = r"The head node is gone\n.*?\$ ./ultracluster recover .*?The cluster is team-2\."
-    again = r"\$ ./ultracluster jobs list team\n  1 running.*? first\n"
-    costs = r"\$ ./ultracluster costs team --by user\n.*?  ubuntu +2 +2 .*?nodes that ran"
-    assert_in_order((r"Homes +fs-\w+, AVAILABLE", gone, again, costs, *END), said)
 
 
 def test_two_queues_with_a_login_node_and_without_root(tmp_path: Path) -> None:

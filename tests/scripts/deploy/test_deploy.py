@@ -98,7 +98,7 @@ def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_da
     with EmulatedAws() as aws, closing(CommandLine(aws)) as command_line:
         emulate.create_prerequisites(aws, DEV)
         assert command_line.bootstrap(DEV.region) == 0
-        environment = {**os.environ, **aws.settings, "HOME": str(tmp_path), "AWS_REGION": DEV.region}
+        environment = {**os.environ, **aws.settings, **emulate.variables(DEV.region), "HOME": str(tmp_path)}
         cloudformation = aws.client("cloudformation", DEV.region)
         with subprocess.Popen(command, cwd=CONFIG.parent, env=environment) as first:
             while first.poll() is None and "dev-cluster" not in statuses(cloudformation):

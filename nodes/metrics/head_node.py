@@ -114,18 +114,24 @@ class Node:
 
     Attributes:
         name: Its name.
+        address: That of its instance; its own name, as long as it has none.
         states: Words such as IDLE, CLOUD and POWERED_DOWN.
         features: Words; ParallelCluster's are static or dynamic, the instance type and the compute resource.
     """
 
     name: str
+    address: str
     states: frozenset[str]
     features: frozenset[str]
 
     @property
     def is_running(self) -> bool:
-        """Whether it has an instance: of one that powers down it is being terminated."""
-        return self.states.isdisjoint({"POWERED_DOWN", "POWERING_DOWN"})
+        """Whether it has an instance: of one that powers down it is being terminated.
+
+        The state alone does not tell: a node that EC2 has no capacity for is DOWN or POWERING_UP. ParallelCluster's
+        daemon asks the address, too (aws-parallelcluster-node, src/slurm_plugin/slurm_resources.py).
+        """
+        return self.address != self.name and self.states.isdisjoint({"POWERED_DOWN", "POWERING_DOWN"})
 
     @property
     def is_idle(self) -> bool:
@@ -196,9 +202,17 @@ def all_nodes() -> list[Node]:
         OSError: There is no Slurm.
         subprocess.SubprocessError: Its controller does not answer.
     """
-    shown = _run("sinfo", "--all", "--Node", "--noheader", "--Format=NodeHost:64,StateComplete:160,Features:128")
+    columns = "NodeList:64,NodeAddr:64,StateComplete:160,Features:128"
+    return nodes_of(_run("sinfo", "--all", "--Node", "--noheader", f"--Format={columns}"))
+
+
+def nodes_of(shown: str) -> list[Node]:
+    """Return the nodes that sinfo shows."""
     rows = {tuple(line.split()) for line in shown.splitlines()}  # a node is there once for each of its partitions
-    return [Node(row[0], frozenset(row[1].upper().split("+")), frozenset(row[-1].split(","))) for row in sorted(rows)]
+    return [
+        Node(name, address, frozenset(states.upper().split("+")), frozenset(features.split(",")))
+        for name, address, states, features in sorted(rows)
+    ]
 
 
 def partitions() -> dict[str, str]:

@@ -22,12 +22,14 @@ def test_the_head_node_reads_what_the_settings_write() -> None:
 
 
 def test_nodes_that_have_instances_cost(tmp_path: Path) -> None:
-    def node(state: str) -> Node:
-        return Node("a-dy-b-1", frozenset(state.split("+")), frozenset({"dynamic", "trn1.32xlarge", "b"}))
+    def node(state: str, address: str = "10.0.0.1") -> Node:
+        return Node("a-dy-b-1", address, frozenset(state.split("+")), frozenset({"dynamic", "trn1.32xlarge", "b"}))
 
     running = ("IDLE+CLOUD+POWERING_UP", "IDLE+CLOUD+POWER_DOWN", "DOWN+CLOUD", "IDLE+CLOUD+DRAIN", "ALLOCATED+CLOUD")
     assert all(node(state).is_running for state in running)
     assert not any(node(state).is_running for state in ("IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_DOWN"))
+    without = ("DOWN+CLOUD", "DOWN+CLOUD+NOT_RESPONDING+POWERING_UP", "IDLE+CLOUD+POWERING_UP")
+    assert not any(node(state, "a-dy-b-1").is_running for state in without), "EC2 had no capacity for it"
     assert [state for state in (*running, "IDLE+CLOUD") if node(state).is_idle] == [
         "IDLE+CLOUD+POWER_DOWN",
         "IDLE+CLOUD",

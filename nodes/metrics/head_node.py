@@ -55,8 +55,6 @@ class HeadNode:
             protected = protected_queues(states)
             running = [node for node in all_nodes() if node.is_running]
             of_cluster = {"NodeIdleSeconds": (self._longest_idle(running, timestamp), "Seconds")}
-            if self._budget:
-                of_cluster |= self._spend(*self._budget, running, states, timestamp)
         except (OSError, subprocess.SubprocessError) as failure:
             print(f"{type(failure).__name__}: Slurm's controller does not answer")
             return
@@ -67,7 +65,15 @@ class HeadNode:
             "NodesRunning": {queue: count_of(queue, names) for queue in states},
             "NodesIdle": {queue: count_of(queue, idle) for queue in states},
         }
+        spent: float | None = None
+        if self._budget:
+            budget, spending = self._budget
+            rate = sum(price_of(node, budget.prices) for node in running)
+            spent = spending.add(timestamp, rate)
+            of_cluster |= {"NodeUsdPerHour": (rate, "None"), "NodeUsdThisMonth": (spent, "None")}
         self._cloudwatch.send(self._metrics(counts, of_cluster), timestamp)
+        if self._budget and spent is not None:
+            guard(*self._budget, spent, states)
 
     def _metrics(
         self, counts: Mapping[str, Mapping[str, int]], of_cluster: Mapping[str, tuple[float, str]]
@@ -84,28 +90,6 @@ class HeadNode:
         idle = [node.name for node in running if node.is_idle and not node.is_static]
         self._idle_since = {name: self._idle_since.get(name, timestamp) for name in idle}
         return timestamp - min(self._idle_since.values(), default=timestamp)
-
-    def _spend(
-        self, budget: Budget, spending: Spending, running: Sequence[Node], states: Mapping[str, str], timestamp: float
-    ) -> dict[str, tuple[float, str]]:
-        """Count what nodes cost, close or open queues by it, and return what is to be sent of it."""
-        rate = sum(price_of(node, budget.prices) for node in running)
-        spent = spending.add(timestamp, rate)
-        if not spending.is_overruled():
-            closed = spending.record.closed if spending.record else ()
-            changed = changes(budget, spent, states, closed)
-            down = [queue for queue, state in {**states, **changed}.items() if state == "DOWN"]
-            spending.close([queue for queue in down if queue in closed or queue in changed])
-            for queue, state in changed.items():
-                print(
-                    f"ultracluster: budget: nodes have cost ${spent:,.2f} this month of ${budget.limit:,.2f}: "
-                    f"queue {queue} set to {state}"
-                )
-                _run("scontrol", "update", f"PartitionName={queue}", f"State={state}")
-            if budget.action == "stop" and spent >= budget.limit:
-                for queue in down:
-                    _run("scancel", f"--partition={queue}", "--state=RUNNING")
-        return {"NodeUsdPerHour": (rate, "None"), "NodeUsdThisMonth": (spent, "None")}
 
 
 @dataclass(frozen=True)
@@ -142,6 +126,37 @@ class Node:
     def is_static(self) -> bool:
         """Whether it runs without jobs, too."""
         return "static" in self.features
+
+
+def guard(budget: Budget, spending: Spending, spent: float, states: Mapping[str, str]) -> None:
+    """Close or open queues by what nodes have cost. What fails ends nothing: the next report tries it again.
+
+    A queue is remembered before it is closed, and until it is open.
+
+    Args:
+        budget: The limit, and what happens.
+        spending: What remembers the queues.
+        spent: What nodes have cost this month.
+        states: State of each queue.
+    """
+    if spending.is_overruled():
+        return
+    closed = [queue for queue in spending.closed if states.get(queue) == "DOWN"]  # others were opened by somebody
+    changed = changes(budget, spent, states, closed)
+    closed = sorted({*closed, *changed})
+    spending.close(closed)
+    for queue, state in changed.items():
+        if _succeeds("scontrol", "update", f"PartitionName={queue}", f"State={state}"):
+            print(
+                f"ultracluster: budget: nodes have cost ${spent:,.2f} this month of ${budget.limit:,.2f}: "
+                f"queue {queue} set to {state}"
+            )
+            if state == "UP":
+                closed.remove(queue)
+    spending.close(closed)
+    if budget.action == "stop" and spent >= budget.limit:
+        for queue in closed:
+            _succeeds("scancel", f"--partition={queue}", "--state=RUNNING")
 
 
 def price_of(node: Node, prices: Mapping[str, float]) -> float:
@@ -262,6 +277,16 @@ def _run(*command: str) -> str:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         timeout=_TIME_LIMIT, check=True,
     ).stdout  # fmt: skip
+
+
+def _succeeds(*command: str) -> bool:
+    """Return whether a command of the guard does what it says; print why not."""
+    try:
+        _run(*command)
+    except (OSError, subprocess.SubprocessError) as failure:
+        print(f"ultracluster: budget: {failure}")
+        return False
+    return True
 
 
 def main() -> None:

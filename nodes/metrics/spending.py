@@ -78,6 +78,11 @@ class Spending:
         others = [_read(path) for path in self._directory.glob("*.json") if path != self._file]
         return usd + sum(other.usd for other in others if other and other.month == month)
 
+    @property
+    def closed(self) -> Sequence[str]:
+        """The queues that the guard has closed."""
+        return self.record.closed if self.record else ()
+
     def close(self, queues: Sequence[str]) -> None:
         """Remember which queues are closed."""
         if self.record and list(queues) != list(self.record.closed):

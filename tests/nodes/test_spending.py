@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from calendar import timegm
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from nodes.metrics.head_node import Node, price_of
+from nodes.metrics.cloudwatch import CloudWatch, Metric
+from nodes.metrics.head_node import HeadNode, Node, guard, price_of
 from nodes.metrics.spending import DIRECTORY, OVERRULED, Budget, Spending, changes
+from tests.fake_commands import write_commands
 from ultracluster.domain.budget import BudgetSpec
 
 NOVEMBER = timegm((2026, 11, 1, 0, 0, 0))
@@ -95,3 +98,79 @@ def test_a_person_overrules_it_for_a_month(tmp_path: Path) -> None:
     assert spending.is_overruled()
     spending.add(NOVEMBER + 31 * 24 * HOUR, 0)
     assert not spending.is_overruled()
+
+
+class Slurm:
+    """Commands of the guard, which are written down; those that match a pattern fail."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.fails("nothing")
+
+    def fails(self, pattern: str) -> None:
+        """Let commands fail."""
+        text = f'echo "${{0##*/}} $*" >>{self._directory}/called; [[ "$*" != *"{pattern}"* ]]'
+        write_commands(self._directory, {"scontrol": text, "scancel": text})
+
+    def called(self) -> list[str]:
+        """Return what was called since the last time."""
+        calls = self._directory / "called"
+        lines = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
+        calls.unlink(missing_ok=True)
+        return lines
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    return Slurm(tmp_path / "bin")
+
+
+def test_a_queue_that_slurm_does_not_open_is_opened_later(
+    tmp_path: Path, slurm: Slurm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spending, budget = Spending(tmp_path, "a"), Budget(100, "drain", {})
+    spending.add(NOVEMBER, 0)
+    guard(budget, spending, 100, {"a": "UP", "b": "UP", "c": "DOWN"})
+    assert (spending.closed, len(slurm.called())) == (["a", "b"], 2)
+    slurm.fails("=a State=UP")
+    guard(budget, spending, 1, {"a": "DOWN", "b": "DOWN", "c": "DOWN"})
+    assert slurm.called() == ["scontrol update PartitionName=a State=UP", "scontrol update PartitionName=b State=UP"]
+    assert Spending(tmp_path, "a").closed == ["a"], "after a restart, too"
+    assert "PartitionName=a" in capsys.readouterr().out
+    slurm.fails("nothing")
+    guard(budget, spending, 1, {"a": "DOWN", "b": "UP", "c": "DOWN"})
+    assert (slurm.called(), spending.closed) == (["scontrol update PartitionName=a State=UP"], [])
+
+
+def test_a_queue_that_slurm_does_not_close_is_closed_later_and_the_others_at_once(tmp_path: Path, slurm: Slurm) -> None:
+    spending, budget = Spending(tmp_path, "a"), Budget(100, "drain", {})
+    spending.add(NOVEMBER, 0)
+    slurm.fails("=a State=DOWN")
+    guard(budget, spending, 100, {"a": "UP", "b": "UP"})
+    assert len(slurm.called()) == 2
+    slurm.fails("nothing")
+    guard(budget, spending, 100, {"a": "UP", "b": "DOWN"})
+    assert (slurm.called(), spending.closed) == (["scontrol update PartitionName=a State=DOWN"], ["a", "b"])
+    guard(budget, spending, 100, {"a": "DOWN", "b": "INACTIVE"})
+    assert spending.closed == ["a"]
+
+
+def test_what_nodes_cost_is_told_although_slurm_closes_no_queue(tmp_path: Path, slurm: Slurm) -> None:
+    class Recorder(CloudWatch):
+        def send(self, metrics: Sequence[Metric], timestamp: float) -> bool:
+            sent.append({metric.name: metric.value for metric in metrics})
+            return True
+
+    sent: list[dict[str, float]] = []
+    shown = """
+        [[ $1 != update ]] || exit 1
+        echo "PartitionName=a State=UP"
+    """
+    nodes = "[[ $* == *drain* ]] || echo a-dy-b-1 10.0.0.1 allocated+cloud dynamic,trn1.32xlarge,b"
+    write_commands(tmp_path / "bin", {"scontrol": shown, "sinfo": nodes, "scancel": "exit 1"})
+    budget = Budget(20, "stop", {"trn1.32xlarge": 21.5})
+    head = HeadNode(Recorder("us-west-2"), "a", tmp_path / "log", (budget, Spending(tmp_path, "a")))
+    for hour in (0, 1):
+        head.report(NOVEMBER + hour * HOUR)
+    assert [each["NodeUsdThisMonth"] for each in sent] == [0, 21.5]

@@ -22,6 +22,8 @@ REASON = "ultracluster: "
 """Start of the reason of a node that health/check.sh drained."""
 
 _TIME_LIMIT = 15
+_GUARD_LIMIT = 60
+"""Seconds for one command of the guard: to cancel thousands of jobs takes a while."""
 _FLEET_STATUS = "/usr/local/bin/get-compute-fleet-status.sh"
 _STOPPED = {"STOP_REQUESTED", "STOPPING", "STOPPED", "START_REQUESTED", "STARTING"}
 
@@ -156,7 +158,8 @@ def guard(budget: Budget, spending: Spending, spent: float, states: Mapping[str,
     spending.close(closed)
     if budget.action == "stop" and spent >= budget.limit:
         for queue in closed:
-            _succeeds("scancel", f"--partition={queue}", "--state=RUNNING")
+            for state in ("RUNNING", "SUSPENDED"):  # scancel takes one; suspended jobs keep their nodes, too
+                _succeeds("scancel", f"--partition={queue}", f"--state={state}")
 
 
 def price_of(node: Node, prices: Mapping[str, float]) -> float:
@@ -272,17 +275,17 @@ def count_of(queue: str, nodes: Collection[str]) -> int:
     return sum(node.startswith((f"{queue}-st-", f"{queue}-dy-")) for node in nodes)
 
 
-def _run(*command: str) -> str:
+def _run(*command: str, limit: float = _TIME_LIMIT) -> str:
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        timeout=_TIME_LIMIT, check=True,
+        timeout=limit, check=True,
     ).stdout  # fmt: skip
 
 
 def _succeeds(*command: str) -> bool:
     """Return whether a command of the guard does what it says; print why not."""
     try:
-        _run(*command)
+        _run(*command, limit=_GUARD_LIMIT)
     except (OSError, subprocess.SubprocessError) as failure:
         print(f"ultracluster: budget: {failure}")
         return False

@@ -156,6 +156,16 @@ def test_a_queue_that_slurm_does_not_close_is_closed_later_and_the_others_at_onc
     assert spending.closed == ["a"]
 
 
+def test_jobs_that_run_or_are_suspended_are_cancelled_queue_by_queue(tmp_path: Path, slurm: Slurm) -> None:
+    spending = Spending(tmp_path, "a")
+    spending.add(NOVEMBER, 0)
+    slurm.fails("=a --state=RUNNING")
+    guard(Budget(100, "stop", {}), spending, 100, {"a": "UP", "b": "UP", "c": "DOWN"})
+    assert slurm.called()[2:] == [
+        f"scancel --partition={queue} --state={state}" for queue in "ab" for state in ("RUNNING", "SUSPENDED")
+    ]
+
+
 def test_what_nodes_cost_is_told_although_slurm_closes_no_queue(tmp_path: Path, slurm: Slurm) -> None:
     class Recorder(CloudWatch):
         def send(self, metrics: Sequence[Metric], timestamp: float) -> bool:

@@ -72,7 +72,9 @@ class HeadNode:
             budget, spending = self._budget
             rate = sum(price_of(node, budget.prices) for node in running)
             spent = spending.add(timestamp, rate)
-            of_cluster |= {"NodeUsdPerHour": (rate, "None"), "NodeUsdThisMonth": (spent, "None")}
+            of_cluster["NodeUsdPerHour"] = rate, "None"
+            if spent is not None:
+                of_cluster["NodeUsdThisMonth"] = spent, "None"
         self._cloudwatch.send(self._metrics(counts, of_cluster), timestamp)
         if self._budget and spent is not None:
             guard(*self._budget, spent, states)
@@ -294,8 +296,11 @@ def _succeeds(*command: str) -> bool:
 
 def main() -> None:
     """Report until the service is stopped."""
-    region, cluster, *guard = sys.argv[1:]
-    budget = (Budget.of(guard[1]), Spending(Path(guard[0]) / DIRECTORY, cluster)) if guard else None
+    region, cluster, *of_budget = sys.argv[1:]
+    budget: tuple[Budget, Spending] | None = None
+    if of_budget:
+        mount = Path(of_budget[0])
+        budget = Budget.of(of_budget[1]), Spending(mount / DIRECTORY, cluster, mount)
     service.run(cluster, HeadNode(CloudWatch(region), cluster, CONTROLLER_LOG, budget).report)
 
 

@@ -41,7 +41,7 @@ def test_nodes_that_have_instances_cost(tmp_path: Path) -> None:
 
 
 def test_it_counts_through_restarts_months_and_clusters(tmp_path: Path) -> None:
-    def add(timestamp: float, rate: float, cluster: str = "a") -> float:
+    def add(timestamp: float, rate: float, cluster: str = "a") -> float | None:
         return Spending(tmp_path / DIRECTORY, cluster).add(timestamp, rate)  # each time after a restart
 
     assert add(NOVEMBER - 60, 60) == 0, "nobody knows what was before"
@@ -56,16 +56,54 @@ def test_it_counts_through_restarts_months_and_clusters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"month": 1}', "\xff"])
-def test_a_damaged_record_ends_nothing(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_record_ends_nothing_and_is_kept(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.json").write_text(text, encoding="latin-1")
     spending = Spending(tmp_path, "a")
-    assert "a.json tells nothing" in capsys.readouterr().out
     assert [spending.add(NOVEMBER, 60), spending.add(NOVEMBER + 60, 0)] == pytest.approx([0, 1])
+    said = capsys.readouterr().out
+    assert "a.json tells nothing" in said
+    assert f"from now on; {tmp_path}/a.damaged" in said
+    assert (tmp_path / "a.damaged").read_text(encoding="latin-1") == text
 
 
-def test_without_the_file_system_it_counts_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "no directory").touch()
-    spending = Spending(tmp_path / "no directory", "a")
+def test_what_cannot_be_read_is_not_zero_and_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an error of the file system, of this cluster's file or another's, and of one that is not mounted."""
+    directory, mounts = tmp_path / DIRECTORY, {tmp_path}
+    monkeypatch.setattr(Path, "is_mount", lambda path: path in mounts)
+    for cluster in ("a", "b"):
+        Spending(directory, cluster).add(NOVEMBER, 60)
+        assert Spending(directory, cluster).add(NOVEMBER + 60, 60)
+    restarted = Spending(directory, "a", tmp_path)
+    for name in ("a.json", "b.json"):
+        kept = (directory / name).rename(directory / "kept")
+        (directory / name).mkdir()  # so that reading it is an error
+        assert restarted.add(NOVEMBER + 120, 60) is None
+        (directory / name).rmdir()
+        kept.rename(directory / name)
+    mounts.clear()
+    away = directory.rename(tmp_path / "away")
+    assert restarted.add(NOVEMBER + 120, 60) is None
+    assert not directory.exists(), "nothing is written below the mount point"
+    assert "is not mounted" in capsys.readouterr().out
+    away.rename(directory)
+    mounts.add(tmp_path)
+    assert restarted.add(NOVEMBER + 180, 60) == pytest.approx(1 + 3), "the minutes between are counted"
+    mounts.clear()
+    assert restarted.add(NOVEMBER + 240, 60) is None, "others' spending is not zero either"
+
+
+def test_on_a_full_file_system_it_counts_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    spending = Spending(tmp_path, "a")
     assert [spending.add(NOVEMBER, 60), spending.add(NOVEMBER + 60, 0)] == pytest.approx([0, 1])
     assert "is not kept" in capsys.readouterr().out
 
@@ -98,6 +136,18 @@ def test_a_person_overrules_it_for_a_month(tmp_path: Path) -> None:
     assert spending.is_overruled()
     spending.add(NOVEMBER + 31 * 24 * HOUR, 0)
     assert not spending.is_overruled()
+
+
+class Recorder(CloudWatch):
+    """Keeps what it is to send."""
+
+    def __init__(self) -> None:
+        super().__init__("us-west-2")
+        self.sent: list[dict[str, float]] = []
+
+    def send(self, metrics: Sequence[Metric], timestamp: float) -> bool:
+        self.sent.append({metric.name: metric.value for metric in metrics})
+        return True
 
 
 class Slurm:
@@ -136,7 +186,9 @@ def test_a_queue_that_slurm_does_not_open_is_opened_later(
     slurm.fails("=a State=UP")
     guard(budget, spending, 1, {"a": "DOWN", "b": "DOWN", "c": "DOWN"})
     assert slurm.called() == ["scontrol update PartitionName=a State=UP", "scontrol update PartitionName=b State=UP"]
-    assert Spending(tmp_path, "a").closed == ["a"], "after a restart, too"
+    spending = Spending(tmp_path, "a")  # a restart
+    spending.add(NOVEMBER, 0)
+    assert spending.closed == ["a"]
     assert "PartitionName=a" in capsys.readouterr().out
     slurm.fails("nothing")
     guard(budget, spending, 1, {"a": "DOWN", "b": "UP", "c": "DOWN"})
@@ -167,12 +219,7 @@ def test_jobs_that_run_or_are_suspended_are_cancelled_queue_by_queue(tmp_path: P
 
 
 def test_what_nodes_cost_is_told_although_slurm_closes_no_queue(tmp_path: Path, slurm: Slurm) -> None:
-    class Recorder(CloudWatch):
-        def send(self, metrics: Sequence[Metric], timestamp: float) -> bool:
-            sent.append({metric.name: metric.value for metric in metrics})
-            return True
-
-    sent: list[dict[str, float]] = []
+    cloudwatch = Recorder()
     shown = """
         [[ $1 != update ]] || exit 1
         echo "PartitionName=a State=UP"
@@ -180,7 +227,17 @@ def test_what_nodes_cost_is_told_although_slurm_closes_no_queue(tmp_path: Path, 
     nodes = "[[ $* == *drain* ]] || echo a-dy-b-1 10.0.0.1 allocated+cloud dynamic,trn1.32xlarge,b"
     write_commands(tmp_path / "bin", {"scontrol": shown, "sinfo": nodes, "scancel": "exit 1"})
     budget = Budget(20, "stop", {"trn1.32xlarge": 21.5})
-    head = HeadNode(Recorder("us-west-2"), "a", tmp_path / "log", (budget, Spending(tmp_path, "a")))
+    head = HeadNode(cloudwatch, "a", tmp_path / "log", (budget, Spending(tmp_path, "a")))
     for hour in (0, 1):
         head.report(NOVEMBER + hour * HOUR)
-    assert [each["NodeUsdThisMonth"] for each in sent] == [0, 21.5]
+    assert [each["NodeUsdThisMonth"] for each in cloudwatch.sent] == [0, 21.5]
+
+
+def test_what_is_not_known_is_neither_told_nor_opens_queues(tmp_path: Path, slurm: Slurm) -> None:
+    cloudwatch = Recorder()
+    shown = 'echo "PartitionName=a State=DOWN"'
+    write_commands(tmp_path / "bin", {"scontrol": shown, "sinfo": ""})
+    spending = Spending(tmp_path / DIRECTORY, "a", tmp_path / "no mount")
+    HeadNode(cloudwatch, "a", tmp_path / "log", (Budget(20, "drain", {}), spending)).report(NOVEMBER)
+    assert "NodeUsdPerHour" in cloudwatch.sent[0]
+    assert "NodeUsdThisMonth" not in cloudwatch.sent[0]

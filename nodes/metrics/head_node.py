@@ -145,7 +145,8 @@ def guard(budget: Budget, spending: Spending, spent: float, states: Mapping[str,
     """
     if spending.is_overruled():
         return
-    closed = [queue for queue in spending.closed if states.get(queue) == "DOWN"]  # others were opened by somebody
+    # Others were opened by somebody. Those of a stopped fleet are INACTIVE, and UP once it starts.
+    closed = [queue for queue in spending.closed if states.get(queue) in ("DOWN", "INACTIVE")]
     changed = changes(budget, spent, states, closed)
     closed = sorted({*closed, *changed})
     spending.close(closed)

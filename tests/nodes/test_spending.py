@@ -204,8 +204,8 @@ def test_a_queue_that_slurm_does_not_close_is_closed_later_and_the_others_at_onc
     slurm.fails("nothing")
     guard(budget, spending, 100, {"a": "UP", "b": "DOWN"})
     assert (slurm.called(), spending.closed) == (["scontrol update PartitionName=a State=DOWN"], ["a", "b"])
-    guard(budget, spending, 100, {"a": "DOWN", "b": "INACTIVE"})
-    assert spending.closed == ["a"]
+    guard(budget, spending, 1, {"a": "INACTIVE", "b": "DRAIN"})
+    assert (slurm.called(), spending.closed) == ([], ["a"]), "the fleet is stopped; somebody has changed the other"
 
 
 def test_jobs_that_run_or_are_suspended_are_cancelled_queue_by_queue(tmp_path: Path, slurm: Slurm) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,7 +35,12 @@ PART = OUTPUT_LIMIT - 200
 """Characters of the result in one answer of Systems Manager."""
 SECONDS = 300
 """How long the head node may take to add up."""
-_HOUR = timedelta(hours=1)
+Hours = Mapping[datetime, tuple[float, float]]
+"""Mean of the samples of an hour, and how many there are: the head node sends one a minute."""
+_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
+_STATISTICS = ("Average", "SampleCount")
+_QUERIES = 500
+"""What GetMetricData takes in one call."""
 _GRACE = timedelta(minutes=5)
 """The newest hour may have no value yet."""
 _PROGRAM = Path(__file__).with_name("summary.py")
@@ -164,39 +170,69 @@ def running(
     settings = deployment.settings
     clusters = [settings.of_generation(each).cluster_spec.name for each in range(1, settings.cluster.generation + 1)]
     queues = [queue.name for queue in settings.cluster.queues]
-    series = {f"m{index}": each for index, each in enumerate((c, q) for c in clusters for q in queues)}
-    hours: dict[str, dict[datetime, float]] = {queue: {} for queue in queues}
-    pages = deployment.account.client("cloudwatch").get_paginator("get_metric_data")
-    for page in pages.paginate(
-        MetricDataQueries=[_query(key, *each) for key, each in series.items()],
-        StartTime=_whole(since),
-        EndTime=until,
-        ScanBy="TimestampAscending",
-    ):
-        for each in page["MetricDataResults"]:
-            of_queue = hours[series[each["Id"]][1]]
-            for time, value in zip(each["Timestamps"], each["Values"], strict=True):
-                at = time.astimezone(UTC)
-                of_queue[at] = of_queue.get(at, 0.0) + value
-    known = {hour for values in hours.values() for hour in values}
+    found = samples(deployment, since, until, [(cluster, queue) for cluster in clusters for queue in queues])
+    ran = dict.fromkeys(queues, Decimal(0))
+    for (_, queue), of_hours in found.items():
+        ran[queue] += node_hours(of_hours, since, until)
+    known = {hour for of_hours in found.values() for hour in of_hours}
     start = min([*known, *([_whole(first)] if first else [])], default=None)
     silent, hour = timedelta(), _whole(since) if start is None else max(start, _whole(since))
-    ran = dict.fromkeys(queues, Decimal(0))
     while hour < until:
         length = min(hour + _HOUR, until) - max(hour, since)
-        if hour in known:
-            for queue, values in hours.items():
-                ran[queue] += Decimal(values.get(hour, 0.0)) * Decimal(length / _HOUR)
-        elif length > _GRACE:
+        if hour not in known and length > _GRACE:
             silent += length
         hour += _HOUR
     return ran, silent
 
 
-def _query(key: str, cluster: str, queue: str) -> dict[str, Any]:
-    dimensions = [{"Name": "Cluster", "Value": cluster}, {"Name": "Queue", "Value": queue}]
-    metric = {"Namespace": metrics.NAMESPACE, "MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions}
-    return {"Id": key, "MetricStat": {"Metric": metric, "Period": 3600, "Stat": "Average"}}
+def samples(
+    deployment: Deployment, since: datetime, until: datetime, wanted: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], Hours]:
+    """Return what CloudWatch has of clusters and their queues by the hour; without a queue, of all together."""
+    found: dict[tuple[str, str], dict[datetime, dict[str, float]]] = {each: defaultdict(dict) for each in wanted}
+    queries = {f"m{index}": (each, stat) for index, (each, stat) in enumerate(product(wanted, _STATISTICS))}
+    pages = deployment.account.client("cloudwatch").get_paginator("get_metric_data")
+    names = [*queries]
+    for some in (names[start : start + _QUERIES] for start in range(0, len(names), _QUERIES)):
+        for page in pages.paginate(
+            MetricDataQueries=[_query(name, *queries[name]) for name in some],
+            StartTime=_whole(since),
+            EndTime=until,
+            ScanBy="TimestampAscending",
+        ):
+            for each in page["MetricDataResults"]:
+                series, stat = queries[each["Id"]]
+                for time, value in zip(each["Timestamps"], each["Values"], strict=True):
+                    found[series][time.astimezone(UTC)][stat] = value
+    return {
+        series: {hour: (values["Average"], values["SampleCount"]) for hour, values in of_hours.items()}
+        for series, of_hours in found.items()
+    }
+
+
+def node_hours(hours: Hours, since: datetime, until: datetime) -> Decimal:
+    """Return the node hours of a series: of its first and last hour only the minutes that it has.
+
+    In them the cluster may have started or ended. In between, minutes without a sample are like those beside them: the
+    head node is silent while it starts again, but nodes run.
+    """
+    total = Decimal(0)
+    for hour, (average, count) in hours.items():
+        length = max(timedelta(), min(hour + _HOUR, until) - max(hour, since))
+        if hour in (min(hours), max(hours)):
+            length = min(length, count * _MINUTE)
+        total += Decimal(average) * Decimal(length / _HOUR)
+    return total
+
+
+def _query(key: str, series: tuple[str, str], stat: str) -> dict[str, Any]:
+    dimensions = [{"Name": name, "Value": value} for name, value in zip(("Cluster", "Queue"), series, strict=True)]
+    metric = {
+        "Namespace": metrics.NAMESPACE,
+        "MetricName": metrics.NODES_RUNNING,
+        "Dimensions": [each for each in dimensions if each["Value"]],
+    }
+    return {"Id": key, "MetricStat": {"Metric": metric, "Period": 3600, "Stat": stat}}
 
 
 def _whole(time: datetime) -> datetime:

@@ -125,6 +125,32 @@ def test_what_is_not_known_is_not_zero() -> None:
     assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[1]
 
 
+NOON = MARCH + 12 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("hours", "node_hours"),
+    [
+        ({0: (4, 60), 1: (4, 60), 2: (4, 60)}, 12),
+        ({0: (4, 15)}, 1),  # a cluster that ran for a quarter of an hour
+        ({0: (4, 15), 1: (2, 60), 2: (4, 30)}, 5),  # it starts in the first hour and ends in the last
+        ({0: (4, 60), 1: (4, 50), 2: (4, 60)}, 12),  # in between the head node started again
+        ({}, 0),
+    ],
+)
+def test_node_hours_of_hours_in_which_a_cluster_starts_or_ends(
+    hours: dict[int, tuple[float, float]], node_hours: float
+) -> None:
+    found = {NOON + hour * HOUR: values for hour, values in hours.items()}
+    assert float(costs.node_hours(found, MARCH, MARCH + 24 * HOUR)) == pytest.approx(node_hours)
+
+
+def test_node_hours_are_cut_to_the_window() -> None:
+    found = {NOON + hour * HOUR: (4.0, 60.0) for hour in range(3)}
+    window = NOON + HOUR / 2, NOON + 2.25 * HOUR
+    assert float(costs.node_hours(found, *window)) == pytest.approx(4 * 1.75)
+
+
 # --- an account ---
 
 SACCT = f"""\
@@ -152,10 +178,12 @@ def write(directory: Path, sacct: str, code: int = 0) -> None:
         (directory / name).chmod(0o755)
 
 
-def put(operated: Operated, at: datetime, value: float) -> None:
+def put(operated: Operated, hour: datetime, value: float) -> None:
+    """Send a value a minute, as the head node does."""
     dimensions = [{"Name": "Cluster", "Value": "trn1-16"}, {"Name": "Queue", "Value": "trn1"}]
-    data = {"MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions, "Timestamp": at, "Value": value}
-    operated.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=[data])
+    metric = {"MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions, "Value": value}
+    data = [{**metric, "Timestamp": hour + timedelta(minutes=minute)} for minute in range(60)]
+    operated.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
 
 
 def test_the_command(
@@ -164,8 +192,7 @@ def test_the_command(
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     write(slurm, SACCT.replace("|trn1|1|", f"|trn1|{int((now - 4 * HOUR).timestamp())}|"))
     for hours, value in ((4, 2), (3, 3), (2, 2)):
-        put(operated, now - hours * HOUR + timedelta(minutes=1), value)
-        put(operated, now - hours * HOUR + timedelta(minutes=31), value)
+        put(operated, now - hours * HOUR, value)
     window = ["--since", f"{now - 6 * HOUR:%Y-%m-%dT%H:%M}", "--until", f"{now - HOUR:%Y-%m-%dT%H:%M}"]
     monkeypatch.setattr(options, "BUILD", tmp_path / "build")
     monkeypatch.setattr("scripts.remote.head_node.SECONDS_BETWEEN_POLLS", 0.05)

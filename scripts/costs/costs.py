@@ -26,6 +26,7 @@ from scripts.estimate.figures import Dollars, Number
 from scripts.estimate.prices import find_prices
 from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode
 from ultracluster.domain import metrics
+from ultracluster.domain.accounting import JOBS_OF_A_GENERATION, first_job_id
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -87,11 +88,15 @@ class Summary:
         sums: What jobs are added up by, kind of node (its name without number), node seconds.
         counts: Number of jobs and of runs, by what they are added up by.
         first: When the first of them started; None: there was none.
+        cut: Number of runs that were lost with their head node, and end with the last nodes of their cluster.
+        unknown: Number of runs without an end that are not counted.
     """
 
     sums: Sequence[tuple[str, str, float]]
     counts: Mapping[str, tuple[int, int]]
     first: datetime | None
+    cut: int = 0
+    unknown: int = 0
 
 
 def collect(deployment: Deployment, since: datetime, until: datetime, by: By) -> CostReport:
@@ -101,7 +106,8 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
         OperationError: The head node cannot be asked, or there is no accounting.
     """
     settings = deployment.settings
-    summary = summarize(deployment, HeadNode(deployment), since, until, by)
+    before = clusters_before(deployment, since, until)
+    summary = summarize(deployment, HeadNode(deployment), since, until, by, before=before)
     ran, silent = running(deployment, since, until, summary.first)
     return report(settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by)
 
@@ -118,13 +124,23 @@ def node_prices(settings: Settings) -> dict[str, Decimal]:
 # --- the head node ---
 
 
-def summarize(deployment: Deployment, head_node: HeadNode, since: datetime, until: datetime, by: By) -> Summary:
+def summarize(
+    deployment: Deployment,
+    head_node: HeadNode,
+    since: datetime,
+    until: datetime,
+    by: By,
+    *,
+    before: Sequence[tuple[int, int, int | None]] = (),
+) -> Summary:
     """Let the head node add up its accounting; what does not fit into an answer is fetched in parts.
+
+    Of clusters `before` it are the first and last number of a job, and when the last nodes ended.
 
     Raises:
         OperationError: It cannot, or there is no accounting.
     """
-    arguments = [str(int(since.timestamp())), str(int(until.timestamp())), by, str(PART)]
+    arguments = [str(int(since.timestamp())), str(int(until.timestamp())), by, str(PART), json.dumps(before)]
     program = _PROGRAM.read_text(encoding="utf-8")
     answer = head_node.run(shlex.join(["python3", "-c", program, *arguments]), seconds=SECONDS)
     if answer.code:
@@ -146,7 +162,7 @@ def summarize(deployment: Deployment, head_node: HeadNode, since: datetime, unti
         if path:
             head_node.run(shlex.join(["rm", "--force", path]))
     first = found["first"] and datetime.fromtimestamp(found["first"], UTC)
-    return Summary([tuple(row) for row in found["sums"]], found["counts"], first)
+    return Summary([tuple(row) for row in found["sums"]], found["counts"], first, found["cut"], found["unknown"])
 
 
 def _part(head_node: HeadNode, path: str, start: int) -> str:
@@ -157,6 +173,29 @@ def _part(head_node: HeadNode, path: str, start: int) -> str:
 
 
 # --- nodes that ran ---
+
+
+def clusters_before(deployment: Deployment, since: datetime, until: datetime) -> list[tuple[int, int, int | None]]:
+    """Return of the generations before this one their jobs' first and last number, and when their last nodes ended.
+
+    That is the end of the last hour in which nodes ran, in seconds since 1970; None: CloudWatch knows nothing.
+    """
+    settings = deployment.settings
+    generations = range(1, settings.cluster.generation)
+    names = {each: settings.of_generation(each).cluster_spec.name for each in generations}
+    found = samples(deployment, since, until, [(name, "") for name in names.values()])
+    clusters = []
+    for generation, name in names.items():
+        first = first_job_id(generation)
+        clusters.append((first, first + JOBS_OF_A_GENERATION - 1, last_end(found[name, ""])))
+    return clusters
+
+
+def last_end(hours: Hours) -> int | None:
+    """Return the end of the last hour in which nodes ran, else the start of the first; None: nothing is known."""
+    ran = [hour + _HOUR for hour, (average, _) in hours.items() if average]
+    end = max(ran, default=min(hours, default=None))
+    return None if end is None else int(end.timestamp())
 
 
 def running(
@@ -278,6 +317,13 @@ def report(
     )
     hours_by_queue, silent = ran
     notes = [f"No price is known of: {', '.join(sorted(unpriced))}."] if unpriced else []
+    if summary.cut:
+        notes.append(f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster.")
+    if summary.unknown:
+        notes.append(
+            f"{summary.unknown:,} runs without an end are not counted: CloudWatch has no {metrics.NODES_RUNNING} of "
+            "their cluster, an earlier one."
+        )
     ran_hours, ran_usd = None, None
     if silent:
         notes.append(

@@ -45,21 +45,23 @@ def test_lists_of_nodes(nodes: str, counts: dict[str, int]) -> None:
 
 def test_jobs_that_had_no_node_or_no_time_are_left_out_and_names_that_do_not_fit_have_no_kind() -> None:
     lines = [
-        f"1|ada|a|trn1|500|3|12|10|{TWO}\n",
-        "2|ada|a|trn1|400|2|8|10|other[1-2]\n",
-        "2|ada|a|trn1|600|4|8|1|None assigned\n",
-        "3|bob|a|trn1|Unknown|0|0|0|None assigned\n",
-        f"4|bob|a|trn1|700|3|12|0|{TWO}\n",
+        f"1|ada|a|trn1|500|3|12|10|{TWO}|COMPLETED\n",
+        "2|ada|a|trn1|400|2|8|10|other[1-2]|NODE_FAIL\n",
+        "2|ada|a|trn1|600|4|8|1|None assigned|RUNNING\n",
+        "3|bob|a|trn1|Unknown|0|0|0|None assigned|PENDING\n",
+        f"4|bob|a|trn1|700|3|12|0|{TWO}|COMPLETED\n",
     ]
     assert summary.summarize(lines, "user", {}, set()) == {
         "sums": [["ada", KIND, 20], ["ada", "trn1-st-trn1-32xl", 10], ["ada", "other", 20], ["ada", "", 4]],
         "counts": {"ada": [2, 3]},
         "first": 400,
+        "cut": 0,
+        "unknown": 0,
     }
 
 
 def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:
-    line = f"1|ada|a|trn1|500|3|64|10|{TWO}\n"
+    line = f"1|ada|a|trn1|500|3|64|10|{TWO}|COMPLETED\n"
     cpus = {KIND: 128, "trn1-st-trn1-32xl": 64}  # of 320
     assert summary.summarize([line], "queue", cpus, {"trn1"})["sums"] == [
         ["trn1", KIND, 4],
@@ -67,6 +69,36 @@ def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:
     ]
     assert summary.summarize([line], "queue", cpus, {"other"})["sums"][0][2] == 20
     assert summary.summarize([line], "queue", {}, {"trn1"})["sums"][0][2] == 20, "CPUs of nodes that are gone"
+
+
+@pytest.mark.parametrize(
+    ("job", "state", "end", "seconds", "told"),
+    [
+        (7, "RUNNING", 1600, 600, (1, 0)),  # lost with its head node, and still open
+        (7, "CANCELLED", 1600, 600, (1, 0)),  # the next head node's controller ended it when it started
+        (7, "SUSPENDED", 900, 0, (1, 0)),
+        (7, "RUNNING", None, 0, (0, 1)),
+        (7, "CANCELLED", None, 5000, (0, 0)),
+        (7, "CANCELLED by 1000", 1600, 5000, (0, 0)),
+        (7, "COMPLETED", 1600, 5000, (0, 0)),
+        (7, "RUNNING", 9000, 5000, (0, 0)),  # its cluster runs beside this one, during an upgrade
+        (1_000_001, "RUNNING", 1600, 5000, (0, 0)),  # of this cluster
+    ],
+)
+def test_a_run_that_was_lost_with_its_head_node_ends_with_the_nodes_of_its_cluster(
+    job: int, state: str, end: int | None, seconds: int, told: tuple[int, int]
+) -> None:
+    line = f"{job}|ada|a|trn1|1000|1|4|5000|other1|{state}\n"
+    found = summary.summarize([line], "user", {}, set(), [(1, 1_000_000, end)])
+    assert sum(row[2] for row in found["sums"]) == seconds
+    assert (found["cut"], found["unknown"]) == told
+
+
+def test_the_last_nodes_of_a_cluster_ended_with_the_last_hour_in_which_some_ran() -> None:
+    ran = {MARCH: (2.0, 60.0), MARCH + HOUR: (0.5, 60.0), MARCH + 2 * HOUR: (0.0, 60.0)}
+    assert costs.last_end(ran) == (MARCH + 2 * HOUR).timestamp()
+    assert costs.last_end({MARCH: (0.0, 60.0)}) == MARCH.timestamp()
+    assert costs.last_end({}) is None
 
 
 # --- what nodes cost ---
@@ -154,9 +186,9 @@ def test_node_hours_are_cut_to_the_window() -> None:
 # --- an account ---
 
 SACCT = f"""\
-7|ada|research|trn1|1|2|256|7200|{KIND}-[1-2]
-7|ada|research|trn1|1|2|256|3600|{KIND}-[1-2]
-8|bob|ops|trn1|1|1|128|1800|{KIND}-3
+7|ada|research|trn1|1|2|256|7200|{KIND}-[1-2]|COMPLETED
+7|ada|research|trn1|1|2|256|3600|{KIND}-[1-2]|COMPLETED
+8|bob|ops|trn1|1|1|128|1800|{KIND}-3|RUNNING
 """
 
 

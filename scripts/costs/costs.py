@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -44,6 +45,10 @@ _QUERIES = 500
 """What GetMetricData takes in one call."""
 _GRACE = timedelta(minutes=5)
 """The newest hour may have no value yet."""
+_NEGLIGIBLE = Decimal("0.1")
+"""Node hours that jobs may have more than ran, as nodes are sampled once a minute."""
+_QUEUE = re.compile(r"-(st|dy)-.*")
+"""What follows the queue in the name of a node."""
 _PROGRAM = Path(__file__).with_name("summary.py")
 
 
@@ -57,7 +62,7 @@ class Cost(Document):
     jobs: int = Field(description="Jobs that had nodes.")
     runs: int = Field(description="How often they had nodes: a job that is preempted or requeued runs several times.")
     node_hours: Number = Field(description="Nodes times hours; of nodes that jobs share by CPUs.")
-    usd: Dollars | None = Field(description="What those cost; null: a price is not known.")
+    usd: Dollars | None = Field(description="What those cost whose price is known; null: no price is.")
 
 
 class CostReport(Document):
@@ -77,6 +82,9 @@ class CostReport(Document):
         description="Hours that nodes ran without a job: boot, idle, drained; null: not known."
     )
     unattributed_usd: Dollars | None = Field(description="What those cost; null: not known.")
+    unpriced_node_hours: dict[str, Number] = Field(
+        description="Node hours of jobs whose price is not known, by kind of node; they are in no amount."
+    )
     notes: tuple[str, ...] = Field(description="What a reader must know.")
 
 
@@ -88,6 +96,7 @@ class Summary:
         sums: What jobs are added up by, kind of node (its name without number), node seconds.
         counts: Number of jobs and of runs, by what they are added up by.
         first: When the first of them started; None: there was none.
+        queues: Queues that had jobs, also those that the settings no longer have.
         cut: Number of runs that were lost with their head node, and end with the last nodes of their cluster.
         unknown: Number of runs without an end that are not counted.
     """
@@ -95,6 +104,7 @@ class Summary:
     sums: Sequence[tuple[str, str, float]]
     counts: Mapping[str, tuple[int, int]]
     first: datetime | None
+    queues: Sequence[str] = ()
     cut: int = 0
     unknown: int = 0
 
@@ -108,7 +118,7 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
     settings = deployment.settings
     before = clusters_before(deployment, since, until)
     summary = summarize(deployment, HeadNode(deployment), since, until, by, before=before)
-    ran, silent = running(deployment, since, until, summary.first)
+    ran, silent = running(deployment, since, until, summary)
     return report(settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by)
 
 
@@ -161,8 +171,9 @@ def summarize(
     finally:
         if path:
             head_node.run(shlex.join(["rm", "--force", path]))
-    first = found["first"] and datetime.fromtimestamp(found["first"], UTC)
-    return Summary([tuple(row) for row in found["sums"]], found["counts"], first, found["cut"], found["unknown"])
+    found["sums"] = [tuple(row) for row in found["sums"]]
+    found["first"] = found["first"] and datetime.fromtimestamp(found["first"], UTC)
+    return Summary(**found)
 
 
 def _part(head_node: HeadNode, path: str, start: int) -> str:
@@ -199,7 +210,7 @@ def last_end(hours: Hours) -> int | None:
 
 
 def running(
-    deployment: Deployment, since: datetime, until: datetime, first: datetime | None
+    deployment: Deployment, since: datetime, until: datetime, summary: Summary
 ) -> tuple[dict[str, Decimal], timedelta]:
     """Return the node hours that ran by queue, and for how long of the time that is not known.
 
@@ -208,13 +219,13 @@ def running(
     """
     settings = deployment.settings
     clusters = [settings.of_generation(each).cluster_spec.name for each in range(1, settings.cluster.generation + 1)]
-    queues = [queue.name for queue in settings.cluster.queues]
+    queues = sorted({*summary.queues, *(queue.name for queue in settings.cluster.queues)})
     found = samples(deployment, since, until, [(cluster, queue) for cluster in clusters for queue in queues])
     ran = dict.fromkeys(queues, Decimal(0))
     for (_, queue), of_hours in found.items():
         ran[queue] += node_hours(of_hours, since, until)
     known = {hour for of_hours in found.values() for hour in of_hours}
-    start = min([*known, *([_whole(first)] if first else [])], default=None)
+    start = min([*known, *([_whole(summary.first)] if summary.first else [])], default=None)
     silent, hour = timedelta(), _whole(since) if start is None else max(start, _whole(since))
     while hour < until:
         length = min(hour + _HOUR, until) - max(hour, since)
@@ -298,25 +309,31 @@ def report(
         for life in ("st", "dy")
     }
     hours: dict[str, Decimal] = defaultdict(Decimal)
-    usd: dict[str, Decimal | None] = defaultdict(Decimal)
-    unpriced: set[str] = set()
+    usd: dict[str, Decimal] = {}
+    unpriced: dict[str, Decimal] = defaultdict(Decimal)
+    of_queues: dict[str, Decimal] = defaultdict(Decimal)
     for key, kind, seconds in summary.sums:
-        of_kind, price, before = Decimal(seconds) / 3600, prices.get(types.get(kind, "")), usd[key]
+        of_kind, price = Decimal(seconds) / 3600, prices.get(types.get(kind, ""))
         hours[key] += of_kind
-        usd[key] = None if price is None or before is None else before + of_kind * price
+        of_queues[_QUEUE.sub("", kind)] += of_kind
         if price is None:
-            unpriced.add(types.get(kind, kind) or "nodes whose names are not known")
-    costs = [_cost(key, by, summary.counts[key], hours[key], usd[key]) for key in hours]
+            unpriced[types.get(kind, kind) or "nodes whose names are not known"] += of_kind
+        else:
+            usd[key] = usd.get(key, Decimal(0)) + of_kind * price
+    costs = [_cost(key, by, summary.counts[key], hours[key], usd.get(key)) for key in hours]
     costs.sort(key=lambda each: (-each.node_hours, each.name))
     jobs = Cost(
         name="all jobs",
         jobs=sum(each.jobs for each in costs),
         runs=sum(each.runs for each in costs),
         node_hours=float(sum(hours.values())),
-        usd=_sum(usd.values()),
+        usd=sum(usd.values(), Decimal(0)) if usd or not hours else None,
     )
     hours_by_queue, silent = ran
-    notes = [f"No price is known of: {', '.join(sorted(unpriced))}."] if unpriced else []
+    notes = []
+    if unpriced:
+        listed = ", ".join(f"{kind} ({float(each):,.2f} node hours)" for kind, each in sorted(unpriced.items()))
+        notes.append(f"No price is known of {listed}: no amount has them. `budget.usd_per_hour` gives prices.")
     if summary.cut:
         notes.append(f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster.")
     if summary.unknown:
@@ -324,7 +341,7 @@ def report(
             f"{summary.unknown:,} runs without an end are not counted: CloudWatch has no {metrics.NODES_RUNNING} of "
             "their cluster, an earlier one."
         )
-    ran_hours, ran_usd = None, None
+    ran_hours, left, ran_usd, left_usd = None, None, None, None
     if silent:
         notes.append(
             f"How long nodes ran is not known: of {silent / _HOUR:,.1f} h CloudWatch has no {metrics.NODES_RUNNING}. "
@@ -332,7 +349,16 @@ def report(
         )
     else:
         ran_hours = sum(hours_by_queue.values(), Decimal(0))
+        left = ran_hours - sum(hours.values())
         ran_usd = _usd_of_queues(settings, prices, hours_by_queue)
+        # Job by job a queue may have kinds of nodes that the settings no longer have: all have the queue's price here.
+        left_by_queue = {queue: each - of_queues[queue] for queue, each in hours_by_queue.items()}
+        left_usd = None if ran_usd is None else _usd_of_queues(settings, prices, left_by_queue)
+        if left <= -_NEGLIGIBLE:
+            notes.append(
+                f"Jobs have {-float(left):,.2f} node hours more than ran: {metrics.NODES_RUNNING} was not sent all the "
+                "time, or jobs ran beside this deployment's clusters."
+            )
     return CostReport(
         deployment=settings.name,
         since=window[0],
@@ -342,8 +368,9 @@ def report(
         jobs=jobs,
         ran_node_hours=None if ran_hours is None else float(ran_hours),
         ran_usd=ran_usd,
-        unattributed_node_hours=None if ran_hours is None else float(ran_hours - sum(hours.values())),
-        unattributed_usd=None if ran_usd is None or jobs.usd is None else ran_usd - jobs.usd,
+        unattributed_node_hours=None if left is None else float(left),
+        unattributed_usd=left_usd,
+        unpriced_node_hours={kind: float(each) for kind, each in sorted(unpriced.items())},
         notes=tuple(notes),
     )
 
@@ -354,24 +381,15 @@ def _cost(key: str, by: By, counts: tuple[int, int], hours: Decimal, usd: Decima
     return Cost(name=name, jobs=counts[0], runs=counts[1], node_hours=float(hours), usd=usd, **of_job)
 
 
-def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    total = Decimal(0)
-    for amount in amounts:
-        if amount is None:
-            return None
-        total += amount
-    return total
-
-
 def _usd_of_queues(settings: Settings, prices: Mapping[str, Decimal], hours: Mapping[str, Decimal]) -> Decimal | None:
-    """Return what node hours of queues cost; None: a queue that ran has nodes of several prices, or of none."""
+    """Return what node hours of queues cost, but for queues without a price; None: one has nodes of several prices."""
     total = Decimal(0)
     for queue in settings.cluster.queues:
         of_queue = {prices.get(resource.instance_type) for resource in queue.compute_resources}
         price = of_queue.pop()
-        if hours[queue.name] and (of_queue or price is None):
+        if hours.get(queue.name) and of_queue:
             return None
-        total += hours[queue.name] * (price or 0)
+        total += hours.get(queue.name, Decimal(0)) * (price or 0)
     return total
 
 

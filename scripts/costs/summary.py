@@ -81,6 +81,7 @@ def summarize(
     sums: dict[tuple[str, str], float] = defaultdict(int)
     runs: dict[str, int] = defaultdict(int)
     jobs: dict[str, set[str]] = defaultdict(set)
+    queues: set[str] = set()
     first: int | None = None
     cut = unknown = 0
     for line in lines:
@@ -109,15 +110,16 @@ def summarize(
             share = min(1, used / total) if total else 1
         for kind, count in of_kind.items():
             sums[key, kind] += count * seconds * share
+        queues.add(queue)
         runs[key] += 1
         jobs[key].add(row[0])
         if start.isdigit():
             first = min(first or int(start), int(start))
-    counts = {key: [len(jobs[key]), count] for key, count in runs.items()}
     return {
         "sums": [[*key, seconds] for key, seconds in sums.items()],
-        "counts": counts,
+        "counts": {key: [len(jobs[key]), count] for key, count in runs.items()},
         "first": first,
+        "queues": sorted(queues),
         "cut": cut,
         "unknown": unknown,
     }

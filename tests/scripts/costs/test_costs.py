@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
-from config.settings import Settings
+from config.settings import Settings, load
 from scripts import options
 from scripts.costs import costs, summary
 from scripts.costs.costs import CostReport, Summary
+from scripts.deployment import Deployment
+from scripts.options import CONFIG
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from ultracluster.domain import metrics
@@ -55,6 +57,7 @@ def test_jobs_that_had_no_node_or_no_time_are_left_out_and_names_that_do_not_fit
         "sums": [["ada", KIND, 20], ["ada", "trn1-st-trn1-32xl", 10], ["ada", "other", 20], ["ada", "", 4]],
         "counts": {"ada": [2, 3]},
         "first": 400,
+        "queues": ["trn1"],
         "cut": 0,
         "unknown": 0,
     }
@@ -153,8 +156,44 @@ def test_a_job_on_nodes_of_several_prices_costs_what_they_do() -> None:
 def test_what_is_not_known_is_not_zero() -> None:
     unknown = report(settings(), [("ada", "gone-dy-x", 3600)], {"trn1": 1}, silent=2 * HOUR)
     assert (unknown.jobs.usd, unknown.ran_node_hours, unknown.unattributed_node_hours) == (None, None, None)
-    assert "No price is known of: gone-dy-x." in unknown.notes
+    assert "No price is known of gone-dy-x (1.00 node hours)" in unknown.notes[0]
     assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[1]
+
+
+def test_hours_without_a_price_are_told_and_leave_the_other_sums_alone() -> None:
+    """Of a queue that was renamed, and of a compute resource that was."""
+    sums: list[tuple[str, str, float]] = [
+        ("ada", "trn1-dy-trn1-32xlarge", 7200),
+        ("ada", "gone-dy-x", 3600),
+        ("bob", "gone-dy-x", 3600),
+        ("eve", "trn1-dy-before", 3600),
+    ]
+    one = report(settings(), sums, {"trn1": 4, "gone": 3})
+    assert {each.name: (each.node_hours, each.usd) for each in one.costs} == {
+        "ada": (3, 43),
+        "bob": (1, None),
+        "eve": (1, None),
+    }
+    assert (one.jobs.node_hours, one.jobs.usd) == (5, Decimal(43))
+    assert one.unpriced_node_hours == {"gone-dy-x": 2, "trn1-dy-before": 1}
+    assert (one.ran_node_hours, one.ran_usd) == (7, Decimal(86))
+    assert (one.unattributed_node_hours, one.unattributed_usd) == (2, Decimal("21.5"))
+
+
+def test_more_node_hours_of_jobs_than_ran_are_told() -> None:
+    sums: list[tuple[str, str, float]] = [("ada", "trn1-dy-trn1-32xlarge", 7200)]
+    assert "Jobs have 1.00 node hours more than ran" in report(settings(), sums, {"trn1": 1}).notes[0]
+    assert not report(settings(), sums, {"trn1": 1.99}).notes
+
+
+def test_nodes_of_queues_that_the_settings_no_longer_have_ran_too(operated: Operated) -> None:
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    for queue, value in (("trn1", 1), ("gone", 2)):
+        put(operated, now - 2 * HOUR, value, queue)
+    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    found = Summary([], {}, None, queues=["gone"])
+    ran, silent = costs.running(deployment, now - 2 * HOUR, now - HOUR, found)
+    assert ({queue: float(hours) for queue, hours in ran.items()}, silent) == ({"gone": 2, "trn1": 1}, timedelta())
 
 
 NOON = MARCH + 12 * HOUR
@@ -210,9 +249,9 @@ def write(directory: Path, sacct: str, code: int = 0) -> None:
         (directory / name).chmod(0o755)
 
 
-def put(operated: Operated, hour: datetime, value: float) -> None:
+def put(operated: Operated, hour: datetime, value: float, queue: str = "trn1") -> None:
     """Send a value a minute, as the head node does."""
-    dimensions = [{"Name": "Cluster", "Value": "trn1-16"}, {"Name": "Queue", "Value": "trn1"}]
+    dimensions = [{"Name": "Cluster", "Value": "trn1-16"}, {"Name": "Queue", "Value": queue}]
     metric = {"MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions, "Value": value}
     data = [{**metric, "Timestamp": hour + timedelta(minutes=minute)} for minute in range(60)]
     operated.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)

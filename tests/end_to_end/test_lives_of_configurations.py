@@ -34,7 +34,7 @@ def test_a_whole_ultracluster() -> None:
 
 
 def test_a_team() -> None:
-    """A head node that is rebooted, and one that is lost: the next generation has homes and history of the one before."""
+    """A head node that is rebooted, and one that is lost: the next generation has homes and history of the first."""
     said = rehearse("team", "--fault", "head-node-reboot", "--fault", "head-node-terminated")
     again = r"\$ ./ultracluster jobs list team\n  1 running.*? first\n"
     costs = r"\$ ./ultracluster costs team --by user\n.*?  ubuntu +2 +2 .*?nodes that ran"

@@ -36,7 +36,7 @@ metrics_unit() {
 [Unit]
 Description=Metrics of this node to CloudWatch
 Wants=network-online.target
-After=network-online.target
+After=network-online.target remote-fs.target
 StartLimitIntervalSec=0
 
 [Service]

@@ -22,6 +22,8 @@ REASON = "ultracluster: "
 """Start of the reason of a node that health/check.sh drained."""
 
 _TIME_LIMIT = 15
+_GUARD_LIMIT = 60
+"""Seconds for one command of the guard: to cancel thousands of jobs takes a while."""
 _FLEET_STATUS = "/usr/local/bin/get-compute-fleet-status.sh"
 _STOPPED = {"STOP_REQUESTED", "STOPPING", "STOPPED", "START_REQUESTED", "STARTING"}
 
@@ -55,8 +57,6 @@ class HeadNode:
             protected = protected_queues(states)
             running = [node for node in all_nodes() if node.is_running]
             of_cluster = {"NodeIdleSeconds": (self._longest_idle(running, timestamp), "Seconds")}
-            if self._budget:
-                of_cluster |= self._spend(*self._budget, running, states, timestamp)
         except (OSError, subprocess.SubprocessError) as failure:
             print(f"{type(failure).__name__}: Slurm's controller does not answer")
             return
@@ -67,7 +67,17 @@ class HeadNode:
             "NodesRunning": {queue: count_of(queue, names) for queue in states},
             "NodesIdle": {queue: count_of(queue, idle) for queue in states},
         }
+        spent: float | None = None
+        if self._budget:
+            budget, spending = self._budget
+            rate = sum(price_of(node, budget.prices) for node in running)
+            spent = spending.add(timestamp, rate)
+            of_cluster["NodeUsdPerHour"] = rate, "None"
+            if spent is not None:
+                of_cluster["NodeUsdThisMonth"] = spent, "None"
         self._cloudwatch.send(self._metrics(counts, of_cluster), timestamp)
+        if self._budget and spent is not None:
+            guard(*self._budget, spent, states)
 
     def _metrics(
         self, counts: Mapping[str, Mapping[str, int]], of_cluster: Mapping[str, tuple[float, str]]
@@ -85,28 +95,6 @@ class HeadNode:
         self._idle_since = {name: self._idle_since.get(name, timestamp) for name in idle}
         return timestamp - min(self._idle_since.values(), default=timestamp)
 
-    def _spend(
-        self, budget: Budget, spending: Spending, running: Sequence[Node], states: Mapping[str, str], timestamp: float
-    ) -> dict[str, tuple[float, str]]:
-        """Count what nodes cost, close or open queues by it, and return what is to be sent of it."""
-        rate = sum(price_of(node, budget.prices) for node in running)
-        spent = spending.add(timestamp, rate)
-        if not spending.is_overruled():
-            closed = spending.record.closed if spending.record else ()
-            changed = changes(budget, spent, states, closed)
-            down = [queue for queue, state in {**states, **changed}.items() if state == "DOWN"]
-            spending.close([queue for queue in down if queue in closed or queue in changed])
-            for queue, state in changed.items():
-                print(
-                    f"ultracluster: budget: nodes have cost ${spent:,.2f} this month of ${budget.limit:,.2f}: "
-                    f"queue {queue} set to {state}"
-                )
-                _run("scontrol", "update", f"PartitionName={queue}", f"State={state}")
-            if budget.action == "stop" and spent >= budget.limit:
-                for queue in down:
-                    _run("scancel", f"--partition={queue}", "--state=RUNNING")
-        return {"NodeUsdPerHour": (rate, "None"), "NodeUsdThisMonth": (spent, "None")}
-
 
 @dataclass(frozen=True)
 class Node:
@@ -114,18 +102,24 @@ class Node:
 
     Attributes:
         name: Its name.
+        address: That of its instance; its own name, as long as it has none.
         states: Words such as IDLE, CLOUD and POWERED_DOWN.
         features: Words; ParallelCluster's are static or dynamic, the instance type and the compute resource.
     """
 
     name: str
+    address: str
     states: frozenset[str]
     features: frozenset[str]
 
     @property
     def is_running(self) -> bool:
-        """Whether it has an instance: of one that powers down it is being terminated."""
-        return self.states.isdisjoint({"POWERED_DOWN", "POWERING_DOWN"})
+        """Whether it has an instance: of one that powers down it is being terminated.
+
+        The state alone does not tell: a node that EC2 has no capacity for is DOWN or POWERING_UP. ParallelCluster's
+        daemon asks the address, too (aws-parallelcluster-node, src/slurm_plugin/slurm_resources.py).
+        """
+        return self.address != self.name and self.states.isdisjoint({"POWERED_DOWN", "POWERING_DOWN"})
 
     @property
     def is_idle(self) -> bool:
@@ -136,6 +130,39 @@ class Node:
     def is_static(self) -> bool:
         """Whether it runs without jobs, too."""
         return "static" in self.features
+
+
+def guard(budget: Budget, spending: Spending, spent: float, states: Mapping[str, str]) -> None:
+    """Close or open queues by what nodes have cost. What fails ends nothing: the next report tries it again.
+
+    A queue is remembered before it is closed, and until it is open.
+
+    Args:
+        budget: The limit, and what happens.
+        spending: What remembers the queues.
+        spent: What nodes have cost this month.
+        states: State of each queue.
+    """
+    if spending.is_overruled():
+        return
+    # Others were opened by somebody. Those of a stopped fleet are INACTIVE, and UP once it starts.
+    closed = [queue for queue in spending.closed if states.get(queue) in ("DOWN", "INACTIVE")]
+    changed = changes(budget, spent, states, closed)
+    closed = sorted({*closed, *changed})
+    spending.close(closed)
+    for queue, state in changed.items():
+        if _succeeds("scontrol", "update", f"PartitionName={queue}", f"State={state}"):
+            print(
+                f"ultracluster: budget: nodes have cost ${spent:,.2f} this month of ${budget.limit:,.2f}: "
+                f"queue {queue} set to {state}"
+            )
+            if state == "UP":
+                closed.remove(queue)
+    spending.close(closed)
+    if budget.action == "stop" and spent >= budget.limit:
+        for queue in closed:
+            for state in ("RUNNING", "SUSPENDED"):  # scancel takes one; suspended jobs keep their nodes, too
+                _succeeds("scancel", f"--partition={queue}", f"--state={state}")
 
 
 def price_of(node: Node, prices: Mapping[str, float]) -> float:
@@ -196,9 +223,17 @@ def all_nodes() -> list[Node]:
         OSError: There is no Slurm.
         subprocess.SubprocessError: Its controller does not answer.
     """
-    shown = _run("sinfo", "--all", "--Node", "--noheader", "--Format=NodeHost:64,StateComplete:160,Features:128")
+    columns = "NodeList:64,NodeAddr:64,StateComplete:160,Features:128"
+    return nodes_of(_run("sinfo", "--all", "--Node", "--noheader", f"--Format={columns}"))
+
+
+def nodes_of(shown: str) -> list[Node]:
+    """Return the nodes that sinfo shows."""
     rows = {tuple(line.split()) for line in shown.splitlines()}  # a node is there once for each of its partitions
-    return [Node(row[0], frozenset(row[1].upper().split("+")), frozenset(row[-1].split(","))) for row in sorted(rows)]
+    return [
+        Node(name, address, frozenset(states.upper().split("+")), frozenset(features.split(",")))
+        for name, address, states, features in sorted(rows)
+    ]
 
 
 def partitions() -> dict[str, str]:
@@ -243,17 +278,30 @@ def count_of(queue: str, nodes: Collection[str]) -> int:
     return sum(node.startswith((f"{queue}-st-", f"{queue}-dy-")) for node in nodes)
 
 
-def _run(*command: str) -> str:
+def _run(*command: str, limit: float = _TIME_LIMIT) -> str:
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        timeout=_TIME_LIMIT, check=True,
+        timeout=limit, check=True,
     ).stdout  # fmt: skip
+
+
+def _succeeds(*command: str) -> bool:
+    """Return whether a command of the guard does what it says; print why not."""
+    try:
+        _run(*command, limit=_GUARD_LIMIT)
+    except (OSError, subprocess.SubprocessError) as failure:
+        print(f"ultracluster: budget: {failure}")
+        return False
+    return True
 
 
 def main() -> None:
     """Report until the service is stopped."""
-    region, cluster, *guard = sys.argv[1:]
-    budget = (Budget.of(guard[1]), Spending(Path(guard[0]) / DIRECTORY, cluster)) if guard else None
+    region, cluster, *of_budget = sys.argv[1:]
+    budget: tuple[Budget, Spending] | None = None
+    if of_budget:
+        mount = Path(of_budget[0])
+        budget = Budget.of(of_budget[1]), Spending(mount / DIRECTORY, cluster, mount)
     service.run(cluster, HeadNode(CloudWatch(region), cluster, CONTROLLER_LOG, budget).report)
 
 

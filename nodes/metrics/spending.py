@@ -62,21 +62,59 @@ class Record:
 class Spending:
     """The spending of a cluster, and of others on the same file system."""
 
-    def __init__(self, directory: Path, cluster: str) -> None:
+    def __init__(self, directory: Path, cluster: str, mount: Path | None = None) -> None:
+        """Read nothing yet.
+
+        Args:
+            directory: Where the files are.
+            cluster: Name of the cluster.
+            mount: The file system that has the directory, which may be not mounted; None: it is always there.
+        """
         self._directory = directory
         self._file = directory / f"{cluster}.json"
-        self.record: Record | None = _read(self._file)
+        self._mount = mount
+        self.record: Record | None = None
 
-    def add(self, timestamp: float, usd_per_hour: float) -> float:
-        """Count until now, with what runs from now on, and return what nodes of all clusters have cost this month."""
+    def add(self, timestamp: float, usd_per_hour: float) -> float | None:
+        """Count until now, with what runs from now on, and return what nodes of all clusters have cost this month.
+
+        None: it is not known, as files cannot be read. Then nothing is counted or written until they can; what ran
+        before and afterwards is counted at that time.
+        """
         month = month_of(timestamp)
+        try:
+            if self._mount and not self._mount.is_mount():
+                raise FileNotFoundError(f"{self._mount} is not mounted")
+            if self.record is None:
+                self.record = self._own()
+            others = [_read(path) for path in self._directory.glob("*.json") if path != self._file]
+        except OSError as error:
+            print(f"{type(error).__name__}: what nodes cost is not known: {error}")
+            return None
         before = self.record or Record(month, 0.0, timestamp, usd_per_hour)
         seconds = timestamp - max(before.time, _start(month))
         rate = before.usd_per_hour if seconds <= _GAP else min(before.usd_per_hour, usd_per_hour)
         usd = (before.usd if before.month == month else 0.0) + rate * max(seconds, 0.0) / 3600
         self._write(Record(month, usd, timestamp, usd_per_hour, before.closed))
-        others = [_read(path) for path in self._directory.glob("*.json") if path != self._file]
         return usd + sum(other.usd for other in others if other and other.month == month)
+
+    def _own(self) -> Record | None:
+        """Return this cluster's record; one that is damaged is kept under another name.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        record = _read(self._file)
+        if record is None and self._file.exists():
+            damaged = self._file.with_suffix(".damaged")
+            self._file.replace(damaged)
+            print(f"What nodes have cost this month is counted from now on; {damaged} has what was there")
+        return record
+
+    @property
+    def closed(self) -> Sequence[str]:
+        """The queues that the guard has closed."""
+        return self.record.closed if self.record else ()
 
     def close(self, queues: Sequence[str]) -> None:
         """Remember which queues are closed."""
@@ -84,15 +122,17 @@ class Spending:
             self._write(replace(self.record, closed=list(queues)))
 
     def is_overruled(self) -> bool:
-        """Return whether a person opened the queues in this month."""
+        """Return whether a person opened the queues in this month; also if that cannot be read."""
         month = self.record.month if self.record else None
         try:
             return (self._directory / OVERRULED).read_text(encoding="ascii").strip() == month
-        except OSError:
+        except FileNotFoundError:
             return False
+        except OSError:
+            return True
 
     def _write(self, record: Record) -> None:
-        """Keep a record. Without the file system it is kept in memory, until it can be written."""
+        """Keep a record. Where the file system is full, it is kept in memory until it can be written."""
         self.record = record
         new = self._file.with_suffix(".new")
         try:
@@ -130,10 +170,15 @@ def _start(month: str) -> float:
 
 
 def _read(path: Path) -> Record | None:
+    """Return a record; None: there is none, or it is damaged.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     try:
         return Record(**json.loads(path.read_text(encoding="ascii")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         print(f"{type(error).__name__}: {path} tells nothing of what nodes cost")
         return None

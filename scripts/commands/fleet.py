@@ -97,7 +97,7 @@ def start(*, deployment: Deployment, output: str) -> int:
 
     control.known_status(deployment)
     with terminal.report_interrupted(_CONTINUES.format("start")):
-        control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
+        control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)), overrule=True)
     _show(deployment, output, following="jobs list")
     return ExitCode.DONE
 

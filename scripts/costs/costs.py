@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +27,7 @@ from scripts.estimate.figures import Dollars, Number
 from scripts.estimate.prices import find_prices
 from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode
 from ultracluster.domain import metrics
+from ultracluster.domain.accounting import JOBS_OF_A_GENERATION, first_job_id
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -34,9 +37,18 @@ PART = OUTPUT_LIMIT - 200
 """Characters of the result in one answer of Systems Manager."""
 SECONDS = 300
 """How long the head node may take to add up."""
-_HOUR = timedelta(hours=1)
+Hours = Mapping[datetime, tuple[float, float]]
+"""Mean of the samples of an hour, and how many there are: the head node sends one a minute."""
+_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
+_STATISTICS = ("Average", "SampleCount")
+_QUERIES = 500
+"""What GetMetricData takes in one call."""
 _GRACE = timedelta(minutes=5)
 """The newest hour may have no value yet."""
+_NEGLIGIBLE = Decimal("0.1")
+"""Node hours that jobs may have more than ran, as nodes are sampled once a minute."""
+_QUEUE = re.compile(r"-(st|dy)-.*")
+"""What follows the queue in the name of a node."""
 _PROGRAM = Path(__file__).with_name("summary.py")
 
 
@@ -50,7 +62,7 @@ class Cost(Document):
     jobs: int = Field(description="Jobs that had nodes.")
     runs: int = Field(description="How often they had nodes: a job that is preempted or requeued runs several times.")
     node_hours: Number = Field(description="Nodes times hours; of nodes that jobs share by CPUs.")
-    usd: Dollars | None = Field(description="What those cost; null: a price is not known.")
+    usd: Dollars | None = Field(description="What those cost whose price is known; null: no price is.")
 
 
 class CostReport(Document):
@@ -70,6 +82,9 @@ class CostReport(Document):
         description="Hours that nodes ran without a job: boot, idle, drained; null: not known."
     )
     unattributed_usd: Dollars | None = Field(description="What those cost; null: not known.")
+    unpriced_node_hours: dict[str, Number] = Field(
+        description="Node hours of jobs whose price is not known, by kind of node; they are in no amount."
+    )
     notes: tuple[str, ...] = Field(description="What a reader must know.")
 
 
@@ -81,11 +96,17 @@ class Summary:
         sums: What jobs are added up by, kind of node (its name without number), node seconds.
         counts: Number of jobs and of runs, by what they are added up by.
         first: When the first of them started; None: there was none.
+        queues: Queues that had jobs, also those that the settings no longer have.
+        cut: Number of runs that were lost with their head node, and end with the last nodes of their cluster.
+        unknown: Number of runs without an end that are not counted.
     """
 
     sums: Sequence[tuple[str, str, float]]
     counts: Mapping[str, tuple[int, int]]
     first: datetime | None
+    queues: Sequence[str] = ()
+    cut: int = 0
+    unknown: int = 0
 
 
 def collect(deployment: Deployment, since: datetime, until: datetime, by: By) -> CostReport:
@@ -95,8 +116,9 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
         OperationError: The head node cannot be asked, or there is no accounting.
     """
     settings = deployment.settings
-    summary = summarize(deployment, HeadNode(deployment), since, until, by)
-    ran, silent = running(deployment, since, until, summary.first)
+    before = clusters_before(deployment, since, until)
+    summary = summarize(deployment, HeadNode(deployment), since, until, by, before=before)
+    ran, silent = running(deployment, since, until, summary)
     return report(settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by)
 
 
@@ -112,13 +134,23 @@ def node_prices(settings: Settings) -> dict[str, Decimal]:
 # --- the head node ---
 
 
-def summarize(deployment: Deployment, head_node: HeadNode, since: datetime, until: datetime, by: By) -> Summary:
+def summarize(
+    deployment: Deployment,
+    head_node: HeadNode,
+    since: datetime,
+    until: datetime,
+    by: By,
+    *,
+    before: Sequence[tuple[int, int, int | None]] = (),
+) -> Summary:
     """Let the head node add up its accounting; what does not fit into an answer is fetched in parts.
+
+    Of clusters `before` it are the first and last number of a job, and when the last nodes ended.
 
     Raises:
         OperationError: It cannot, or there is no accounting.
     """
-    arguments = [str(int(since.timestamp())), str(int(until.timestamp())), by, str(PART)]
+    arguments = [str(int(since.timestamp())), str(int(until.timestamp())), by, str(PART), json.dumps(before)]
     program = _PROGRAM.read_text(encoding="utf-8")
     answer = head_node.run(shlex.join(["python3", "-c", program, *arguments]), seconds=SECONDS)
     if answer.code:
@@ -139,8 +171,9 @@ def summarize(deployment: Deployment, head_node: HeadNode, since: datetime, unti
     finally:
         if path:
             head_node.run(shlex.join(["rm", "--force", path]))
-    first = found["first"] and datetime.fromtimestamp(found["first"], UTC)
-    return Summary([tuple(row) for row in found["sums"]], found["counts"], first)
+    found["sums"] = [tuple(row) for row in found["sums"]]
+    found["first"] = found["first"] and datetime.fromtimestamp(found["first"], UTC)
+    return Summary(**found)
 
 
 def _part(head_node: HeadNode, path: str, start: int) -> str:
@@ -153,8 +186,31 @@ def _part(head_node: HeadNode, path: str, start: int) -> str:
 # --- nodes that ran ---
 
 
+def clusters_before(deployment: Deployment, since: datetime, until: datetime) -> list[tuple[int, int, int | None]]:
+    """Return of the generations before this one their jobs' first and last number, and when their last nodes ended.
+
+    That is the end of the last hour in which nodes ran, in seconds since 1970; None: CloudWatch knows nothing.
+    """
+    settings = deployment.settings
+    generations = range(1, settings.cluster.generation)
+    names = {each: settings.of_generation(each).cluster_spec.name for each in generations}
+    found = samples(deployment, since, until, [(name, "") for name in names.values()])
+    clusters = []
+    for generation, name in names.items():
+        first = first_job_id(generation)
+        clusters.append((first, first + JOBS_OF_A_GENERATION - 1, last_end(found[name, ""])))
+    return clusters
+
+
+def last_end(hours: Hours) -> int | None:
+    """Return the end of the last hour in which nodes ran, else the start of the first; None: nothing is known."""
+    ran = [hour + _HOUR for hour, (average, _) in hours.items() if average]
+    end = max(ran, default=min(hours, default=None))
+    return None if end is None else int(end.timestamp())
+
+
 def running(
-    deployment: Deployment, since: datetime, until: datetime, first: datetime | None
+    deployment: Deployment, since: datetime, until: datetime, summary: Summary
 ) -> tuple[dict[str, Decimal], timedelta]:
     """Return the node hours that ran by queue, and for how long of the time that is not known.
 
@@ -163,40 +219,70 @@ def running(
     """
     settings = deployment.settings
     clusters = [settings.of_generation(each).cluster_spec.name for each in range(1, settings.cluster.generation + 1)]
-    queues = [queue.name for queue in settings.cluster.queues]
-    series = {f"m{index}": each for index, each in enumerate((c, q) for c in clusters for q in queues)}
-    hours: dict[str, dict[datetime, float]] = {queue: {} for queue in queues}
-    pages = deployment.account.client("cloudwatch").get_paginator("get_metric_data")
-    for page in pages.paginate(
-        MetricDataQueries=[_query(key, *each) for key, each in series.items()],
-        StartTime=_whole(since),
-        EndTime=until,
-        ScanBy="TimestampAscending",
-    ):
-        for each in page["MetricDataResults"]:
-            of_queue = hours[series[each["Id"]][1]]
-            for time, value in zip(each["Timestamps"], each["Values"], strict=True):
-                at = time.astimezone(UTC)
-                of_queue[at] = of_queue.get(at, 0.0) + value
-    known = {hour for values in hours.values() for hour in values}
-    start = min([*known, *([_whole(first)] if first else [])], default=None)
-    silent, hour = timedelta(), _whole(since) if start is None else max(start, _whole(since))
+    queues = sorted({*summary.queues, *(queue.name for queue in settings.cluster.queues)})
+    found = samples(deployment, since, until, [(cluster, queue) for cluster in clusters for queue in queues])
     ran = dict.fromkeys(queues, Decimal(0))
+    for (_, queue), of_hours in found.items():
+        ran[queue] += node_hours(of_hours, since, until)
+    known = {hour for of_hours in found.values() for hour in of_hours}
+    start = min([*known, *([_whole(summary.first)] if summary.first else [])], default=None)
+    silent, hour = timedelta(), _whole(since) if start is None else max(start, _whole(since))
     while hour < until:
         length = min(hour + _HOUR, until) - max(hour, since)
-        if hour in known:
-            for queue, values in hours.items():
-                ran[queue] += Decimal(values.get(hour, 0.0)) * Decimal(length / _HOUR)
-        elif length > _GRACE:
+        if hour not in known and length > _GRACE:
             silent += length
         hour += _HOUR
     return ran, silent
 
 
-def _query(key: str, cluster: str, queue: str) -> dict[str, Any]:
-    dimensions = [{"Name": "Cluster", "Value": cluster}, {"Name": "Queue", "Value": queue}]
-    metric = {"Namespace": metrics.NAMESPACE, "MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions}
-    return {"Id": key, "MetricStat": {"Metric": metric, "Period": 3600, "Stat": "Average"}}
+def samples(
+    deployment: Deployment, since: datetime, until: datetime, wanted: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], Hours]:
+    """Return what CloudWatch has of clusters and their queues by the hour; without a queue, of all together."""
+    found: dict[tuple[str, str], dict[datetime, dict[str, float]]] = {each: defaultdict(dict) for each in wanted}
+    queries = {f"m{index}": (each, stat) for index, (each, stat) in enumerate(product(wanted, _STATISTICS))}
+    pages = deployment.account.client("cloudwatch").get_paginator("get_metric_data")
+    names = [*queries]
+    for some in (names[start : start + _QUERIES] for start in range(0, len(names), _QUERIES)):
+        for page in pages.paginate(
+            MetricDataQueries=[_query(name, *queries[name]) for name in some],
+            StartTime=_whole(since),
+            EndTime=until,
+            ScanBy="TimestampAscending",
+        ):
+            for each in page["MetricDataResults"]:
+                series, stat = queries[each["Id"]]
+                for time, value in zip(each["Timestamps"], each["Values"], strict=True):
+                    found[series][time.astimezone(UTC)][stat] = value
+    return {
+        series: {hour: (values["Average"], values["SampleCount"]) for hour, values in of_hours.items()}
+        for series, of_hours in found.items()
+    }
+
+
+def node_hours(hours: Hours, since: datetime, until: datetime) -> Decimal:
+    """Return the node hours of a series: of its first and last hour only the minutes that it has.
+
+    In them the cluster may have started or ended. In between, minutes without a sample are like those beside them: the
+    head node is silent while it starts again, but nodes run.
+    """
+    total = Decimal(0)
+    for hour, (average, count) in hours.items():
+        length = max(timedelta(), min(hour + _HOUR, until) - max(hour, since))
+        if hour in (min(hours), max(hours)):
+            length = min(length, count * _MINUTE)
+        total += Decimal(average) * Decimal(length / _HOUR)
+    return total
+
+
+def _query(key: str, series: tuple[str, str], stat: str) -> dict[str, Any]:
+    dimensions = [{"Name": name, "Value": value} for name, value in zip(("Cluster", "Queue"), series, strict=True)]
+    metric = {
+        "Namespace": metrics.NAMESPACE,
+        "MetricName": metrics.NODES_RUNNING,
+        "Dimensions": [each for each in dimensions if each["Value"]],
+    }
+    return {"Id": key, "MetricStat": {"Metric": metric, "Period": 3600, "Stat": stat}}
 
 
 def _whole(time: datetime) -> datetime:
@@ -223,26 +309,39 @@ def report(
         for life in ("st", "dy")
     }
     hours: dict[str, Decimal] = defaultdict(Decimal)
-    usd: dict[str, Decimal | None] = defaultdict(Decimal)
-    unpriced: set[str] = set()
+    usd: dict[str, Decimal] = {}
+    unpriced: dict[str, Decimal] = defaultdict(Decimal)
+    of_queues: dict[str, Decimal] = defaultdict(Decimal)
     for key, kind, seconds in summary.sums:
-        of_kind, price, before = Decimal(seconds) / 3600, prices.get(types.get(kind, "")), usd[key]
+        of_kind, price = Decimal(seconds) / 3600, prices.get(types.get(kind, ""))
         hours[key] += of_kind
-        usd[key] = None if price is None or before is None else before + of_kind * price
+        of_queues[_QUEUE.sub("", kind)] += of_kind
         if price is None:
-            unpriced.add(types.get(kind, kind) or "nodes whose names are not known")
-    costs = [_cost(key, by, summary.counts[key], hours[key], usd[key]) for key in hours]
+            unpriced[types.get(kind, kind) or "nodes whose names are not known"] += of_kind
+        else:
+            usd[key] = usd.get(key, Decimal(0)) + of_kind * price
+    costs = [_cost(key, by, summary.counts[key], hours[key], usd.get(key)) for key in hours]
     costs.sort(key=lambda each: (-each.node_hours, each.name))
     jobs = Cost(
         name="all jobs",
         jobs=sum(each.jobs for each in costs),
         runs=sum(each.runs for each in costs),
         node_hours=float(sum(hours.values())),
-        usd=_sum(usd.values()),
+        usd=sum(usd.values(), Decimal(0)) if usd or not hours else None,
     )
     hours_by_queue, silent = ran
-    notes = [f"No price is known of: {', '.join(sorted(unpriced))}."] if unpriced else []
-    ran_hours, ran_usd = None, None
+    notes = []
+    if unpriced:
+        listed = ", ".join(f"{kind} ({float(each):,.2f} node hours)" for kind, each in sorted(unpriced.items()))
+        notes.append(f"No price is known of {listed}: no amount has them. `budget.usd_per_hour` gives prices.")
+    if summary.cut:
+        notes.append(f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster.")
+    if summary.unknown:
+        notes.append(
+            f"{summary.unknown:,} runs without an end are not counted: CloudWatch has no {metrics.NODES_RUNNING} of "
+            "their cluster, an earlier one."
+        )
+    ran_hours, left, ran_usd, left_usd = None, None, None, None
     if silent:
         notes.append(
             f"How long nodes ran is not known: of {silent / _HOUR:,.1f} h CloudWatch has no {metrics.NODES_RUNNING}. "
@@ -250,7 +349,16 @@ def report(
         )
     else:
         ran_hours = sum(hours_by_queue.values(), Decimal(0))
+        left = ran_hours - sum(hours.values())
         ran_usd = _usd_of_queues(settings, prices, hours_by_queue)
+        # Job by job a queue may have kinds of nodes that the settings no longer have: all have the queue's price here.
+        left_by_queue = {queue: each - of_queues[queue] for queue, each in hours_by_queue.items()}
+        left_usd = None if ran_usd is None else _usd_of_queues(settings, prices, left_by_queue)
+        if left <= -_NEGLIGIBLE:
+            notes.append(
+                f"Jobs have {-float(left):,.2f} node hours more than ran: {metrics.NODES_RUNNING} was not sent all the "
+                "time, or jobs ran beside this deployment's clusters."
+            )
     return CostReport(
         deployment=settings.name,
         since=window[0],
@@ -260,8 +368,9 @@ def report(
         jobs=jobs,
         ran_node_hours=None if ran_hours is None else float(ran_hours),
         ran_usd=ran_usd,
-        unattributed_node_hours=None if ran_hours is None else float(ran_hours - sum(hours.values())),
-        unattributed_usd=None if ran_usd is None or jobs.usd is None else ran_usd - jobs.usd,
+        unattributed_node_hours=None if left is None else float(left),
+        unattributed_usd=left_usd,
+        unpriced_node_hours={kind: float(each) for kind, each in sorted(unpriced.items())},
         notes=tuple(notes),
     )
 
@@ -272,24 +381,15 @@ def _cost(key: str, by: By, counts: tuple[int, int], hours: Decimal, usd: Decima
     return Cost(name=name, jobs=counts[0], runs=counts[1], node_hours=float(hours), usd=usd, **of_job)
 
 
-def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    total = Decimal(0)
-    for amount in amounts:
-        if amount is None:
-            return None
-        total += amount
-    return total
-
-
 def _usd_of_queues(settings: Settings, prices: Mapping[str, Decimal], hours: Mapping[str, Decimal]) -> Decimal | None:
-    """Return what node hours of queues cost; None: a queue that ran has nodes of several prices, or of none."""
+    """Return what node hours of queues cost, but for queues without a price; None: one has nodes of several prices."""
     total = Decimal(0)
     for queue in settings.cluster.queues:
         of_queue = {prices.get(resource.instance_type) for resource in queue.compute_resources}
         price = of_queue.pop()
-        if hours[queue.name] and (of_queue or price is None):
+        if hours.get(queue.name) and of_queue:
             return None
-        total += hours[queue.name] * (price or 0)
+        total += hours.get(queue.name, Decimal(0)) * (price or 0)
     return total
 
 

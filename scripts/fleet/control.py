@@ -11,9 +11,11 @@ https://github.com/aws/aws-parallelcluster/issues/6329
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections import Counter
+from datetime import UTC
 from typing import Any, Final
 
 from scripts.aws_errors import credentials_hint
@@ -121,8 +123,10 @@ def stop(
     _wait_until_gone(deployment, clock, say)
 
 
-def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
+def start(deployment: Deployment, *, clock: Clock, say: Say, overrule: bool = False) -> None:
     """Start the fleet, open drained queues, and wait for the static nodes (min_count), an hour for each.
+
+    Queues that the guard of the budget closed stay closed, unless it is overruled.
 
     Raises:
         OperationError: Slurm or ParallelCluster rejects it, or the nodes are not ready in time.
@@ -148,9 +152,17 @@ def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
 
     clock.wait(runs, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
     try:
-        _overrule_budget(deployment, head_node, say)
-        open_queues(head_node, say)
-        _wait_for_static_nodes(head_node, clock, report)
+        closed = closed_by_budget(deployment, head_node, clock)
+        if closed and overrule:
+            _overrule_budget(deployment, head_node, clock, say)
+            closed = []
+        if closed:
+            say(
+                f"Closed by the budget until the month ends: {', '.join(closed)}. "
+                f"Open them: ./ultracluster fleet start {deployment.environment}"
+            )
+        open_queues(head_node, say, but=closed)
+        _wait_for_static_nodes(deployment, head_node, clock, report)
     except HeadNodeError as error:
         if before == RUNNING:
             raise
@@ -207,15 +219,38 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
         raise
 
 
-def _overrule_budget(deployment: Deployment, head_node: HeadNode, say: Say) -> None:
-    """Let the head node not close queues again this month that it closed at the limit of the budget."""
+def closed_by_budget(deployment: Deployment, head_node: HeadNode, clock: Clock) -> list[str]:
+    """Return the queues of this cluster that the guard of the budget keeps closed this month (nodes/metrics).
+
+    Raises:
+        HeadNodeError: The head node does not answer.
+    """
     budget = deployment.settings.budget
     if budget is None or budget.action == "none":
-        return
-    directory = shlex.quote(f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/spending")
-    closed = f"""grep --quiet --no-messages '"closed": \\["' {directory}/*.json"""
-    if not head_node.run(f"{closed} && date --utc +%Y-%m >{directory}/overruled").code:
-        say(f"Nodes have cost ${budget.monthly_usd:,.2f} this month; the queues stay open until it ends.")
+        return []
+    directory, month = _spending(deployment, clock)
+    overruled = f"grep --quiet --no-messages {month} {directory}/overruled"
+    answer = head_node.run(f"{overruled} || cat {directory}/{deployment.settings.cluster_spec.name}.json")
+    try:
+        record = json.loads(answer.output)
+        return [*record["closed"]] if record["month"] == month else []
+    except (ValueError, LookupError, TypeError):  # nothing is counted yet
+        return []
+
+
+def _overrule_budget(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say) -> None:
+    """Let the head node not close queues again this month."""
+    directory, month = _spending(deployment, clock)
+    answer = head_node.run(f"echo {month} >{directory}/overruled")
+    if answer.code:
+        raise OperationError(f"The guard of the budget cannot be overruled: {answer.errors.strip()}")
+    say("The guard of the budget had closed queues; they stay open until the month ends.")
+
+
+def _spending(deployment: Deployment, clock: Clock) -> tuple[str, str]:
+    """Return where the guard keeps its files, for a shell, and the month as it writes it."""
+    directory = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/spending"
+    return shlex.quote(directory), f"{clock.now().astimezone(UTC):%Y-%m}"
 
 
 def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say) -> None:
@@ -233,7 +268,7 @@ def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say) -> None:
     clock.wait(gone, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
 
 
-def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes) -> None:
+def _wait_for_static_nodes(deployment: Deployment, head_node: HeadNode, clock: Clock, report: Changes) -> None:
     def ready() -> bool:
         state = slurm_state(head_node)
         if state.missing_static:
@@ -241,9 +276,10 @@ def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes) -
                 f"Static nodes that are not ready: {state.missing_static:,}. Why nodes fail: ./ultracluster diagnose."
             )
             return False
-        closed = [f"{name} ({each})" for name, each in state.availability.items() if each != UP]
-        if closed:
-            raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {', '.join(closed)}")
+        closed = {name: each for name, each in state.availability.items() if each != UP}
+        if closed and closed.keys() - closed_by_budget(deployment, head_node, clock):
+            names = ", ".join(f"{name} ({each})" for name, each in closed.items())
+            raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {names}")
         return True
 
     clock.wait(ready, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)

@@ -113,9 +113,9 @@ def close_queues(head_node: HeadNode, say: Say) -> None:
         say(f"Closed to new jobs: {', '.join(names)}")
 
 
-def open_queues(head_node: HeadNode, say: Say) -> None:
-    """Let queues take jobs again that `close_queues`, a person or the guard of the budget closed."""
-    if names := _update(head_node, (DRAIN, DOWN), UP):
+def open_queues(head_node: HeadNode, say: Say, but: Collection[str] = ()) -> None:
+    """Let queues take jobs again that `close_queues` or a person closed; or the guard of the budget, but for some."""
+    if names := _update(head_node, (DRAIN, DOWN), UP, but):
         say(f"Open to new jobs again: {', '.join(names)}")
 
 
@@ -142,14 +142,15 @@ def wait_for_end(head_node: HeadNode, clock: Clock, say: Say, limit: float | Non
         raise OperationError(f"Jobs have not ended:\n{left}")
 
 
-def _update(head_node: HeadNode, before: Collection[str], after: str) -> list[str]:
-    """Set the state of all queues in some states to another, and return their names.
+def _update(head_node: HeadNode, before: Collection[str], after: str, but: Collection[str] = ()) -> list[str]:
+    """Set the state of all queues in some states to another, but for some, and return their names.
 
     Raises:
         HeadNodeError: It could not be asked.
         OperationError: Slurm refused.
     """
-    names = [queue for queue, state in slurm_state(head_node).availability.items() if state in before]
+    availability = slurm_state(head_node).availability
+    names = [queue for queue, state in availability.items() if state in before and queue not in but]
     if names:
         lines = [f"scontrol update PartitionName={shlex.quote(name)} State={after.upper()}" for name in names]
         answer = head_node.run("\n".join(["export PATH=/opt/slurm/bin:$PATH LC_ALL=C", "set -e", *lines]))

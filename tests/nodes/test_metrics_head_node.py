@@ -47,9 +47,21 @@ def test_nodes_belong_to_the_queue_that_their_names_begin_with() -> None:
     }
 
 
+def test_nodes_as_sinfo_shows_them() -> None:
+    shown = """\
+a-dy-b-1    10.0.0.1    allocated+cloud           dynamic,trn1.32xlarge,b
+a-dy-b-1    10.0.0.1    allocated+cloud           dynamic,trn1.32xlarge,b
+a-st-b-1    a-st-b-1    down+cloud+not_responding static,trn1.32xlarge,b
+"""
+    assert [(node.name, node.is_running, node.is_static) for node in head_node.nodes_of(shown)] == [
+        ("a-dy-b-1", True, False),
+        ("a-st-b-1", False, True),
+    ]
+
+
 def test_the_dynamic_node_that_is_idle_for_longest_tells_for_how_long() -> None:
     def node(name: str, state: str = "IDLE", life: str = "dynamic") -> Node:
-        return Node(name, frozenset({state}), frozenset({life}))
+        return Node(name, "10.0.0.1", frozenset({state}), frozenset({life}))
 
     head = HeadNode(CloudWatch("us-west-2"), "trn1-16", Path("/nowhere"))
     told = [

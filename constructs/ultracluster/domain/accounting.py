@@ -116,6 +116,11 @@ class AccountingSpec(Spec):
         return self.database_name or deployment.replace("-", "_")
 
 
+def first_job_id(generation: int) -> int:
+    """Return the number of the first job of a generation of the cluster."""
+    return (generation - 1) % _GENERATIONS * JOBS_OF_A_GENERATION + 1
+
+
 def slurm_settings(spec: AccountingSpec, *, cluster_name: str, generation: int = 1) -> dict[str, str]:
     """Return what slurm.conf needs for accounting, beside the address of the database.
 
@@ -128,7 +133,7 @@ def slurm_settings(spec: AccountingSpec, *, cluster_name: str, generation: int =
     """
     settings = {
         "ClusterName": cluster_name,
-        "FirstJobId": str((generation - 1) % _GENERATIONS * JOBS_OF_A_GENERATION + 1),
+        "FirstJobId": str(first_job_id(generation)),
         "PriorityWeightFairshare": "100000",
     }
     if spec.enforce:

@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
-from config.settings import Settings
+from config.settings import Settings, load
 from scripts import options
 from scripts.costs import costs, summary
 from scripts.costs.costs import CostReport, Summary
+from scripts.deployment import Deployment
+from scripts.options import CONFIG
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from ultracluster.domain import metrics
@@ -45,21 +47,24 @@ def test_lists_of_nodes(nodes: str, counts: dict[str, int]) -> None:
 
 def test_jobs_that_had_no_node_or_no_time_are_left_out_and_names_that_do_not_fit_have_no_kind() -> None:
     lines = [
-        f"1|ada|a|trn1|500|3|12|10|{TWO}\n",
-        "2|ada|a|trn1|400|2|8|10|other[1-2]\n",
-        "2|ada|a|trn1|600|4|8|1|None assigned\n",
-        "3|bob|a|trn1|Unknown|0|0|0|None assigned\n",
-        f"4|bob|a|trn1|700|3|12|0|{TWO}\n",
+        f"1|ada|a|trn1|500|3|12|10|{TWO}|COMPLETED\n",
+        "2|ada|a|trn1|400|2|8|10|other[1-2]|NODE_FAIL\n",
+        "2|ada|a|trn1|600|4|8|1|None assigned|RUNNING\n",
+        "3|bob|a|trn1|Unknown|0|0|0|None assigned|PENDING\n",
+        f"4|bob|a|trn1|700|3|12|0|{TWO}|COMPLETED\n",
     ]
     assert summary.summarize(lines, "user", {}, set()) == {
         "sums": [["ada", KIND, 20], ["ada", "trn1-st-trn1-32xl", 10], ["ada", "other", 20], ["ada", "", 4]],
         "counts": {"ada": [2, 3]},
         "first": 400,
+        "queues": ["trn1"],
+        "cut": 0,
+        "unknown": 0,
     }
 
 
 def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:
-    line = f"1|ada|a|trn1|500|3|64|10|{TWO}\n"
+    line = f"1|ada|a|trn1|500|3|64|10|{TWO}|COMPLETED\n"
     cpus = {KIND: 128, "trn1-st-trn1-32xl": 64}  # of 320
     assert summary.summarize([line], "queue", cpus, {"trn1"})["sums"] == [
         ["trn1", KIND, 4],
@@ -67,6 +72,36 @@ def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:
     ]
     assert summary.summarize([line], "queue", cpus, {"other"})["sums"][0][2] == 20
     assert summary.summarize([line], "queue", {}, {"trn1"})["sums"][0][2] == 20, "CPUs of nodes that are gone"
+
+
+@pytest.mark.parametrize(
+    ("job", "state", "end", "seconds", "told"),
+    [
+        (7, "RUNNING", 1600, 600, (1, 0)),  # lost with its head node, and still open
+        (7, "CANCELLED", 1600, 600, (1, 0)),  # the next head node's controller ended it when it started
+        (7, "SUSPENDED", 900, 0, (1, 0)),
+        (7, "RUNNING", None, 0, (0, 1)),
+        (7, "CANCELLED", None, 5000, (0, 0)),
+        (7, "CANCELLED by 1000", 1600, 5000, (0, 0)),
+        (7, "COMPLETED", 1600, 5000, (0, 0)),
+        (7, "RUNNING", 9000, 5000, (0, 0)),  # its cluster runs beside this one, during an upgrade
+        (1_000_001, "RUNNING", 1600, 5000, (0, 0)),  # of this cluster
+    ],
+)
+def test_a_run_that_was_lost_with_its_head_node_ends_with_the_nodes_of_its_cluster(
+    job: int, state: str, end: int | None, seconds: int, told: tuple[int, int]
+) -> None:
+    line = f"{job}|ada|a|trn1|1000|1|4|5000|other1|{state}\n"
+    found = summary.summarize([line], "user", {}, set(), [(1, 1_000_000, end)])
+    assert sum(row[2] for row in found["sums"]) == seconds
+    assert (found["cut"], found["unknown"]) == told
+
+
+def test_the_last_nodes_of_a_cluster_ended_with_the_last_hour_in_which_some_ran() -> None:
+    ran = {MARCH: (2.0, 60.0), MARCH + HOUR: (0.5, 60.0), MARCH + 2 * HOUR: (0.0, 60.0)}
+    assert costs.last_end(ran) == (MARCH + 2 * HOUR).timestamp()
+    assert costs.last_end({MARCH: (0.0, 60.0)}) == MARCH.timestamp()
+    assert costs.last_end({}) is None
 
 
 # --- what nodes cost ---
@@ -121,16 +156,78 @@ def test_a_job_on_nodes_of_several_prices_costs_what_they_do() -> None:
 def test_what_is_not_known_is_not_zero() -> None:
     unknown = report(settings(), [("ada", "gone-dy-x", 3600)], {"trn1": 1}, silent=2 * HOUR)
     assert (unknown.jobs.usd, unknown.ran_node_hours, unknown.unattributed_node_hours) == (None, None, None)
-    assert "No price is known of: gone-dy-x." in unknown.notes
+    assert "No price is known of gone-dy-x (1.00 node hours)" in unknown.notes[0]
     assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[1]
+
+
+def test_hours_without_a_price_are_told_and_leave_the_other_sums_alone() -> None:
+    """Of a queue that was renamed, and of a compute resource that was."""
+    sums: list[tuple[str, str, float]] = [
+        ("ada", "trn1-dy-trn1-32xlarge", 7200),
+        ("ada", "gone-dy-x", 3600),
+        ("bob", "gone-dy-x", 3600),
+        ("eve", "trn1-dy-before", 3600),
+    ]
+    one = report(settings(), sums, {"trn1": 4, "gone": 3})
+    assert {each.name: (each.node_hours, each.usd) for each in one.costs} == {
+        "ada": (3, 43),
+        "bob": (1, None),
+        "eve": (1, None),
+    }
+    assert (one.jobs.node_hours, one.jobs.usd) == (5, Decimal(43))
+    assert one.unpriced_node_hours == {"gone-dy-x": 2, "trn1-dy-before": 1}
+    assert (one.ran_node_hours, one.ran_usd) == (7, Decimal(86))
+    assert (one.unattributed_node_hours, one.unattributed_usd) == (2, Decimal("21.5"))
+
+
+def test_more_node_hours_of_jobs_than_ran_are_told() -> None:
+    sums: list[tuple[str, str, float]] = [("ada", "trn1-dy-trn1-32xlarge", 7200)]
+    assert "Jobs have 1.00 node hours more than ran" in report(settings(), sums, {"trn1": 1}).notes[0]
+    assert not report(settings(), sums, {"trn1": 1.99}).notes
+
+
+def test_nodes_of_queues_that_the_settings_no_longer_have_ran_too(operated: Operated) -> None:
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    for queue, value in (("trn1", 1), ("gone", 2)):
+        put(operated, now - 2 * HOUR, value, queue)
+    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    found = Summary([], {}, None, queues=["gone"])
+    ran, silent = costs.running(deployment, now - 2 * HOUR, now - HOUR, found)
+    assert ({queue: float(hours) for queue, hours in ran.items()}, silent) == ({"gone": 2, "trn1": 1}, timedelta())
+
+
+NOON = MARCH + 12 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("hours", "node_hours"),
+    [
+        ({0: (4, 60), 1: (4, 60), 2: (4, 60)}, 12),
+        ({0: (4, 15)}, 1),  # a cluster that ran for a quarter of an hour
+        ({0: (4, 15), 1: (2, 60), 2: (4, 30)}, 5),  # it starts in the first hour and ends in the last
+        ({0: (4, 60), 1: (4, 50), 2: (4, 60)}, 12),  # in between the head node started again
+        ({}, 0),
+    ],
+)
+def test_node_hours_of_hours_in_which_a_cluster_starts_or_ends(
+    hours: dict[int, tuple[float, float]], node_hours: float
+) -> None:
+    found = {NOON + hour * HOUR: values for hour, values in hours.items()}
+    assert float(costs.node_hours(found, MARCH, MARCH + 24 * HOUR)) == pytest.approx(node_hours)
+
+
+def test_node_hours_are_cut_to_the_window() -> None:
+    found = {NOON + hour * HOUR: (4.0, 60.0) for hour in range(3)}
+    window = NOON + HOUR / 2, NOON + 2.25 * HOUR
+    assert float(costs.node_hours(found, *window)) == pytest.approx(4 * 1.75)
 
 
 # --- an account ---
 
 SACCT = f"""\
-7|ada|research|trn1|1|2|256|7200|{KIND}-[1-2]
-7|ada|research|trn1|1|2|256|3600|{KIND}-[1-2]
-8|bob|ops|trn1|1|1|128|1800|{KIND}-3
+7|ada|research|trn1|1|2|256|7200|{KIND}-[1-2]|COMPLETED
+7|ada|research|trn1|1|2|256|3600|{KIND}-[1-2]|COMPLETED
+8|bob|ops|trn1|1|1|128|1800|{KIND}-3|RUNNING
 """
 
 
@@ -152,10 +249,12 @@ def write(directory: Path, sacct: str, code: int = 0) -> None:
         (directory / name).chmod(0o755)
 
 
-def put(operated: Operated, at: datetime, value: float) -> None:
-    dimensions = [{"Name": "Cluster", "Value": "trn1-16"}, {"Name": "Queue", "Value": "trn1"}]
-    data = {"MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions, "Timestamp": at, "Value": value}
-    operated.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=[data])
+def put(operated: Operated, hour: datetime, value: float, queue: str = "trn1") -> None:
+    """Send a value a minute, as the head node does."""
+    dimensions = [{"Name": "Cluster", "Value": "trn1-16"}, {"Name": "Queue", "Value": queue}]
+    metric = {"MetricName": metrics.NODES_RUNNING, "Dimensions": dimensions, "Value": value}
+    data = [{**metric, "Timestamp": hour + timedelta(minutes=minute)} for minute in range(60)]
+    operated.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
 
 
 def test_the_command(
@@ -164,8 +263,7 @@ def test_the_command(
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     write(slurm, SACCT.replace("|trn1|1|", f"|trn1|{int((now - 4 * HOUR).timestamp())}|"))
     for hours, value in ((4, 2), (3, 3), (2, 2)):
-        put(operated, now - hours * HOUR + timedelta(minutes=1), value)
-        put(operated, now - hours * HOUR + timedelta(minutes=31), value)
+        put(operated, now - hours * HOUR, value)
     window = ["--since", f"{now - 6 * HOUR:%Y-%m-%dT%H:%M}", "--until", f"{now - HOUR:%Y-%m-%dT%H:%M}"]
     monkeypatch.setattr(options, "BUILD", tmp_path / "build")
     monkeypatch.setattr("scripts.remote.head_node.SECONDS_BETWEEN_POLLS", 0.05)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from config.settings import Settings
-from nodes.metrics.spending import DIRECTORY, Spending
+from nodes.metrics.spending import DIRECTORY, OVERRULED, Spending
 from scripts.clock import SECONDS_OF_SILENCE
 from scripts.errors import OperationError
 from scripts.fleet import jobs
@@ -150,22 +149,42 @@ def test_after_an_interrupted_drain_start_opens_the_queues(cluster: FakeCluster)
     assert (cluster.requests, cluster.slurm.states) == ([], ["trn1|up"])
 
 
-@pytest.mark.parametrize(("closed", "overruled"), [(["trn1"], True), ([], False)])
-def test_start_opens_queues_that_the_guard_of_the_budget_closed_for_the_rest_of_the_month(
-    cluster: FakeCluster, tmp_path: Path, closed: list[str], *, overruled: bool
-) -> None:
+@pytest.fixture
+def guarded(cluster: FakeCluster, tmp_path: Path) -> Path:
+    """Directory of what nodes cost, with a budget."""
     raw = cluster.deployment.settings.model_dump()
     raw["budget"] = {"monthly_usd": 9000, "emails": ["a@example.com"], "action": "drain"}
     raw["storage"]["file_system"]["mount_dir"] = str(tmp_path / "fsx")
     cluster.deployment.settings = Settings.model_validate(raw)
-    spending = Spending(tmp_path / "fsx" / DIRECTORY, "trn1-16")
-    spending.add(time.time(), 0)
+    return tmp_path / "fsx" / DIRECTORY
+
+
+@pytest.mark.parametrize(("closed", "overrule"), [(["trn1"], True), (["trn1"], False), ([], True)])
+def test_only_an_explicit_start_overrules_the_guard_of_the_budget(
+    cluster: FakeCluster, guarded: Path, closed: list[str], *, overrule: bool
+) -> None:
+    spending = Spending(guarded, "trn1-16")
+    spending.add(cluster.now().timestamp(), 0)
     spending.close(closed)
     cluster.slurm.queues(trn1="down")
-    cluster.start()
+    cluster.start(overrule=overrule)
+    stays = bool(closed) and not overrule
+    assert cluster.slurm.states == ["trn1|down" if stays else "trn1|up"]
+    assert spending.is_overruled() is (bool(closed) and overrule)
+    assert any("Closed by the budget until the month ends: trn1" in line for line in cluster.said) is stays
+
+
+@pytest.mark.parametrize(("name", "days"), [("trn1-15", 0), ("trn1-16", 31)])
+def test_queues_that_another_cluster_or_last_month_closed_overrule_nothing(
+    cluster: FakeCluster, guarded: Path, name: str, days: int
+) -> None:
+    past = Spending(guarded, name)
+    past.add(cluster.now().timestamp() - days * 86400, 0)
+    past.close(["trn1"])
+    cluster.slurm.queues(trn1="down")
+    cluster.start(overrule=True)
     assert cluster.slurm.states == ["trn1|up"]
-    assert spending.is_overruled() is overruled
-    assert any("$9,000.00 this month" in line for line in cluster.said) is overruled
+    assert not (guarded / OVERRULED).exists()
 
 
 def test_a_stopped_fleet_does_not_drain_waiting_jobs(cluster: FakeCluster) -> None:

@@ -9,8 +9,8 @@ contradiction is a line. A person who is no longer in the document keeps account
 take, and loses keys, groups and sudo; the account is locked. What the person runs continues.
 
 Exit code 0: the node is as the document says. 3: it is not, and lines say why. 1: an error, such as that jobs could
-take the node's credentials. It runs as root, with the Python of Ubuntu 22.04 and 24.04 (3.10, 3.12) or Amazon Linux
-2023 (3.9).
+take the node's credentials, or whoever logs in all homes. It runs as root, with the Python of Ubuntu 22.04 and 24.04
+(3.10, 3.12) or Amazon Linux 2023 (3.9).
 """
 
 from __future__ import annotations
@@ -37,12 +37,17 @@ SUDOERS = Path("/etc/sudoers.d/zz-ultracluster")
 """Behind the files of cloud-init and Systems Manager's agent (ssm-agent-users): the last match wins (man sudoers)."""
 WITHOUT_SUDO = ("ec2-user", "ssm-user", "ubuntu")
 """Accounts of images that may do everything as long as there are no people."""
-CHAIN = "ULTRACLUSTER_IMDS"
+CHAIN, NFS_CHAIN = "ULTRACLUSTER_IMDS", "ULTRACLUSTER_NFS"
 METADATA = (
-    ("iptables", "169.254.169.254/32", "icmp-port-unreachable"),
-    ("ip6tables", "fd00:ec2::254/128", "icmp6-port-unreachable"),
+    ("iptables", "169.254.169.254/32", "127.0.0.0/8", "icmp-port-unreachable"),
+    ("ip6tables", "fd00:ec2::254/128", "::1/128", "icmp6-port-unreachable"),
 )
-"""Where EC2's metadata service is, which gives the node's credentials to whoever asks."""
+"""Where EC2's metadata service is, which gives the node's credentials to whoever asks; the node itself."""
+NFS_PORT, TUNNELS = 2049, "20049:21049"
+"""EFS and FSx believe which user a client claims to be, root included: the kernel's client tells the truth, one that a
+user runs need not. Tunnels to EFS listen on the node itself, on the ports of efs-utils.conf."""
+NOT_ROOT = "1-4294967294"
+"""As a range: packets of the kernel's own sockets, which may have no owner, match what is negated (xt_owner.c)."""
 WITH_METADATA = ("root", "pcluster-admin", "ec2-instance-connect")
 """Who may ask on a compute node: ParallelCluster's computemgtd is pcluster-admin; nobody logs in as any of them."""
 NO_PASSWORD, EXPIRED = "*", "1"
@@ -210,6 +215,13 @@ def metadata_rules(uids: Iterable[int], rejection: str) -> list[str]:
     return [f"-N {CHAIN}", *allowed, f"-A {CHAIN} -j REJECT --reject-with {rejection}"]
 
 
+def nfs_rules(itself: str, rejection: str) -> list[str]:
+    """Return the rules of our chain for all but root, as `iptables -S` prints them."""
+    ports = [f"-p {each} -m {each} --dport {NFS_PORT}" for each in ("tcp", "udp")]
+    ports.append(f"-d {itself} -p tcp -m tcp --dport {TUNNELS}")
+    return [f"-N {NFS_CHAIN}", *(f"-A {NFS_CHAIN} {each} -j REJECT --reject-with {rejection}" for each in ports)]
+
+
 class Node:
     """This node, changed by programs that its distribution has."""
 
@@ -227,8 +239,7 @@ class Node:
         if not text:
             return
         team, system = Team.of(json.loads(text)), System.read()
-        if self._kind == "compute":
-            self._guard_metadata(system, is_guarded=bool(team.people))
+        self._guard(system, is_guarded=bool(team.people))
         if if_changed and state.get("document") == text:
             return
         broken = [*contradictions(team, system), *self._contradicting_homes(team)]
@@ -285,29 +296,39 @@ class Node:
             for unit in "ssh.service", "sshd.service":  # of Ubuntu, of Amazon Linux
                 _try("systemctl", "--quiet", "try-reload-or-restart", unit)
 
-    def _guard_metadata(self, system: System, *, is_guarded: bool) -> None:
-        """Close EC2's metadata service to all but some users, or open it. A restart of the node opens it."""
+    def _guard(self, system: System, *, is_guarded: bool) -> None:
+        """Close NFS servers and, on compute nodes, EC2's metadata service, or open them. A restart opens them."""
         uids = [system.accounts[name].uid for name in WITH_METADATA if name in system.accounts]
-        for program, address, rejection in METADATA:
+        for program, address, itself, rejection in METADATA:
             if shutil.which(program) is None:
                 if is_guarded:
-                    raise RuntimeError(f"{program} is missing, so jobs would reach the node's credentials")
+                    raise RuntimeError(f"{program} is missing, so users would reach the node's credentials and homes")
                 continue
-            jump = ["OUTPUT", "--destination", address, "--jump", CHAIN]
-            has_jump = _try(program, "--wait", "--check", *jump) is not None
-            current = (_try(program, "--wait", "--list-rules", CHAIN) or "").splitlines()
-            rules = metadata_rules(uids, rejection)
-            if is_guarded and not (has_jump and current == rules):
-                added = [] if has_jump else [f"-I OUTPUT 1 -d {address} -j {CHAIN}"]
-                text = "\n".join(["*filter", f":{CHAIN} - [0:0]", *rules[1:], *added, "COMMIT", ""])
-                _run(f"{program}-restore", "--wait", "--noflush", text=text)
-                print(f"users.py: {address} is closed to all but {', '.join(WITH_METADATA)}")
-            elif not is_guarded and current:
-                if has_jump:
-                    _run(program, "--wait", "--delete", *jump)
-                _run(program, "--wait", "--flush", CHAIN)
-                _run(program, "--wait", "--delete-chain", CHAIN)
-                print(f"users.py: {address} is open again")
+            owner = ["-m", "owner", "--uid-owner", NOT_ROOT]
+            who = f"NFS servers ({program}) are", "root"
+            _set_chain(program, owner, nfs_rules(itself, rejection), who, is_wanted=is_guarded)
+            if self._kind == "compute":
+                who = f"{address} is", ", ".join(WITH_METADATA)
+                _set_chain(program, ["-d", address], metadata_rules(uids, rejection), who, is_wanted=is_guarded)
+
+
+def _set_chain(program: str, match: list[str], rules: list[str], who: tuple[str, str], *, is_wanted: bool) -> None:
+    """Let what matches in OUTPUT go through a chain of rules, whose first one makes it, or remove the chain."""
+    chain = rules[0].rpartition(" ")[2]
+    jump = ["OUTPUT", *match, "-j", chain]
+    has_jump = _try(program, "--wait", "--check", *jump) is not None
+    current = (_try(program, "--wait", "--list-rules", chain) or "").splitlines()
+    if is_wanted and not (has_jump and current == rules):
+        added = [] if has_jump else [f"-I OUTPUT 1 {' '.join(jump[1:])}"]
+        text = "\n".join(["*filter", f":{chain} - [0:0]", *rules[1:], *added, "COMMIT", ""])
+        _run(f"{program}-restore", "--wait", "--noflush", text=text)
+        print(f"users.py: {who[0]} closed to all but {who[1]}")
+    elif not is_wanted and current:
+        if has_jump:
+            _run(program, "--wait", "--delete", *jump)
+        _run(program, "--wait", "--flush", chain)
+        _run(program, "--wait", "--delete-chain", chain)
+        print(f"users.py: {who[0]} open again")
 
 
 def _make_home(person: Person) -> None:

@@ -88,7 +88,10 @@ def test_200_people_twice_and_changed_and_gone(node: Machine) -> None:
     ]
 
     before = states(node)
-    assert run(node, team(200)) == (0, "")
+    code, said = run(node, team(200), commands=f"{PROGRAM} head {DOCUMENT}")
+    assert (code, said.count("users.py: NFS servers"), said.count("\n")) == (0, 2, 1), (
+        "a restart forgets these rules alone"
+    )
     assert states(node) == before
 
     conflict = {**team(200), "users": [*team(200)["users"][:-1], person(500, name="p199")]}
@@ -181,6 +184,31 @@ def test_only_the_system_reaches_the_metadata_service_of_a_compute_node(node: Ma
     assert "ULTRACLUSTER" not in said.partition("open again")[2]
 
 
+@pytest.mark.parametrize("kind", ["head", "compute", "login"])
+def test_only_root_reaches_nfs_servers_and_the_tunnels_to_them(node: Machine, kind: str) -> None:
+    """These believe a client of a user's own that it is root. Another port of the node stays open."""
+    ports = (2049, 20049, 21049, 21050)
+    listen = "; ".join(
+        f"timeout 60 python3 -m http.server {port} --bind 127.0.0.1 &>/dev/null & "
+        f"until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done"
+        for port in ports
+    )
+    udp = "python3 -c 'import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(1), (\"127.0.0.1\", 2049))'"
+    connect = "timeout 3 bash -c '(exec 3<>/dev/tcp/127.0.0.1/{0}) 2>/dev/null'"
+    ask = "; ".join(
+        f"runuser --user {name} -- {connect.format(port)} && echo {name} {port}"
+        for name in ("root", "ubuntu", "p000", "p001")
+        for port in ports
+    )
+    nobody = f"echo '{{}}' >{DOCUMENT}; {PROGRAM} {kind} {DOCUMENT}; iptables -S; ip6tables -S"
+    code, said = run(node, team(2), kind, f"{listen}; {ask}; {udp} && runuser --user p001 -- {udp}; {nobody}")
+    assert code == 0, said
+    reached = [line for line in said.splitlines() if line.startswith(("root", "ubuntu", "p0"))]
+    assert reached == [*(f"root {port}" for port in ports), "ubuntu 21050", "p000 21050", "p001 21050"]
+    assert said.count("PermissionError") == 1
+    assert "ULTRACLUSTER" not in said.rpartition("open again")[2], "without users all is open"
+
+
 FETCH = "[[ $* == *' s3://bucket/team.json '* ]] && cp /fetched.json \"${@: -1}\""
 
 
@@ -238,6 +266,6 @@ def test_the_prolog_fails_only_where_a_job_would_get_the_nodes_credentials(machi
     assert node.output_of("/prolog >/said; echo $?; grep --count 'failed: ubuntu has uid 1000' /said") == "0\n1\n"
     hidden = "mv /usr/sbin/iptables /usr/sbin/hidden; /prolog; echo $?"
     assert node.output_of(hidden).splitlines() == [
-        "users.py: failed: iptables is missing, so jobs would reach the node's credentials",
+        "users.py: failed: iptables is missing, so users would reach the node's credentials and homes",
         "1",
     ]

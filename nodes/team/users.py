@@ -15,12 +15,15 @@ take the node's credentials, or whoever logs in all homes. It runs as root, with
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -255,7 +258,8 @@ class Node:
         for command in done:
             _run(*command)
         _tell(done)
-        if self._kind == "head":
+        if self._kind == "head" and team.people:
+            _close_homes()
             for each in team.people:
                 _make_home(each)
         _write(STATE, json.dumps({"document": text, "people": people, "groups": groups}), 0o600)
@@ -331,20 +335,30 @@ def _set_chain(program: str, match: list[str], rules: list[str], who: tuple[str,
         print(f"users.py: {who[0]} open again")
 
 
+def _close_homes(homes: Path = Path("/home")) -> None:
+    """Let only root add to /home. ParallelCluster makes other file systems 1777 there; OpenZFS may refuse a change."""
+    with contextlib.suppress(OSError):
+        if homes.stat().st_mode & 0o022:
+            homes.chmod(0o755)
+    status = homes.stat()
+    if status.st_uid != 0 or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
+        raise RuntimeError(f"{homes} can be changed by others than root, so homes can be exchanged: ls -ld {homes}")
+
+
 def _make_home(person: Person) -> None:
-    """Make a home directory, complete or not at all."""
+    """Make a home directory, complete or not at all, where nobody but root gets until it is in its place."""
     home = Path("/home", person.name)
     if home.exists():
         return
-    new = home.with_name(f".{person.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(mode=0o700)
-    if Path("/etc/skel").is_dir():
-        shutil.copytree("/etc/skel", new, symlinks=True, dirs_exist_ok=True)
-    for path in (new, *new.rglob("*")):
-        os.chown(path, person.uid, person.gid, follow_symlinks=False)
-    new.chmod(0o700)
-    new.rename(home)
+    with tempfile.TemporaryDirectory(prefix=".ultracluster-", dir=home.parent) as directory:
+        new = Path(directory, person.name)
+        new.mkdir(mode=0o700)
+        if Path("/etc/skel").is_dir():
+            shutil.copytree("/etc/skel", new, symlinks=True, dirs_exist_ok=True)
+        new.chmod(0o700)
+        for path in (*new.rglob("*"), new):
+            os.chown(path, person.uid, person.gid, follow_symlinks=False)
+        new.rename(home)
 
 
 def _tell(done: Sequence[Sequence[str]]) -> None:

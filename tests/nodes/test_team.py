@@ -119,6 +119,18 @@ def test_a_home_of_somebody_else_is_no_home(node: Machine) -> None:
     assert "getent" not in node.output_of("getent passwd p000 || true")
 
 
+def test_a_home_directory_that_all_may_write_becomes_roots_and_homes_are_made_where_nobody_gets(node: Machine) -> None:
+    """As ParallelCluster leaves a file system of its own; FSx for OpenZFS may refuse another mode."""
+    node.output_of(
+        "chmod 1777 /home; mkdir /home/.p000.new; ln -s /etc /home/.p000.new/.bashrc; chown -hR ubuntu: /home/.p000.new"
+    )
+    code, said = run(
+        node, team(1), commands="stat --format='%a %U' /home /home/p000 /home/p000/.bashrc /etc; ls -A /home"
+    )
+    assert code == 0, said
+    assert said.splitlines()[-7:] == ["755 root", "700 p000", "644 p000", "755 root", ".p000.new", "p000", "ubuntu"]
+
+
 SSHD = "mkdir -p /run/sshd; ssh-keygen -A >/dev/null; /usr/sbin/sshd"
 # sshd goes to the background before it listens: the client tries again, each second.
 OPTIONS = "-o ConnectionAttempts=60 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"

@@ -245,7 +245,7 @@ class Node:
         self._guard(system, is_guarded=bool(team.people))
         if if_changed and state.get("document") == text:
             return
-        broken = [*contradictions(team, system), *self._contradicting_homes(team)]
+        broken = [*contradictions(team, system), *self._contradicting_homes(team, system)]
         if broken:
             raise FailedError("\n".join(broken))
         people = sorted({*state.get("people", ()), *(each.name for each in team.people)})
@@ -264,11 +264,18 @@ class Node:
                 _make_home(each)
         _write(STATE, json.dumps({"document": text, "people": people, "groups": groups}), 0o600)
 
-    def _contradicting_homes(self, team: Team) -> Iterator[str]:
-        for each in team.people if self._kind == "head" else ():
+    def _contradicting_homes(self, team: Team, system: System) -> Iterator[str]:
+        """Yield homes of others: where a person's would be, or of the uid of a new person. Homes outlive head nodes."""
+        if self._kind != "head":
+            return
+        owners = {each.lstat().st_uid: each for each in Path("/home").iterdir() if not each.name.startswith(".")}
+        for each in team.people:
             home = Path("/home", each.name)
-            if os.path.lexists(home) and (home.is_symlink() or home.lstat().st_uid != each.uid):
-                yield f"{home} is not a directory of uid {each.uid}: ls -ld {home}; move it away, or take its uid"
+            if os.path.lexists(home):
+                if home.is_symlink() or home.lstat().st_uid != each.uid:
+                    yield f"{home} is not a directory of uid {each.uid}: ls -ld {home}; move it away, or take its uid"
+            elif each.name not in system.accounts and each.uid in owners:
+                yield f"uid {each.uid} of {each.name} is that of {owners[each.uid]}; take another one"
 
     def _write_sudoers(self, team: Team) -> None:
         """Write who may use sudo. A node without sudo has nobody who may."""

@@ -119,6 +119,13 @@ def test_a_home_of_somebody_else_is_no_home(node: Machine) -> None:
     assert "getent" not in node.output_of("getent passwd p000 || true")
 
 
+def test_a_uid_whose_home_outlived_the_head_node_is_not_given_again(node: Machine) -> None:
+    node.output_of("mkdir /home/p001 /home/p001.old; chown 2001 /home/p001*")
+    code, said = run(node, {**team(1), "users": [person(0), person(1, name="carol")]})
+    assert (code, "users.py: failed: uid 2001 of carol is that of /home/p001" in said) == (3, True)
+    assert run(node, team(2))[0] == 0, "the same person comes again"
+
+
 def test_a_home_directory_that_all_may_write_becomes_roots_and_homes_are_made_where_nobody_gets(node: Machine) -> None:
     """As ParallelCluster leaves a file system of its own; FSx for OpenZFS may refuse another mode."""
     node.output_of(

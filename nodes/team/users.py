@@ -36,6 +36,8 @@ KEYS = Path("/etc/ssh/ultracluster")
 """A file of keys for each person. Nobody's home holds them: what root writes there could lead elsewhere."""
 SSHD = Path("/etc/ssh/sshd_config.d/60-ultracluster.conf")
 SSHD_TEXT = f"AuthorizedKeysFile .ssh/authorized_keys {KEYS}/%u.keys\n"
+DEFAULT_USERS = ("root", "ubuntu", "ec2-user")
+"""Who of the image may log in to compute nodes, besides administrators: others would work there without a job."""
 SUDOERS = Path("/etc/sudoers.d/zz-ultracluster")
 """Behind the files of cloud-init and Systems Manager's agent (ssm-agent-users): the last match wins (man sudoers)."""
 WITHOUT_SUDO = ("ec2-user", "ssm-user", "ubuntu")
@@ -292,9 +294,9 @@ class Node:
             print(f"users.py: wrote {SUDOERS}")
 
     def _write_keys(self, team: Team) -> None:
-        """Write everybody's keys, and let sshd look there; nobody else has any."""
+        """Write everybody's keys, and let sshd look there. Compute nodes let in only administrators."""
         wanted = {f"{each.name}.keys": "".join(f"{key}\n" for key in each.keys) for each in team.people if each.keys}
-        if not wanted and not KEYS.exists():
+        if not team.people and not KEYS.exists():
             return
         KEYS.mkdir(mode=0o755, parents=True, exist_ok=True)
         for path in KEYS.iterdir():
@@ -302,8 +304,11 @@ class Node:
                 path.unlink()
         for name, text in wanted.items():
             _write(KEYS / name, text, 0o644)
-        if _read(SSHD) != SSHD_TEXT:
-            _write(SSHD, SSHD_TEXT, 0o644)
+        admins = [each.name for each in team.people if each.admin]
+        is_limited = self._kind == "compute" and team.people
+        text = SSHD_TEXT + (f"AllowUsers {' '.join((*DEFAULT_USERS, *admins))}\n" if is_limited else "")
+        if _read(SSHD) != text:
+            _write(SSHD, text, 0o644)
             for unit in "ssh.service", "sshd.service":  # of Ubuntu, of Amazon Linux
                 _try("systemctl", "--quiet", "try-reload-or-restart", unit)
 

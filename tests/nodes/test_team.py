@@ -165,6 +165,25 @@ def test_people_log_in_by_their_keys_until_these_are_taken_away(node: Machine) -
     assert said.splitlines()[-1] == "p001"
 
 
+def test_only_admins_and_the_default_user_log_in_to_a_compute_node(node: Machine) -> None:
+    """Also with a key in a home, which all nodes share. Others would work there beside jobs."""
+    public = node.read(f"{KEY}.pub").strip()
+    people = {**team(1), "users": [person(0, admin=True, ssh_keys=[public]), person(1, ssh_keys=[public])]}
+    homes = "; ".join(
+        f"mkdir -p /home/{name}/.ssh; cp {KEY}.own.pub /home/{name}/.ssh/authorized_keys; chown -R {name}: /home/{name}"
+        for name in ("ubuntu", "p000", "p001")
+    )
+    logins = "; ".join(
+        f"{SSH} -i /root/{key} {name}@localhost id -un"
+        for key, name in (("key", "p000"), ("key.own", "ubuntu"), ("key", "p001"), ("key.own", "p001"))
+    )
+    login = f"cp {KEY} {KEY}.own /root; chmod 600 /root/key*; {SSHD}; {logins}"
+    refused = "p001@localhost: Permission denied (publickey,password)."
+    code, said = run(node, people, "compute", f"{homes}; {login}")
+    assert (code, said.splitlines()[-4:]) == (0, ["p000", "ubuntu", refused, refused])
+    assert run(node, people, "login", login)[1].splitlines()[-2:] == ["p001", "p001"]
+
+
 def test_sudo_is_for_admins_and_again_for_the_default_user_when_nobody_is_left(node: Machine) -> None:
     who = "; ".join(
         f"runuser --user {name} -- sudo --non-interactive id --user --name"

@@ -6,7 +6,7 @@ and Slurm's prolog run it so. A document that cannot be read is taken to be the 
 
 Nothing is changed if anything of the document contradicts what the node has, such as another id of a user; each
 contradiction is a line. A person who is no longer in the document keeps account, id and home, which nobody else can
-take, and loses keys, groups and sudo; the account is locked. What the person runs continues.
+take, and loses keys, groups and sudo; the account is locked. Jobs that run continue; those that wait and sessions end.
 
 Exit code 0: the node is as the document says. 3: it is not, and lines say why. 1: an error, such as that jobs could
 take the node's credentials, or whoever logs in all homes. It runs as root, with the Python of Ubuntu 22.04 and 24.04
@@ -260,11 +260,19 @@ class Node:
         for command in done:
             _run(*command)
         _tell(done)
+        self._end_sessions(each[-1] for each in done if each[:2] == ["usermod", "--lock"])
         if self._kind == "head" and team.people:
             _close_homes()
             for each in team.people:
                 _make_home(each)
         _write(STATE, json.dumps({"document": text, "people": people, "groups": groups}), 0o600)
+
+    def _end_sessions(self, locked: Iterable[str]) -> None:
+        """End what would start more in the name of people who are locked: sessions, and jobs that wait."""
+        for name in locked if self._kind != "compute" else ():
+            if self._kind == "head":
+                _try("timeout", "30", "scancel", "--state=PENDING", f"--user={name}")
+            _try("loginctl", "terminate-user", name)
 
     def _contradicting_homes(self, team: Team, system: System) -> Iterator[str]:
         """Yield homes of others: where a person's would be, or of the uid of a new person. Homes outlive head nodes."""
@@ -383,8 +391,8 @@ def _tell(done: Sequence[Sequence[str]]) -> None:
             print(f"users.py: {what}: {', '.join(names)}")
     if locked:
         print(
-            "users.py: who is locked keeps uid and home; jobs continue until scancel, sessions until they are ended, "
-            "and the IAM tag SSMSessionRunAs has to be removed, too"
+            "users.py: who is locked keeps uid and home; jobs that run continue until scancel, and the IAM tag "
+            "SSMSessionRunAs has to be removed, too"
         )
 
 
@@ -429,7 +437,7 @@ def _try(*command: str) -> str | None:
 def main(arguments: Sequence[str]) -> int:
     """Run the program, once at a time."""
     kind, document, *options = arguments
-    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/slurm/bin"
     os.umask(0o022)
     STATE.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     with STATE.with_name("team.lock").open("a", encoding="utf-8") as lock:

@@ -247,6 +247,14 @@ def test_only_root_reaches_nfs_servers_and_the_tunnels_to_them(node: Machine, ki
     assert "ULTRACLUSTER" not in said.rpartition("open again")[2], "without users all is open"
 
 
+def after_restart(machine: Machine) -> str:
+    """Return the rules of the firewall before the node's service follows the document, and it lets people in."""
+    unit = machine.read("/etc/systemd/system/ultracluster-team.service").splitlines()
+    assert "Before=slurmd.service slurmctld.service ssh.service sshd.service cron.service crond.service" in unit
+    [first] = [line.partition("=-")[2] for line in unit if line.startswith("ExecStartPre=")]
+    return machine.output_of(f"{first} >/dev/null; iptables -S")
+
+
 FETCH = "[[ $* == *' s3://bucket/team.json '* ]] && cp /fetched.json \"${@: -1}\""
 
 
@@ -287,6 +295,10 @@ def test_the_head_node_shares_the_document_that_the_others_follow(machine: Machi
         assert command.endswith(f"/team/follow.sh {kind} {SHARED}")
         other.write(SHARED, head.read(SHARED))
         assert other.output_of(f"timeout 5 {command}; id -u p002").splitlines()[-1] == "2002"
+        other.remove(SHARED)
+        assert "REJECT" in after_restart(other), "before the shared file system is there"
+
+    assert "REJECT" in after_restart(head)
 
     assert head.run("head_node.sh", HEAD_NODE | {"python": PYTHON}).code == 0
     assert json.loads(head.read(SHARED)) == {}

@@ -104,15 +104,20 @@ count() {{
     find "$1" -xdev -type f -printf '%s\\n' |
         awk '{{ files++; bytes += $1 }} END {{ printf "%d files, %d bytes", files, bytes }}'
 }}
+# Each home, not {HOME} itself: users.py sets its mode, and FSx for OpenZFS may refuse another one.
+copy() {{
+    (cd {HOME} && find . -mindepth 1 -maxdepth 1 -printf '%P\\0') |
+        rsync --recursive --from0 --files-from=- "$@" {HOME}/ "$target/"
+}}
 tries=0 left=''
 while [ "$left" != 0 ]; do
     tries=$((tries + 1))
     [ "$tries" -le 3 ] || {{ echo "$left files change while they are copied" >&2; exit 1; }}
     status=0
-    rsync "$@" {HOME}/ "$target/" || status=$?
+    copy "$@" || status=$?
     case $status in 0 | 24) ;; *) exit "$status" ;; esac # 24: a file was deleted meanwhile
     {"" if last else "break"}
-    left=$(rsync --dry-run --itemize-changes "$@" {HOME}/ "$target/" | grep --count '^>f' || true)
+    left=$(copy --dry-run --itemize-changes "$@" | grep --count '^>f' || true)
 done
 echo "{HOME} of this head node: $(count {HOME}); on the homes: $(count "$target")."
 """

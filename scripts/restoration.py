@@ -71,7 +71,7 @@ def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str 
 
 
 def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) -> Snapshot:
-    """Copy /home of a snapshot to the head node. A file that is there already stays as it is.
+    """Copy /home of a snapshot to the head node. A file that is there already stays, unless it is that of /etc/skel.
 
     Called again after an interruption it continues with the volume that is there.
 
@@ -147,6 +147,12 @@ directory=$(mktemp --directory)
 trap 'umount "$directory" 2>/dev/null || true; rmdir "$directory"' EXIT
 mount --types "${{system#* }}" --options "$options" "${{system% *}}" "$directory"
 [ -d "$directory/home" ] || {{ echo "{volume} has no /home" >&2; exit 1; }}
+# What a new home has of /etc/skel, and nobody has changed, gives way to what the person had.
+cd /home
+for file in */.[!.]*; do
+    [ -f "$file" ] && [ ! -L "$file" ] && [ -f "$directory/home/$file" ] || continue
+    ! cmp --quiet "$file" "/etc/skel/${{file#*/}}" || rm "$file"
+done
 set -- --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats
 copied=$(rsync "$@" "$directory/home/" /home/)
 printf '%s\\n' "$copied" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'

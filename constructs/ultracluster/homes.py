@@ -218,6 +218,8 @@ def _security_group(
 def _through_mount_targets() -> iam.PolicyDocument:
     """Return a policy that lets whoever reaches a mount target work as root, over encrypted connections alone.
 
+    Users of nodes do not reach it: nodes/team/users.py.
+
     https://docs.aws.amazon.com/efs/latest/ug/access-control-block-public-access.html#what-is-a-public-policy
     """
     client = [f"elasticfilesystem:Client{each}" for each in ("Mount", "Write", "RootAccess")]

@@ -59,13 +59,15 @@ check_directory() {
     local error
     if [[ ! -d $2/. ]] || ! mountpoint --quiet "$2"; then
         echo "$1 nothing is mounted on $2"
-    elif ! error=$(write_and_remove "$2/.health-$node-$$" 2>&1); then
+    elif ! error=$(write_and_remove "$2" 2>&1); then
         echo "$1 $2 cannot be written: ${error##*: }"
     fi
 }
 
+# write_and_remove DIRECTORY: under a name that nobody knows before: all users may write there, so they could take it.
 write_and_remove() {
-    echo "$node" >"$1" && sync "$1" && rm "$1"
+    local file
+    file=$(mktemp "$1/.health-$node-XXXXXXXXXX") && echo "$node" >"$file" && sync "$file" && rm "$file"
 }
 
 # probe_stale_process: processes that hold Neuron devices although no job on the node has them.

@@ -27,6 +27,7 @@ set_team() {
     write_file "$TEAM_DOCUMENT" 644 <"$new"
     rm "$new"
     add_team_hook
+    start_team_service head /dev/null
     set_accounts "$TEAM_DOCUMENT"
 }
 
@@ -51,10 +52,15 @@ set_accounts() {
 
 # follow_team KIND: gives this node, compute or login, its users, now, at each start, and when the document changes.
 follow_team() {
-    local unit=/etc/systemd/system/ultracluster-team.service text action=start
     [[ ! -e $TEAM_DOCUMENT ]] || limited python3 -B "$here/team/users.py" "$1" "$TEAM_DOCUMENT" ||
         fail "$BAD_TEAM" "this node cannot have the users of $TEAM_DOCUMENT" "see the lines above"
-    text=$(team_unit "$1")
+    start_team_service "$1" "$TEAM_DOCUMENT"
+}
+
+# start_team_service KIND DOCUMENT: keeps this node as a document says; an empty one: as the last one that it took says.
+start_team_service() {
+    local unit=/etc/systemd/system/ultracluster-team.service text action=start
+    text=$(team_unit "$@")
     [[ ! -e $unit || $(<"$unit") == "$text" ]] || action=restart
     write_file "$unit" 644 <<<"$text"
     systemctl --quiet daemon-reload
@@ -62,16 +68,19 @@ follow_team() {
     systemctl --quiet "$action" "${unit##*/}"
 }
 
-# team_unit KIND: prints the unit.
+# team_unit KIND DOCUMENT: prints the unit. A restart forgets the firewall's rules: they are there before anybody can log
+# in or has a job, by what the node knows; the file system of the document may still be missing.
 team_unit() {
+    local programs
+    programs=$(cd "$here" && pwd -P)/team
     cat <<UNIT
 [Unit]
 Description=Users of this node follow those of the head node
-After=remote-fs.target
-Before=slurmd.service
+Before=slurmd.service slurmctld.service ssh.service sshd.service cron.service crond.service
 
 [Service]
-ExecStart=/bin/bash $(cd "$here" && pwd -P)/team/follow.sh $1 $TEAM_DOCUMENT
+ExecStartPre=-/usr/bin/timeout 60 /usr/bin/python3 -B $programs/users.py $1 /dev/null --if-changed
+ExecStart=/bin/bash $programs/follow.sh $1 $2
 Restart=always
 RestartSec=60
 CPUWeight=20

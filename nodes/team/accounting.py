@@ -142,36 +142,55 @@ def _of_users(users: list[dict[str, Any]], members: set[tuple[str, str]], state:
             yield Step(f"user {user}: account {account} again", (*_of_member(user, account, cluster), *reopened))
     for given in users:
         name, account = given["name"], given["account"]
-        default, level = state.users.get(name, ("", "None"))
+        default = state.users.get(name, ("",))[0]
         if account and default not in ("", account):
             yield _default_account(name, account, default, cluster)
-        if account and given["admin"] != (level == "Administrator"):
-            yield _level(name, "Administrator" if given["admin"] else "None", level)
-    if users:
-        people = {each["name"] for each in users}
-        for name in DEFAULT_USERS:
-            level = state.users.get(name, ("", "None"))[1]
-            if name not in people and level != "None":
-                yield _level(name, "None", level)
+        if account and given["admin"] and not state.members.get((name, account), MARK).startswith(MARK):
+            noted = (*_of_member(name, account, cluster), f"comment={_NOTED}")
+            yield Step(f"user {name}: account {account} was made by hand, and stays that", noted)
+    yield from _levels(users, state)
+
+
+def _levels(users: list[dict[str, Any]], state: State) -> Iterator[Step]:
+    """Yield levels of administration: who is listed has that of the settings, who was ever listed has none."""
+    wanted = {each["name"]: each["admin"] for each in users if each["account"]}
+    ours = {name for (name, _), comment in state.members.items() if comment.startswith(MARK)} - {*DEFAULT_USERS}
+    for name in sorted({*wanted, *ours, *(DEFAULT_USERS if users else ())}):
+        level = state.users.get(name, ("", "None"))[1]
+        if name in wanted and wanted[name] != (level == "Administrator"):
+            yield _level(name, "Administrator" if wanted[name] else "None", level)
+        elif name not in wanted and level != "None":
+            yield _level(name, "None", level)
 
 
 _CLOSED = f"{MARK}: to be removed"
 """Comment of an association that has left the settings, and has jobs."""
+_NOTED = f"{MARK}: made by hand"
+"""Comment of an association that stays when it leaves the settings, while its administrator is one no more."""
+
+
+_NEUTRAL = {
+    "parent": "root",
+    "fairshare": "1",
+    "grptres=node": "-1",
+    "grptresmins=node": "-1",
+    "maxwall": "-1",
+    "qos": "normal",
+}
+"""What an account has that has left the settings, and in which people have made something."""
 
 
 def _removals(
     accounts: set[str], qos: set[str], members: set[tuple[str, str]], state: State, cluster: str
 ) -> Iterator[Step]:
     """Yield the removal of what this program made: users, then accounts, the innermost first, then QoS."""
-    leaving = {each for each, comment in state.members.items() if comment.startswith(MARK) and each not in members}
+    leaving = _leaving(members, state)
     # Slurm refuses to remove somebody from the default account before the others.
     for user, account in sorted(
         leaving, key=lambda each: (each[0], each[1] == state.users.get(each[0], ("",))[0], each[1])
     ):
         others = sorted(other for name, other in (state.members.keys() | members) - leaving if name == user)
-        default, level = state.users.get(user, ("", "None"))
-        if not others and level != "None":
-            yield _level(user, "None", level)
+        default = state.users.get(user, ("",))[0]
         if others and account == default and not members & {(user, other) for other in others}:
             yield _default_account(user, others[0], default, cluster)
         closed = (*_of_member(user, account, cluster), "maxsubmitjobs=0", f"comment={_CLOSED}")
@@ -179,10 +198,10 @@ def _removals(
         otherwise = None if state.members[user, account] == _CLOSED else Step(says, closed)
         removed = ("delete", "user", f"name={user}", f"account={account}", f"cluster={cluster}")
         yield Step(f"user {user}: removed from account {account}", removed, otherwise, removes=True)
-    kept = accounts | {account for account, values in state.accounts.items() if values["organization"] != MARK}
-    kept |= {account for _, account in state.members.keys() - leaving}
-    for name in list(kept):
-        kept |= {*_ancestors(name, state.accounts)}
+    kept = _kept(accounts, members, state)
+    for name in _left(accounts, members, state):
+        of_cluster = ("modify", "account", f"name={name}", f"cluster={cluster}", "set")
+        yield from _modified("account", name, _NEUTRAL, state.accounts[name], of_cluster)
     for name in sorted(state.accounts.keys() - kept, key=lambda each: (-len(_ancestors(each, state.accounts)), each)):
         yield Step(
             f"account {name}: removed", ("delete", "account", f"name={name}", f"cluster={cluster}"), removes=True
@@ -190,6 +209,25 @@ def _removals(
     for name, values in state.qos.items():
         if name not in qos and values["description"].startswith(MARK):
             yield Step(f"qos {name}: removed", ("delete", "qos", f"name={name}"), removes=True)
+
+
+def _leaving(members: set[tuple[str, str]], state: State) -> set[tuple[str, str]]:
+    """Return the users' associations that this program made, and that have left the settings."""
+    made = {each for each, comment in state.members.items() if comment.startswith(MARK) and comment != _NOTED}
+    return made - members
+
+
+def _kept(accounts: set[str], members: set[tuple[str, str]], state: State) -> set[str]:
+    """Return the accounts of the settings, those that others made, and those in which others made something."""
+    own = {account: values["parent"] for account, values in state.accounts.items() if values["organization"] != MARK}
+    users = state.members.keys() - _leaving(members, state)
+    return accounts | _OWN_ACCOUNTS | own.keys() | {*own.values()} | {account for _, account in users}
+
+
+def _left(accounts: set[str], members: set[tuple[str, str]], state: State) -> list[str]:
+    """Return the accounts that this program made or changed, that have left the settings, and that are kept."""
+    others = _kept(accounts, members, state) - accounts
+    return sorted(name for name in others & state.accounts.keys() if state.accounts[name]["organization"] == MARK)
 
 
 def by_hand(document: dict[str, Any], state: State) -> list[str]:
@@ -202,10 +240,11 @@ def by_hand(document: dict[str, Any], state: State) -> list[str]:
     marks = [("qos", name, has["description"]) for name, has in state.qos.items()]
     marks += [("account", name, has["organization"]) for name, has in state.accounts.items()]
     own = [f"{kind} {name}" for kind, name, mark in marks if name not in known[kind] and not mark.startswith(MARK)]
+    own += [f"account {name}, which has left the settings" for name in _left(known["account"], members, state)]
     return own + [
         f"user {user} of account {account}"
         for (user, account), mark in state.members.items()
-        if user not in _OWN_USERS and (user, account) not in members and not mark.startswith(MARK)
+        if user not in _OWN_USERS and (user, account) not in members and (mark == _NOTED or not mark.startswith(MARK))
     ]
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The service ultracluster-team of compute and login nodes: users.py once a minute. Arguments: KIND DOCUMENT.
+# The service ultracluster-team: users.py once a minute. Arguments: KIND DOCUMENT.
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 while true; do
-    [[ ! -e $2 ]] || python3 -B "$here/users.py" "$1" "$2" --if-changed
+    python3 -B "$here/users.py" "$1" "$2" --if-changed
     sleep 60
 done

@@ -6,21 +6,24 @@ and Slurm's prolog run it so. A document that cannot be read is taken to be the 
 
 Nothing is changed if anything of the document contradicts what the node has, such as another id of a user; each
 contradiction is a line. A person who is no longer in the document keeps account, id and home, which nobody else can
-take, and loses keys, groups and sudo; the account is locked. What the person runs continues.
+take, and loses keys, groups and sudo; the account is locked. Jobs that run continue; those that wait and sessions end.
 
 Exit code 0: the node is as the document says. 3: it is not, and lines say why. 1: an error, such as that jobs could
-take the node's credentials. It runs as root, with the Python of Ubuntu 22.04 and 24.04 (3.10, 3.12) or Amazon Linux
-2023 (3.9).
+take the node's credentials, or whoever logs in all homes. It runs as root, with the Python of Ubuntu 22.04 and 24.04
+(3.10, 3.12) or Amazon Linux 2023 (3.9).
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,16 +36,23 @@ KEYS = Path("/etc/ssh/ultracluster")
 """A file of keys for each person. Nobody's home holds them: what root writes there could lead elsewhere."""
 SSHD = Path("/etc/ssh/sshd_config.d/60-ultracluster.conf")
 SSHD_TEXT = f"AuthorizedKeysFile .ssh/authorized_keys {KEYS}/%u.keys\n"
+DEFAULT_USERS = ("root", "ubuntu", "ec2-user")
+"""Who of the image may log in to compute nodes, besides administrators: others would work there without a job."""
 SUDOERS = Path("/etc/sudoers.d/zz-ultracluster")
 """Behind the files of cloud-init and Systems Manager's agent (ssm-agent-users): the last match wins (man sudoers)."""
 WITHOUT_SUDO = ("ec2-user", "ssm-user", "ubuntu")
 """Accounts of images that may do everything as long as there are no people."""
-CHAIN = "ULTRACLUSTER_IMDS"
+CHAIN, NFS_CHAIN = "ULTRACLUSTER_IMDS", "ULTRACLUSTER_NFS"
 METADATA = (
-    ("iptables", "169.254.169.254/32", "icmp-port-unreachable"),
-    ("ip6tables", "fd00:ec2::254/128", "icmp6-port-unreachable"),
+    ("iptables", "169.254.169.254/32", "127.0.0.0/8", "icmp-port-unreachable"),
+    ("ip6tables", "fd00:ec2::254/128", "::1/128", "icmp6-port-unreachable"),
 )
-"""Where EC2's metadata service is, which gives the node's credentials to whoever asks."""
+"""Where EC2's metadata service is, which gives the node's credentials to whoever asks; the node itself."""
+NFS_PORT, TUNNELS = 2049, "20049:21049"
+"""EFS and FSx believe which user a client claims to be, root included: the kernel's client tells the truth, one that a
+user runs need not. Tunnels to EFS listen on the node itself, on the ports of efs-utils.conf."""
+NOT_ROOT = "1-4294967294"
+"""As a range: packets of the kernel's own sockets, which may have no owner, match what is negated (xt_owner.c)."""
 WITH_METADATA = ("root", "pcluster-admin", "ec2-instance-connect")
 """Who may ask on a compute node: ParallelCluster's computemgtd is pcluster-admin; nobody logs in as any of them."""
 NO_PASSWORD, EXPIRED = "*", "1"
@@ -210,6 +220,13 @@ def metadata_rules(uids: Iterable[int], rejection: str) -> list[str]:
     return [f"-N {CHAIN}", *allowed, f"-A {CHAIN} -j REJECT --reject-with {rejection}"]
 
 
+def nfs_rules(itself: str, rejection: str) -> list[str]:
+    """Return the rules of our chain for all but root, as `iptables -S` prints them."""
+    ports = [f"-p {each} -m {each} --dport {NFS_PORT}" for each in ("tcp", "udp")]
+    ports.append(f"-d {itself} -p tcp -m tcp --dport {TUNNELS}")
+    return [f"-N {NFS_CHAIN}", *(f"-A {NFS_CHAIN} {each} -j REJECT --reject-with {rejection}" for each in ports)]
+
+
 class Node:
     """This node, changed by programs that its distribution has."""
 
@@ -227,11 +244,10 @@ class Node:
         if not text:
             return
         team, system = Team.of(json.loads(text)), System.read()
-        if self._kind == "compute":
-            self._guard_metadata(system, is_guarded=bool(team.people))
+        self._guard(system, is_guarded=bool(team.people))
         if if_changed and state.get("document") == text:
             return
-        broken = [*contradictions(team, system), *self._contradicting_homes(team)]
+        broken = [*contradictions(team, system), *self._contradicting_homes(team, system)]
         if broken:
             raise FailedError("\n".join(broken))
         people = sorted({*state.get("people", ()), *(each.name for each in team.people)})
@@ -244,16 +260,32 @@ class Node:
         for command in done:
             _run(*command)
         _tell(done)
-        if self._kind == "head":
+        self._end_sessions(each[-1] for each in done if each[:2] == ["usermod", "--lock"])
+        if self._kind == "head" and team.people:
+            _close_homes()
             for each in team.people:
                 _make_home(each)
         _write(STATE, json.dumps({"document": text, "people": people, "groups": groups}), 0o600)
 
-    def _contradicting_homes(self, team: Team) -> Iterator[str]:
-        for each in team.people if self._kind == "head" else ():
+    def _end_sessions(self, locked: Iterable[str]) -> None:
+        """End what would start more in the name of people who are locked: sessions, and jobs that wait."""
+        for name in locked if self._kind != "compute" else ():
+            if self._kind == "head":
+                _try("timeout", "30", "scancel", "--state=PENDING", f"--user={name}")
+            _try("loginctl", "terminate-user", name)
+
+    def _contradicting_homes(self, team: Team, system: System) -> Iterator[str]:
+        """Yield homes of others: where a person's would be, or of the uid of a new person. Homes outlive head nodes."""
+        if self._kind != "head":
+            return
+        owners = {each.lstat().st_uid: each for each in Path("/home").iterdir() if not each.name.startswith(".")}
+        for each in team.people:
             home = Path("/home", each.name)
-            if os.path.lexists(home) and (home.is_symlink() or home.lstat().st_uid != each.uid):
-                yield f"{home} is not a directory of uid {each.uid}: ls -ld {home}; move it away, or take its uid"
+            if os.path.lexists(home):
+                if home.is_symlink() or home.lstat().st_uid != each.uid:
+                    yield f"{home} is not a directory of uid {each.uid}: ls -ld {home}; move it away, or take its uid"
+            elif each.name not in system.accounts and each.uid in owners:
+                yield f"uid {each.uid} of {each.name} is that of {owners[each.uid]}; take another one"
 
     def _write_sudoers(self, team: Team) -> None:
         """Write who may use sudo. A node without sudo has nobody who may."""
@@ -270,9 +302,9 @@ class Node:
             print(f"users.py: wrote {SUDOERS}")
 
     def _write_keys(self, team: Team) -> None:
-        """Write everybody's keys, and let sshd look there; nobody else has any."""
+        """Write everybody's keys, and let sshd look there. Compute nodes let in only administrators."""
         wanted = {f"{each.name}.keys": "".join(f"{key}\n" for key in each.keys) for each in team.people if each.keys}
-        if not wanted and not KEYS.exists():
+        if not team.people and not KEYS.exists():
             return
         KEYS.mkdir(mode=0o755, parents=True, exist_ok=True)
         for path in KEYS.iterdir():
@@ -280,50 +312,73 @@ class Node:
                 path.unlink()
         for name, text in wanted.items():
             _write(KEYS / name, text, 0o644)
-        if _read(SSHD) != SSHD_TEXT:
-            _write(SSHD, SSHD_TEXT, 0o644)
+        admins = [each.name for each in team.people if each.admin]
+        is_limited = self._kind == "compute" and team.people
+        text = SSHD_TEXT + (f"AllowUsers {' '.join((*DEFAULT_USERS, *admins))}\n" if is_limited else "")
+        if _read(SSHD) != text:
+            _write(SSHD, text, 0o644)
             for unit in "ssh.service", "sshd.service":  # of Ubuntu, of Amazon Linux
                 _try("systemctl", "--quiet", "try-reload-or-restart", unit)
 
-    def _guard_metadata(self, system: System, *, is_guarded: bool) -> None:
-        """Close EC2's metadata service to all but some users, or open it. A restart of the node opens it."""
+    def _guard(self, system: System, *, is_guarded: bool) -> None:
+        """Close NFS servers and, on compute nodes, EC2's metadata service, or open them. A restart opens them."""
         uids = [system.accounts[name].uid for name in WITH_METADATA if name in system.accounts]
-        for program, address, rejection in METADATA:
+        for program, address, itself, rejection in METADATA:
             if shutil.which(program) is None:
                 if is_guarded:
-                    raise RuntimeError(f"{program} is missing, so jobs would reach the node's credentials")
+                    raise RuntimeError(f"{program} is missing, so users would reach the node's credentials and homes")
                 continue
-            jump = ["OUTPUT", "--destination", address, "--jump", CHAIN]
-            has_jump = _try(program, "--wait", "--check", *jump) is not None
-            current = (_try(program, "--wait", "--list-rules", CHAIN) or "").splitlines()
-            rules = metadata_rules(uids, rejection)
-            if is_guarded and not (has_jump and current == rules):
-                added = [] if has_jump else [f"-I OUTPUT 1 -d {address} -j {CHAIN}"]
-                text = "\n".join(["*filter", f":{CHAIN} - [0:0]", *rules[1:], *added, "COMMIT", ""])
-                _run(f"{program}-restore", "--wait", "--noflush", text=text)
-                print(f"users.py: {address} is closed to all but {', '.join(WITH_METADATA)}")
-            elif not is_guarded and current:
-                if has_jump:
-                    _run(program, "--wait", "--delete", *jump)
-                _run(program, "--wait", "--flush", CHAIN)
-                _run(program, "--wait", "--delete-chain", CHAIN)
-                print(f"users.py: {address} is open again")
+            owner = ["-m", "owner", "--uid-owner", NOT_ROOT]
+            who = f"NFS servers ({program}) are", "root"
+            _set_chain(program, owner, nfs_rules(itself, rejection), who, is_wanted=is_guarded)
+            if self._kind == "compute":
+                who = f"{address} is", ", ".join(WITH_METADATA)
+                _set_chain(program, ["-d", address], metadata_rules(uids, rejection), who, is_wanted=is_guarded)
+
+
+def _set_chain(program: str, match: list[str], rules: list[str], who: tuple[str, str], *, is_wanted: bool) -> None:
+    """Let what matches in OUTPUT go through a chain of rules, whose first one makes it, or remove the chain."""
+    chain = rules[0].rpartition(" ")[2]
+    jump = ["OUTPUT", *match, "-j", chain]
+    has_jump = _try(program, "--wait", "--check", *jump) is not None
+    current = (_try(program, "--wait", "--list-rules", chain) or "").splitlines()
+    if is_wanted and not (has_jump and current == rules):
+        added = [] if has_jump else [f"-I OUTPUT 1 {' '.join(jump[1:])}"]
+        text = "\n".join(["*filter", f":{chain} - [0:0]", *rules[1:], *added, "COMMIT", ""])
+        _run(f"{program}-restore", "--wait", "--noflush", text=text)
+        print(f"users.py: {who[0]} closed to all but {who[1]}")
+    elif not is_wanted and current:
+        if has_jump:
+            _run(program, "--wait", "--delete", *jump)
+        _run(program, "--wait", "--flush", chain)
+        _run(program, "--wait", "--delete-chain", chain)
+        print(f"users.py: {who[0]} open again")
+
+
+def _close_homes(homes: Path = Path("/home")) -> None:
+    """Let only root add to /home. ParallelCluster makes other file systems 1777 there; OpenZFS may refuse a change."""
+    with contextlib.suppress(OSError):
+        if homes.stat().st_mode & 0o022:
+            homes.chmod(0o755)
+    status = homes.stat()
+    if status.st_uid != 0 or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
+        raise RuntimeError(f"{homes} can be changed by others than root, so homes can be exchanged: ls -ld {homes}")
 
 
 def _make_home(person: Person) -> None:
-    """Make a home directory, complete or not at all."""
+    """Make a home directory, complete or not at all, where nobody but root gets until it is in its place."""
     home = Path("/home", person.name)
     if home.exists():
         return
-    new = home.with_name(f".{person.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(mode=0o700)
-    if Path("/etc/skel").is_dir():
-        shutil.copytree("/etc/skel", new, symlinks=True, dirs_exist_ok=True)
-    for path in (new, *new.rglob("*")):
-        os.chown(path, person.uid, person.gid, follow_symlinks=False)
-    new.chmod(0o700)
-    new.rename(home)
+    with tempfile.TemporaryDirectory(prefix=".ultracluster-", dir=home.parent) as directory:
+        new = Path(directory, person.name)
+        new.mkdir(mode=0o700)
+        if Path("/etc/skel").is_dir():
+            shutil.copytree("/etc/skel", new, symlinks=True, dirs_exist_ok=True)
+        new.chmod(0o700)
+        for path in (*new.rglob("*"), new):
+            os.chown(path, person.uid, person.gid, follow_symlinks=False)
+        new.rename(home)
 
 
 def _tell(done: Sequence[Sequence[str]]) -> None:
@@ -336,8 +391,8 @@ def _tell(done: Sequence[Sequence[str]]) -> None:
             print(f"users.py: {what}: {', '.join(names)}")
     if locked:
         print(
-            "users.py: who is locked keeps uid and home; jobs continue until scancel, sessions until they are ended, "
-            "and the IAM tag SSMSessionRunAs has to be removed, too"
+            "users.py: who is locked keeps uid and home; jobs that run continue until scancel, and the IAM tag "
+            "SSMSessionRunAs has to be removed, too"
         )
 
 
@@ -382,7 +437,7 @@ def _try(*command: str) -> str | None:
 def main(arguments: Sequence[str]) -> int:
     """Run the program, once at a time."""
     kind, document, *options = arguments
-    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/slurm/bin"
     os.umask(0o022)
     STATE.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     with STATE.with_name("team.lock").open("a", encoding="utf-8") as lock:

@@ -190,9 +190,24 @@ def test_a_fault_drains_the_node_and_says_why(node: Node, code: str, what: str, 
     assert done.stdout == f"{node.reason}\n"
 
 
+def test_nobody_takes_the_name_of_the_file_that_the_check_writes(node: Node) -> None:
+    """All users may write where it does: who knew the name could get nodes drained."""
+    take = f"""
+        for ((process = PPID; process > 1; process = parent)); do
+            mkdir "$2/.health-{NAME}-$process"
+            read -r _ _ _ parent _ <"/proc/$process/stat"
+        done
+        true"""
+    write_commands(node.root / "bin", {"mountpoint": take})
+    done = node.check()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    left = [*(node.root / "fsx").iterdir(), *(node.root / "scratch").iterdir()]
+    assert [path for path in left if path.is_file()] == []
+
+
 COMMANDS = (
-    "awk", "basename", "cat", "dmesg", "find", "grep", "head", "journalctl", "mountpoint", "rm", "scontrol", "sed",
-    "sort", "sync",
+    "awk", "basename", "cat", "dmesg", "find", "grep", "head", "journalctl", "mktemp", "mountpoint", "rm", "scontrol",
+    "sed", "sort", "sync",
 )  # fmt: skip
 """What a prolog may call."""
 

@@ -88,7 +88,10 @@ def test_200_people_twice_and_changed_and_gone(node: Machine) -> None:
     ]
 
     before = states(node)
-    assert run(node, team(200)) == (0, "")
+    code, said = run(node, team(200), commands=f"{PROGRAM} head {DOCUMENT}")
+    assert (code, said.count("users.py: NFS servers"), said.count("\n")) == (0, 2, 1), (
+        "a restart forgets these rules alone"
+    )
     assert states(node) == before
 
     conflict = {**team(200), "users": [*team(200)["users"][:-1], person(500, name="p199")]}
@@ -116,6 +119,25 @@ def test_a_home_of_somebody_else_is_no_home(node: Machine) -> None:
     assert "getent" not in node.output_of("getent passwd p000 || true")
 
 
+def test_a_uid_whose_home_outlived_the_head_node_is_not_given_again(node: Machine) -> None:
+    node.output_of("mkdir /home/p001 /home/p001.old; chown 2001 /home/p001*")
+    code, said = run(node, {**team(1), "users": [person(0), person(1, name="carol")]})
+    assert (code, "users.py: failed: uid 2001 of carol is that of /home/p001" in said) == (3, True)
+    assert run(node, team(2))[0] == 0, "the same person comes again"
+
+
+def test_a_home_directory_that_all_may_write_becomes_roots_and_homes_are_made_where_nobody_gets(node: Machine) -> None:
+    """As ParallelCluster leaves a file system of its own; FSx for OpenZFS may refuse another mode."""
+    node.output_of(
+        "chmod 1777 /home; mkdir /home/.p000.new; ln -s /etc /home/.p000.new/.bashrc; chown -hR ubuntu: /home/.p000.new"
+    )
+    code, said = run(
+        node, team(1), commands="stat --format='%a %U' /home /home/p000 /home/p000/.bashrc /etc; ls -A /home"
+    )
+    assert code == 0, said
+    assert said.splitlines()[-7:] == ["755 root", "700 p000", "644 p000", "755 root", ".p000.new", "p000", "ubuntu"]
+
+
 SSHD = "mkdir -p /run/sshd; ssh-keygen -A >/dev/null; /usr/sbin/sshd"
 # sshd goes to the background before it listens: the client tries again, each second.
 OPTIONS = "-o ConnectionAttempts=60 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
@@ -141,6 +163,25 @@ def test_people_log_in_by_their_keys_until_these_are_taken_away(node: Machine) -
 
     code, said = run(node, with_key, commands=login)
     assert said.splitlines()[-1] == "p001"
+
+
+def test_only_admins_and_the_default_user_log_in_to_a_compute_node(node: Machine) -> None:
+    """Also with a key in a home, which all nodes share. Others would work there beside jobs."""
+    public = node.read(f"{KEY}.pub").strip()
+    people = {**team(1), "users": [person(0, admin=True, ssh_keys=[public]), person(1, ssh_keys=[public])]}
+    homes = "; ".join(
+        f"mkdir -p /home/{name}/.ssh; cp {KEY}.own.pub /home/{name}/.ssh/authorized_keys; chown -R {name}: /home/{name}"
+        for name in ("ubuntu", "p000", "p001")
+    )
+    logins = "; ".join(
+        f"{SSH} -i /root/{key} {name}@localhost id -un"
+        for key, name in (("key", "p000"), ("key.own", "ubuntu"), ("key", "p001"), ("key.own", "p001"))
+    )
+    login = f"cp {KEY} {KEY}.own /root; chmod 600 /root/key*; {SSHD}; {logins}"
+    refused = "p001@localhost: Permission denied (publickey,password)."
+    code, said = run(node, people, "compute", f"{homes}; {login}")
+    assert (code, said.splitlines()[-4:]) == (0, ["p000", "ubuntu", refused, refused])
+    assert run(node, people, "login", login)[1].splitlines()[-2:] == ["p001", "p001"]
 
 
 def test_sudo_is_for_admins_and_again_for_the_default_user_when_nobody_is_left(node: Machine) -> None:
@@ -179,6 +220,39 @@ def test_only_the_system_reaches_the_metadata_service_of_a_compute_node(node: Ma
     assert "169.254.169.254/32 is open again" in said
     assert "p001 0" in said
     assert "ULTRACLUSTER" not in said.partition("open again")[2]
+
+
+@pytest.mark.parametrize("kind", ["head", "compute", "login"])
+def test_only_root_reaches_nfs_servers_and_the_tunnels_to_them(node: Machine, kind: str) -> None:
+    """These believe a client of a user's own that it is root. Another port of the node stays open."""
+    ports = (2049, 20049, 21049, 21050)
+    listen = "; ".join(
+        f"timeout 60 python3 -m http.server {port} --bind 127.0.0.1 &>/dev/null & "
+        f"until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done"
+        for port in ports
+    )
+    udp = "python3 -c 'import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(1), (\"127.0.0.1\", 2049))'"
+    connect = "timeout 3 bash -c '(exec 3<>/dev/tcp/127.0.0.1/{0}) 2>/dev/null'"
+    ask = "; ".join(
+        f"runuser --user {name} -- {connect.format(port)} && echo {name} {port}"
+        for name in ("root", "ubuntu", "p000", "p001")
+        for port in ports
+    )
+    nobody = f"echo '{{}}' >{DOCUMENT}; {PROGRAM} {kind} {DOCUMENT}; iptables -S; ip6tables -S"
+    code, said = run(node, team(2), kind, f"{listen}; {ask}; {udp} && runuser --user p001 -- {udp}; {nobody}")
+    assert code == 0, said
+    reached = [line for line in said.splitlines() if line.startswith(("root", "ubuntu", "p0"))]
+    assert reached == [*(f"root {port}" for port in ports), "ubuntu 21050", "p000 21050", "p001 21050"]
+    assert said.count("PermissionError") == 1
+    assert "ULTRACLUSTER" not in said.rpartition("open again")[2], "without users all is open"
+
+
+def after_restart(machine: Machine) -> str:
+    """Return the rules of the firewall before the node's service follows the document, and it lets people in."""
+    unit = machine.read("/etc/systemd/system/ultracluster-team.service").splitlines()
+    assert "Before=slurmd.service slurmctld.service ssh.service sshd.service cron.service crond.service" in unit
+    [first] = [line.partition("=-")[2] for line in unit if line.startswith("ExecStartPre=")]
+    return machine.output_of(f"{first} >/dev/null; iptables -S")
 
 
 FETCH = "[[ $* == *' s3://bucket/team.json '* ]] && cp /fetched.json \"${@: -1}\""
@@ -222,6 +296,10 @@ def test_the_head_node_shares_the_document_that_the_others_follow(machine: Machi
         other.write(SHARED, head.read(SHARED))
         follows = f"{command} &>/dev/null & until id -u p002 2>/dev/null; do sleep 0.1; done"
         assert other.output_of(follows).splitlines()[-1] == "2002"
+        other.remove(SHARED)
+        assert "REJECT" in after_restart(other), "before the shared file system is there"
+
+    assert "REJECT" in after_restart(head)
 
     assert head.run("head_node.sh", HEAD_NODE | {"python": PYTHON}).code == 0
     assert json.loads(head.read(SHARED)) == {}
@@ -239,6 +317,6 @@ def test_the_prolog_fails_only_where_a_job_would_get_the_nodes_credentials(machi
     assert node.output_of("/prolog >/said; echo $?; grep --count 'failed: ubuntu has uid 1000' /said") == "0\n1\n"
     hidden = "mv /usr/sbin/iptables /usr/sbin/hidden; /prolog; echo $?"
     assert node.output_of(hidden).splitlines() == [
-        "users.py: failed: iptables is missing, so jobs would reach the node's credentials",
+        "users.py: failed: iptables is missing, so users would reach the node's credentials and homes",
         "1",
     ]

@@ -101,23 +101,39 @@ def test_what_was_made_by_hand_is_named_and_stays_and_the_default_user_is_no_adm
         "add account below parent=lab organization=us",
         "add qos mine",
         f"add account pcdefault; add user {USER} account=pcdefault; modify user {USER} set adminlevel=Admin",
-        "add user guest account=lab",
+        "add user guest account=lab; modify user guest set adminlevel=Operator",
+        "add user bea account=lab",
     )
-    apply(cluster, [AccountSpec(name="lab")])
+    lab = AccountSpec(name="lab", parent="dept", share=5, max_nodes=3, node_hours_per_month=9, max_hours=2)
+    accounts = [AccountSpec(name="dept"), lab, AccountSpec(name="lab2"), AccountSpec(name="pcdefault", max_nodes=1)]
+    apply(cluster, accounts[:2])
     commands = "; ".join(by_hand).replace("; ", "; sacctmgr -iQ ")
     cluster.run(f"set -e; sacctmgr -iQ {commands}")
 
-    printed = apply(
-        cluster, [AccountSpec(name="lab"), AccountSpec(name="lab2")], [UserSpec(name="ann", uid=3000, account="lab2")]
-    )
+    admins = [
+        UserSpec(name=name, uid=3000, account=account, admin=True)
+        for name, account in (("ann", "lab2"), ("bea", "lab"))
+    ]
+    printed = apply(cluster, accounts, admins)
+    cluster.run("sacctmgr -iQ add user ann account=below")
+    assert {"ann|lab2|Administrator", "bea|lab|Administrator"} <= {*users(cluster)}
+    assert "no changes" in apply(cluster, accounts, admins)
     without = apply(cluster)
 
     assert f"accounting: user {USER}: admin level None (was Administrator)\n" in printed
     kept = ("qos mine", "account below", "account own", "user guest of account lab")
     assert re.findall("made by hand, kept: (.*)", printed) == [*kept]
-    assert {*re.findall("made by hand, kept: (.*)", without)} == {*kept}
-    assert {"own", "lab", "lab/guest", "below"} <= associations(cluster).keys()
-    assert not {"lab2", "lab2/ann", f"lab/{USER}"} & associations(cluster).keys()
+    others = ("user bea of account lab", "user ann of account below", "account lab, which has left the settings")
+    again = apply(cluster)
+    assert {*re.findall("made by hand, kept: (.*)", again)} == {*kept, *others}
+    assert "no changes" in again
+    assert "accounting: account lab: parent root (was dept), fairshare 1 (was 5), " in without
+    left = associations(cluster)
+    assert (left["lab"], left["pcdefault"]) == ("root|1||||normal", "root|1||||normal")
+    assert {"own", "lab", "lab/guest", "lab/bea", "below"} <= left.keys()
+    assert not {"dept", "lab2", "lab2/ann", f"lab/{USER}"} & left.keys()
+    assert {"ann|below|None", "bea|lab|None", "guest|lab|Operator"} <= {*users(cluster)}
+    cluster.run("sacctmgr -iQ delete user ann,bea")
     cluster.run("sacctmgr -iQ delete user guest; sacctmgr -iQ delete account below,own; sacctmgr -iQ delete qos mine")
     assert "accounting: account lab: removed\n" in apply(cluster)
 

@@ -105,3 +105,16 @@ def test_nothing_that_root_runs_or_reads_can_be_written_by_people(team: SlurmClu
     for said in (team.run(WRITABLE, user="alice"), run_job(team, "alice", WRITABLE)):
         written = [path for path in said.splitlines() if not path.startswith((*PUBLIC, *OWN))]
         assert written == [], "\n".join(written)
+
+
+def test_jobs_of_somebody_who_leaves_do_not_start_and_what_runs_continues(team: SlurmCluster) -> None:
+    submit = "cd ~; sbatch --parsable --output=/dev/null"
+    waits = int(team.run(f"{submit} --hold --wrap=true", user="root2"))
+    runs = int(team.run(f"{submit} --wrap='sleep 300'", user="root2"))
+    team.wait_until(lambda: team.job(runs)["JobState"] == "RUNNING", timeout=60)
+    left = json.dumps({**DOCUMENT, "users": PEOPLE[:-1]})
+    program = "python3 -B /opt/ultracluster/current/team/users.py head"
+    said = team.run(f"echo '{left}' >/left.json; {program} /left.json; {program} /fetched.json")
+    assert "users.py: locked: root2" in said
+    assert (team.job(waits)["JobState"], team.job(runs)["JobState"]) == ("CANCELLED", "RUNNING")
+    team.run(f"scancel {runs}")

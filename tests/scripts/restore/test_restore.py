@@ -102,13 +102,23 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
 ) -> None:
     """A copy that fails leaves its volume and says so; the same command continues with it."""
     node = tmp_path
-    for path, text in (("snapshot/home/a/kept", "old"), ("snapshot/home/a/lost", "old"), ("home/a/kept", "new")):
+    for path, text in {
+        "snapshot/home/a/kept": "old", "snapshot/home/a/lost": "old", "home/a/kept": "new",
+        "snapshot/home/a/.bashrc": "old", "home/a/.bashrc": "made", "skel/.bashrc": "made",
+        "snapshot/home/a/.profile": "old", "home/a/.profile": "changed", "skel/.profile": "made",
+        "home/a/.bash_logout": "made", "skel/.bash_logout": "made",
+    }.items():  # fmt: skip
         (node / path).parent.mkdir(parents=True, exist_ok=True)
         (node / path).write_text(text, encoding="utf-8")
     (node / "broken").touch()
     ec2, script = operated.client("ec2"), restoration.script
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
-    monkeypatch.setattr(restoration, "script", lambda volume: script(volume).replace("/run/lock", str(node)))
+
+    def of_test(volume: str) -> str:
+        text = script(volume).replace("/run/lock", str(node)).replace("/etc/skel", f"{node}/skel")
+        return text.replace("cd /home", f"cd {node}/home")
+
+    monkeypatch.setattr(restoration, "script", of_test)
 
     def call(program: str, *arguments: str) -> int:
         return ultracluster(program, "trn1-16", *arguments)
@@ -147,5 +157,7 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
     assert (node / "mounts").read_text(encoding="utf-8") == 2 * "ro /dev/nvme1n1p1\n"
     assert (node / "home/a/kept").read_text(encoding="utf-8") == "new"
     assert (node / "home/a/lost").read_text(encoding="utf-8") == "old"
+    files = {path.name: path.read_text(encoding="utf-8") for path in (node / "home/a").glob(".*")}
+    assert files == {".bashrc": "old", ".profile": "changed", ".bash_logout": "made"}
     assert call("restore", "--list") == ExitCode.DONE
     assert taken in capsys.readouterr().out

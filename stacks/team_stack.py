@@ -127,6 +127,7 @@ class TeamStack(DeploymentStack):
             for each in subnet.node.find_all():
                 if isinstance(each, cdk.CfnResource):
                     each.apply_removal_policy(policy)
+        before = [each for each in self.node.children if not isinstance(each, cdk.CfnOutput)]
         return AccountingDatabase(
             self,
             "Accounting",
@@ -136,5 +137,6 @@ class TeamStack(DeploymentStack):
             engine_version=spec.engine_version,
             storage_gib=spec.storage_gib,
             backup_retention_days=spec.backup_retention_days,
+            dependencies=before,
             removal_policy=policy,
         )

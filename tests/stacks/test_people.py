@@ -1,9 +1,12 @@
-"""What users add to the templates."""
+"""What users, their homes and accounting add to the templates."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.config.test_users import ALICE, BOB
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
@@ -37,3 +40,20 @@ def test_without_people_nothing_of_this_is_there(tmp_path: Path) -> None:
     nobody = made(tmp_path)
     assert "team" not in arguments_of(nobody, nodes(nobody)[0])
     assert nobody.cluster.of_type(DOCUMENT) == {}
+
+
+@pytest.mark.parametrize("homes", ["efs", "fsx-openzfs"])
+def test_the_database_is_created_last_because_rds_refuses_to_delete_it_after_a_failure(
+    homes: str, tmp_path: Path
+) -> None:
+    settings = edited("trn1-16", lambda raw: raw.update(homes=homes, accounting={}))
+    resources = deploy(settings, tmp_path).templates["trn1-16-team"].body["Resources"]
+    [database] = [name for name, each in resources.items() if each["Type"] == "AWS::RDS::DBInstance"]
+    earlier, ahead = set[str](), [database]
+    while ahead:
+        for name in set(re.findall(r'"(\w+)', json.dumps(resources[ahead.pop()]))) & resources.keys() - earlier:
+            earlier.add(name)
+            ahead.append(name)
+
+    assert resources[database]["Properties"]["DeletionProtection"]
+    assert resources.keys() - earlier == {database}

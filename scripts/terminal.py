@@ -78,7 +78,7 @@ def view(output: str = "text", width: int | None = None) -> Console:
 
 
 def _as_list(table: Table, screen: Console) -> Text:
-    """Return a table as a line per cell, which splits no word."""
+    """Return a table as a line per cell that is not empty, which splits no word."""
     from rich.text import Text
 
     def text(cell: RenderableType) -> Text:
@@ -87,8 +87,9 @@ def _as_list(table: Table, screen: Console) -> Text:
     lines = Text()
     for row in zip(*(column.cells for column in table.columns), strict=True):
         for column, cell in zip(table.columns, row, strict=True):
-            title = text(column.header).plain
-            lines.append(f"{title}: " if title else "", "bold").append_text(text(cell)).append("\n")
+            title, shown = text(column.header).plain, text(cell)
+            if shown:
+                lines.append(f"{title}: " if title else "", "bold").append_text(shown).append("\n")
         lines.append("\n")
     lines.rstrip()
     return lines

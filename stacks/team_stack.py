@@ -122,11 +122,13 @@ class TeamStack(DeploymentStack):
             for each in subnet.node.find_all():
                 if isinstance(each, cdk.CfnResource):
                     each.apply_removal_policy(policy)
+        before = [each for each in self.node.children if not isinstance(each, cdk.CfnOutput)]
         return AccountingDatabase(
             self,
             "Accounting",
             vpc=network.vpc,
             subnets=subnets,
             **spec.model_dump(exclude={"retain", "second_zone_id", "subnet_cidrs"}),
+            dependencies=before,
             removal_policy=policy,
         )

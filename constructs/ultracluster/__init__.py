@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ultracluster.cluster_base import IParallelCluster, NodeGroup
     from ultracluster.domain.budget import BudgetSpec
     from ultracluster.domain.cluster import AcceptedWarning
+    from ultracluster.domain.directory import DirectorySpec
+    from ultracluster.domain.team import AccountSpec, QosSpec, TeamSpec, UserSpec
     from ultracluster.domain.violations import InvalidArguments
     from ultracluster.homes import ElasticFileSystem, OpenZfsFileSystem
     from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcceptedWarning",
+    "AccountSpec",
     "AccountingDatabase",
     "BudgetSpec",
     "ClusterMonitoring",
     "ComputeResource",
+    "DirectorySpec",
     "ElasticFileSystem",
     "HeadNode",
     "HeadNodeSnapshots",
@@ -47,11 +51,14 @@ __all__ = [
     "NodeGroup",
     "OpenZfsFileSystem",
     "ParallelCluster",
+    "QosSpec",
     "Queue",
     "SharedStorage",
     "Slurm",
     "SlurmAccounting",
+    "TeamSpec",
     "UltraClusterNetwork",
+    "UserSpec",
 ]
 
 _MODULES = {
@@ -60,6 +67,8 @@ _MODULES = {
     "budget": ("MonthlyBudget",),
     "domain.budget": ("BudgetSpec",),
     "domain.cluster": ("AcceptedWarning",),
+    "domain.directory": ("DirectorySpec",),
+    "domain.team": ("AccountSpec", "QosSpec", "TeamSpec", "UserSpec"),
     "domain.violations": ("InvalidArguments",),
     "homes": ("ElasticFileSystem", "OpenZfsFileSystem"),
     "lustre": ("ILustreFileSystem", "LustreFileSystem"),

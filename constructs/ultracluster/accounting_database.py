@@ -6,7 +6,7 @@ from aws_cdk import CfnResource, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain.accounting import DatabaseSpec
@@ -49,6 +49,8 @@ class AccountingDatabase(Construct):
         engine_version: Of MySQL 8.4, to start with.
         storage_gib: Storage, which grows by itself up to four times that.
         backup_retention_days: Days that daily backups are kept.
+        dependencies: Made before the instance: all else in its stack, whose creation may fail. To undo a creation that
+            failed, CloudFormation would have to delete the instance, which RDS refuses while it is protected.
         removal_policy: Of everything here. Default: the database outlives the stack, and cannot be deleted by mistake.
 
     Attributes:
@@ -73,6 +75,7 @@ class AccountingDatabase(Construct):
         engine_version: str = _DEFAULTS.engine_version,
         storage_gib: int = _DEFAULTS.storage_gib,
         backup_retention_days: int = _DEFAULTS.backup_retention_days,
+        dependencies: Sequence[IDependable] = (),
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         broken = of_other_types((("vpc",), vpc, "vpc_id", "an ec2.IVpc"))
@@ -109,6 +112,7 @@ class AccountingDatabase(Construct):
             ),
         )
         self._instance = self._add_instance(spec, places, group, retain=removal_policy is not RemovalPolicy.DESTROY)
+        self._instance.node.add_dependency(self.client_group, group, *dependencies)
         self.host, self.port, self.user = self._instance.attr_endpoint_address, _PORT, _USER
         for each in self.node.find_all():
             if isinstance(each, CfnResource):

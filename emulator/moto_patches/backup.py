@@ -1,6 +1,7 @@
-"""AWS Backup: jobs on demand and recovery points, which moto lacks; nothing is copied.
+"""AWS Backup: jobs on demand, recovery points and settings of a Region, which moto lacks; nothing is copied.
 
-https://docs.aws.amazon.com/aws-backup/latest/devguide/API_StartBackupJob.html
+https://docs.aws.amazon.com/aws-backup/latest/devguide/API_StartBackupJob.html,
+https://docs.aws.amazon.com/aws-backup/latest/devguide/API_UpdateRegionSettings.html
 """
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
@@ -79,6 +80,18 @@ class Backup(BackupResponse):
         self.backup_backend.delete_backup_vault(vault)
         return EmptyResult()
 
+    def describe_region_settings(self) -> ActionResult:
+        return ActionResult({"ResourceTypeOptInPreference": self._opt_ins})
+
+    def update_region_settings(self) -> EmptyResult:
+        self._opt_ins.update(self._get_param("ResourceTypeOptInPreference", {}))
+        return EmptyResult()
+
+    @property
+    def _opt_ins(self) -> dict[str, bool]:
+        opt_ins: dict[str, bool] = vars(self.backup_backend).setdefault("opt_ins", {"EBS": True, "EFS": True})
+        return opt_ins
+
     @property
     def _jobs(self) -> dict[str, dict[str, Any]]:
         jobs: dict[str, dict[str, Any]] = vars(self.backup_backend).setdefault("jobs", {})
@@ -91,8 +104,9 @@ class Backup(BackupResponse):
 
 
 def add_backup_jobs() -> None:
-    """Let moto serve jobs and recovery points, too."""
+    """Let moto serve jobs, recovery points and settings, too."""
     points = "backup-vaults/(?P<vault>[^/]+)/recovery-points"
-    paths = ("backup-jobs", "backup-jobs/(?P<job>[^/]+)", f"{points}/", f"{points}/(?P<point>.+)")
+    jobs = ("backup-jobs", "backup-jobs/(?P<job>[^/]+)")
+    paths = ("account-settings", *jobs, f"{points}/", f"{points}/(?P<point>.+)")
     urls = dict.fromkeys([*moto.backup.urls.url_paths, *(f"{{0}}/{each}$" for each in paths)], Backup.dispatch)
     moto.backup.urls.url_paths = urls

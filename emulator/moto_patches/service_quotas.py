@@ -38,6 +38,14 @@ _DEFAULTS = (
     _Default("fsx", "L-AD2FC696", "Lustre Scratch storage capacity", 100_800),
     _Default("fsx", "L-C8640C82", "Lustre Persistent_1 storage capacity", 100_800),
     _Default("fsx", "L-8F1B9C74", "Lustre Persistent_2 storage capacity", 100_800),
+    # https://docs.aws.amazon.com/fsx/latest/OpenZFSGuide/limits.html, storage in GiB, throughput in MB/s
+    _Default("fsx", "L-59D0763F", "OpenZFS file systems", 100),
+    _Default("fsx", "L-88479C21", "OpenZFS SSD storage capacity", 65_536),
+    _Default("fsx", "L-4EDE4065", "OpenZFS throughput capacity", 10_240),
+    # https://docs.aws.amazon.com/general/latest/gr/elasticfilesystem.html
+    _Default("elasticfilesystem", "L-848C634D", "File systems per account", 1000),
+    # https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Limits.html
+    _Default("rds", "L-7B6409FD", "DB instances", 40),
     # https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
     _Default("ebs", "L-7A658B76", "Storage for General Purpose SSD (gp3) volumes, in TiB", 50),
 )

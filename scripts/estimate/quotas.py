@@ -10,6 +10,9 @@ An account may have more, and other things in it may use some of it. Codes, defa
   network interfaces per Region holds for each Availability Zone by itself.
 - FSx for Lustre: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html. Throughput has a quota for
   Intelligent-Tiering only, none for the SSD file systems made here.
+- EFS: https://docs.aws.amazon.com/general/latest/gr/elasticfilesystem.html
+- FSx for OpenZFS: https://docs.aws.amazon.com/fsx/latest/OpenZFSGuide/limits.html. Some Regions have more storage.
+- RDS: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Limits.html
 - EBS: https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
 """
 
@@ -120,7 +123,7 @@ class Quota:
 
 def quotas(settings: Settings) -> list[Quota]:
     """Return the quotas that a deployment needs something of."""
-    candidates = [*_of_instances(settings), *_of_network(settings), *_of_storage(settings)]
+    candidates = [*_of_instances(settings), *_of_network(settings), *_of_storage(settings), *_of_team(settings)]
     return [quota for quota in candidates if quota.needed]
 
 
@@ -174,6 +177,21 @@ def _of_storage(settings: Settings) -> Iterator[Quota]:
     others_gib = (cluster.head_node.root_volume_gib or IMAGE_GIB) + IMAGE_GIB * logins
     name = "Storage for General Purpose SSD (gp3) volumes, in TiB"
     yield Quota("ebs", "L-7A658B76", name, "TiB", 50, shares, others_gib / _GIB_PER_TIB)
+
+
+def _of_team(settings: Settings) -> Iterator[Quota]:
+    homes, accounting = settings.homes, settings.accounting
+    if homes is not None and homes.is_made:
+        if homes.type == "efs":
+            yield Quota("elasticfilesystem", "L-848C634D", "File systems per account", "file systems", 1000, fixed=1)
+        else:
+            spec = homes.openzfs
+            yield Quota("fsx", "L-59D0763F", "OpenZFS file systems", "file systems", 100, fixed=1)
+            yield Quota("fsx", "L-88479C21", "OpenZFS SSD storage capacity", "GiB", 65_536, fixed=spec.capacity_gib)
+            name = "OpenZFS throughput capacity"
+            yield Quota("fsx", "L-4EDE4065", name, "MB/s", 10_240, fixed=spec.throughput_mbps)
+    if accounting is not None and accounting.existing is None:
+        yield Quota("rds", "L-7B6409FD", "DB instances", "instances", 40, fixed=1)
 
 
 def _shares(kinds: Iterable[NodeSizes], of_one: Callable[[NodeSizes], float]) -> tuple[Share, ...]:

@@ -14,6 +14,7 @@ from scripts.preflight import (
     capacity,
     cluster,
     data,
+    homes,
     images,
     names,
     network,
@@ -36,6 +37,7 @@ CATALOG: tuple[Check, ...] = (
     *routes.CHECKS,
     *data.CHECKS,
     *accounting.CHECKS,
+    *homes.CHECKS,
     *cluster.CHECKS,
     *budget.CHECKS,
 )

@@ -69,6 +69,25 @@ def judge_subnets(deployment: Deployment, judge: Judge, only: str = "") -> Itera
             yield Finding(SKIP, f"there is no {subnet.id} to check: see subnets", subject=subnet.label)
 
 
+def vpc_finding(deployment: Deployment, what: str, vpc_id: str, path: str, command: str) -> Finding:
+    """Judge whether something that the settings name is in the deployment's VPC.
+
+    Args:
+        deployment: The deployment.
+        what: Its id.
+        vpc_id: The VPC that it is in.
+        path: The setting that names it.
+        command: Shows it.
+    """
+    existing = deployment.settings.network.existing
+    own = deployment.outputs(deployment.stack_name("network")).get("VpcId") if existing is None else existing.vpc_id
+    if vpc_id == own:
+        return Finding(PASS, f"{what} is in {vpc_id}, the deployment's VPC", command=command)
+    allowed = own or "the VPC that the deployment makes, which does not exist yet"
+    hint = f"change `{path}`" if own else f"change `{path}`, or name {vpc_id} in `network.existing`"
+    return Finding(FAIL, f"{what} is in {vpc_id}; allowed: {allowed}", hint, command)
+
+
 @check("vpc", "Existing VPC", calls=("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"))
 def vpc(deployment: Deployment) -> Iterator[Finding]:
     """Nodes could not resolve the names of AWS's services, of each other and of the file system."""

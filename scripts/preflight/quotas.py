@@ -30,6 +30,7 @@ _NO_NODES = "Nodes beyond it would not start, and their jobs would stay pending.
 _NO_BLOCK = "The Capacity Block could not be bought."
 _NO_NETWORK = "The network stack would fail, and roll back."
 _NO_STORAGE = "The storage stack would fail, and roll back."
+_NO_TEAM = "The team's stack would fail, and roll back."
 
 _MADE = ("cloudformation:DescribeStacks", "cloudformation:ListStackResources")
 _SPOT = ("ec2:DescribeInstances", "ec2:DescribeInstanceTypes")
@@ -41,7 +42,9 @@ _ADDRESSES = (*_MADE, "ec2:DescribeAddresses")
 _NAT = (*_MADE, "ec2:DescribeNatGateways")
 _NAT_IN_ZONE = (*_NAT, "ec2:DescribeSubnets")
 _VPCS = (*_MADE, "ec2:DescribeVpcs")
-_LUSTRE = (*_MADE, "fsx:DescribeFileSystems")
+_FSX = (*_MADE, "fsx:DescribeFileSystems")
+_EFS = (*_MADE, "elasticfilesystem:DescribeFileSystems")
+_RDS = (*_MADE, "rds:DescribeDBInstances")
 _VOLUMES = ("ec2:DescribeInstances", "ec2:DescribeVolumes")
 
 _trn, _standard = partial(on_demand_vcpus, counts=TRAINIUM), partial(on_demand_vcpus, counts=STANDARD)
@@ -71,15 +74,27 @@ _ROWS: tuple[_Row, ...] = (
     ("addresses-per-nat", "Addresses of a NAT gateway", ["L-5F53652F"], _nat_addresses, _NAT, _NO_NETWORK),
     ("nat-gateways", "NAT gateways in the zone", ["L-FE5A380F"], usage.nat_gateways, _NAT_IN_ZONE, _NO_NETWORK),
     ("vpcs", "VPCs", ["L-F678F1CE"], usage.vpcs, _VPCS, _NO_NETWORK),
-    ("lustre-storage", "Storage of FSx for Lustre", _storage, usage.lustre_gib, _LUSTRE, _NO_STORAGE),
+    ("lustre-storage", "Storage of FSx for Lustre", _storage, usage.lustre_gib, _FSX, _NO_STORAGE),
     (
         "lustre-file-systems",
         "File systems of FSx for Lustre",
         _file_systems,
         usage.lustre_file_systems,
-        _LUSTRE,
+        _FSX,
         _NO_STORAGE,
     ),
+    ("efs-file-systems", "File systems of EFS", ["L-848C634D"], usage.efs_file_systems, _EFS, _NO_TEAM),
+    (
+        "openzfs-file-systems",
+        "File systems of FSx for OpenZFS",
+        ["L-59D0763F"],
+        usage.openzfs_file_systems,
+        _FSX,
+        _NO_TEAM,
+    ),
+    ("openzfs-storage", "Storage of FSx for OpenZFS", ["L-88479C21"], usage.openzfs_gib, _FSX, _NO_TEAM),
+    ("openzfs-throughput", "Throughput of FSx for OpenZFS", ["L-4EDE4065"], usage.openzfs_mbps, _FSX, _NO_TEAM),
+    ("db-instances", "DB instances of RDS", ["L-7B6409FD"], usage.db_instances, _RDS, _NO_TEAM),
     ("gp3", "Storage of gp3 volumes", ["L-7A658B76"], usage.gp3_tib, _VOLUMES, _NO_NODES),
 )
 """One for each quota of `scripts.estimate.quotas`: id and title of the check, quota codes of which a deployment needs

@@ -97,6 +97,34 @@ def lustre_file_systems(deployment: Deployment) -> Use:
     return _use(_file_systems(deployment), lambda each: each["FileSystemId"] in made)
 
 
+def efs_file_systems(deployment: Deployment) -> Use:
+    """Count the EFS file systems of the Region."""
+    made = _made(deployment)
+    return _use(deployment.account.list("efs", "describe_file_systems"), lambda each: each["FileSystemId"] in made)
+
+
+def openzfs_file_systems(deployment: Deployment) -> Use:
+    """Count the file systems of FSx for OpenZFS."""
+    return _openzfs(deployment, lambda _: 1)
+
+
+def openzfs_gib(deployment: Deployment) -> Use:
+    """Count the SSD storage of FSx for OpenZFS."""
+    return _openzfs(deployment, lambda each: each["StorageCapacity"] if each.get("StorageType", "SSD") == "SSD" else 0)
+
+
+def openzfs_mbps(deployment: Deployment) -> Use:
+    """Count the throughput of FSx for OpenZFS."""
+    return _openzfs(deployment, lambda each: each["OpenZFSConfiguration"]["ThroughputCapacity"])
+
+
+def db_instances(deployment: Deployment) -> Use:
+    """Count the DB instances of RDS in the Region."""
+    made = _made(deployment)
+    listed = deployment.account.list("rds", "describe_db_instances")
+    return _use(listed, lambda each: each["DBInstanceIdentifier"] in made)
+
+
 def gp3_tib(deployment: Deployment) -> Use:
     """Count the storage of gp3 volumes."""
     instance_ids = _instance_ids(deployment)
@@ -168,6 +196,13 @@ def _file_systems(deployment: Deployment) -> list[dict[str, Any]]:
     ]
 
 
+def _openzfs(deployment: Deployment, amount: Callable[[Any], float]) -> Use:
+    made = _made(deployment)
+    listed = deployment.account.list("fsx", "describe_file_systems")
+    openzfs = [each for each in listed if each["FileSystemType"] == "OPENZFS"]
+    return _use(openzfs, lambda each: each["FileSystemId"] in made, amount)
+
+
 def _in_zone(deployment: Deployment, listed: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     zone = filters({"availability-zone-id": [deployment.settings.zone_id]})
     subnet_ids = {each["SubnetId"] for each in deployment.account.list("ec2", "describe_subnets", Filters=zone)}
@@ -179,6 +214,7 @@ def _instance_ids(deployment: Deployment) -> set[str]:
 
 
 def _made(deployment: Deployment) -> set[str]:
-    """Return the physical ids of what the network and the storage stack made, if they exist."""
-    stacks = (deployment.physical_ids(deployment.stack_name(part)) for part in ("network", "storage"))
+    """Return the physical ids of what the network, the storage and the team's stack made, if they exist."""
+    parts = [part for part in deployment.settings.parts if part in ("network", "storage", "team")]
+    stacks = (deployment.physical_ids(deployment.stack_name(part)) for part in parts)
     return {physical_id for stack in stacks for physical_id in stack.values()}

@@ -27,12 +27,14 @@ from scripts.status.model import (
     Homes,
     Reservation,
     SlurmStatus,
+    Spending,
     StackStatus,
     Status,
     Unavailable,
     Usage,
     try_fetch,
 )
+from ultracluster.domain import metrics
 
 if TYPE_CHECKING:
     from scripts.clock import Clock
@@ -99,6 +101,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         )
         reservations = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
         alarms = start(_alarms, "cloudwatch:DescribeAlarms")
+        spending = start(lambda deployment: _spending(deployment, now), "cloudwatch:GetMetricData")
     own_stacks, described, other, asked = stacks.result(), nodes.result(), others.result(), answer.result()
     slurm, of_jobs, is_reachable = (asked, None, None) if isinstance(asked, Unavailable) else asked
     head_node: HeadNodeStatus | Unavailable | None
@@ -130,6 +133,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         reservations=reservations.result(),
         alarms=alarms.result(),
         cost=cost,
+        spending=spending.result(),
     )
 
 
@@ -220,6 +224,25 @@ def _alarms(deployment: Deployment) -> tuple[str, ...]:
         "cloudwatch", "describe_alarms", AlarmNamePrefix=f"{deployment.settings.name}-", MaxRecords=100
     )
     return tuple(sorted(each["AlarmName"] for each in answer["MetricAlarms"] if each["StateValue"] == "ALARM"))
+
+
+def _spending(deployment: Deployment, now: datetime) -> Spending | None:
+    """Return what nodes have cost since the month began, by the head node. One call, if there is a budget."""
+    settings = deployment.settings
+    if settings.budget is None:
+        return None
+    dimensions = [{"Name": "Cluster", "Value": settings.cluster_spec.name}]
+    metric = {"Namespace": metrics.NAMESPACE, "MetricName": metrics.USD_THIS_MONTH, "Dimensions": dimensions}
+    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    stat = {"Metric": metric, "Period": _PERIOD_SECONDS, "Stat": "Maximum"}
+    answer = deployment.account.ask(
+        "cloudwatch",
+        "get_metric_data",
+        MetricDataQueries=[{"Id": "spent", "MetricStat": stat}],
+        StartTime=max(month, now - _LOOK_BACK),
+        EndTime=now,
+    )
+    return Spending(settings.budget.monthly_usd, _newest(answer["MetricDataResults"][0]))
 
 
 def _file_system(deployment: Deployment) -> FileSystem | Unavailable:

@@ -162,6 +162,17 @@ class Cost:
     source: str = Field(description="Where the prices come from, and of which day.")
 
 
+@dataclass(frozen=True)
+class Spending:
+    """What nodes have cost since the month began, and the limit of the budget."""
+
+    limit_usd: float = Field(description="`budget.monthly_usd`, for everything of the deployment.")
+    nodes_usd: float | None = Field(
+        description="What nodes of all its clusters have cost this month, in UTC, as the head node counts; None: no "
+        "value of the last minutes."
+    )
+
+
 class Status(Document):
     """A deployment at one time."""
 
@@ -197,6 +208,9 @@ class Status(Document):
     reservations: tuple[Reservation, ...] | Unavailable = Field(description="Those that the settings name.")
     alarms: tuple[str, ...] | Unavailable = Field(description="Names of the deployment's alarms in state ALARM.")
     cost: Cost | Unavailable = Field(description="What it costs.")
+    spending: Spending | Unavailable | None = Field(
+        default=None, description="What nodes have cost this month; None: there is no budget."
+    )
     diagnosis: dict[str, Any] | Unavailable | None = Field(
         default=None, description="What `diagnose --output json` prints, where something failed."
     )
@@ -245,6 +259,7 @@ class Status(Document):
             "homes": self.homes,
             "reservations": self.reservations,
             "alarms": self.alarms,
+            "spending": self.spending,
             "diagnosis": self.diagnosis,
         }
         return {name: each for name, each in parts.items() if isinstance(each, Unavailable)}

@@ -22,6 +22,7 @@ from scripts.status.model import (
     Homes,
     Reservation,
     SlurmStatus,
+    Spending,
     Status,
     Unavailable,
     Usage,
@@ -136,13 +137,13 @@ def _facts(status: Status) -> Iterator[tuple[str, str, str]]:
     yield _fact("Storage", status.file_system, lambda each: _file_system(each, status.usage))
     if isinstance(status.usage, Unavailable) and not isinstance(status.file_system, Unavailable):
         yield _unavailable("", status.usage)
-    if status.homes is not None:
-        yield _fact("Homes", status.homes, _homes)
+    yield from _optional("Homes", status.homes, _homes)
     if isinstance(status.reservations, Unavailable):
         yield _unavailable("Reserved", status.reservations)
     else:
         yield from (("Reserved", _reservation(each, status.time), "") for each in status.reservations)
     yield _fact("Cost", status.cost, lambda each: _cost(status, each))
+    yield from _optional("Spending", status.spending, _spending)
     if status.lacks_head_node:
         return
     yield "Connect", f"./ultracluster ssh {status.environment}", ""
@@ -251,8 +252,21 @@ def _cost(status: Status, cost: Cost) -> str:
     return f"if {missing} existed: {text}" if missing else text
 
 
+def _spending(spending: Spending) -> str:
+    limit = f"the budget's {dollars(spending.limit_usd)}"
+    if spending.nodes_usd is None:
+        return f"not known, of {limit}: the head node has reported nothing in the last 10 minutes"
+    share = spending.nodes_usd / spending.limit_usd
+    return f"{dollars(spending.nodes_usd)} for nodes this month, {share:.0%} of {limit}"
+
+
 def _fact(title: str, what: T | Unavailable, text: Callable[[T], str]) -> tuple[str, str, str]:
     return _unavailable(title, what) if isinstance(what, Unavailable) else (title, text(what), "")
+
+
+def _optional(title: str, what: T | Unavailable | None, text: Callable[[T], str]) -> Iterator[tuple[str, str, str]]:
+    if what is not None:
+        yield _fact(title, what, text)
 
 
 def _unavailable(title: str, what: Unavailable, start: str = "") -> tuple[str, str, str]:

@@ -38,6 +38,7 @@ from scripts.plan import cdk, plan
 from scripts.remote import head_node, streamed_command
 from tests.command_line import leaves, ultracluster
 from tests.scripts.account import Operated
+from tests.scripts.costs.test_costs import SACCT, write
 from tests.scripts.fleet.fakes import FakeSlurm
 from toolchain.parallelcluster import ParallelCluster
 
@@ -307,20 +308,22 @@ def test_nothing_is_deployed(
 
 
 SHOWING: Mapping[str, tuple[str, ...]] = {
-    "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"), "fleet status": (),
-    "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",), "logs": ("--list",),
-    "restore": ("--list",), "runs list": (), "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
+    "costs": ("--by", "job"), "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"),
+    "fleet status": (), "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",),
+    "logs": ("--list",), "restore": ("--list",), "runs list": (), "ssh": ("--print-config",), "status": (),
+    "submit": ("--nodes", "1"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
 NODE = """\
 script=$(cat)
 case $script in
 *run.json*) echo '{"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}' ;;
+*sacct*) PATH=$SLURM:$PYTHON:$PATH TMPDIR=$SLURM; export PATH TMPDIR; eval "$script" ;;
 *runuser*) runuser() { echo "$2"; }; eval "$script" ;;
 *) cat "$STATE" ;;
 esac
 """
-"""A head node with runs, users and Slurm."""
+"""A head node with runs, users, Slurm and its accounting."""
 IDENTIFIER = re.compile(r"\b(?:(?:i|fs|vpc|subnet|sg|eni|nat|igw|rtb|vol)-[0-9a-f]{17}|[A-Z]+_COMPLETE)\b")
 
 
@@ -331,7 +334,8 @@ def test_a_narrow_terminal_and_a_closed_pipe(
     host = f"ip-{head['PrivateIpAddress'].replace('.', '-')}"
     operated.log(f"{host}.{head['InstanceId']}.slurmctld", "sched: Allocate JobId=1 NodeList=trn1-st-trn1-32xl-1")
     operated.launch(2)
-    operated.shell(f"STATE={STATE}; {NODE}")
+    write(tmp_path, SACCT.replace("|trn1|1|", f"|trn1|{int(time.time()) - 60}|"))
+    operated.shell(f"STATE={STATE} SLURM={tmp_path} PYTHON={Path(sys.executable).parent}; {NODE}")
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     (tmp_path / "key.pub").touch()
@@ -387,8 +391,8 @@ PLANNING: Mapping[str, tuple[str, ...]] = {
     "upgrade": ("--dry-run", "--anyway", "--skip", "parallelcluster"),
 }
 """Commands for which the CDK, ParallelCluster or the fleet works first."""
-NOT_WALKED = {"costs", "port-forward"}
-"""The first needs accounting, which its own tests have; the plugin of Session Manager replaces the second."""
+NOT_WALKED = {"port-forward"}
+"""The plugin of Session Manager replaces it."""
 
 
 def test_all_commands_are_walked() -> None:

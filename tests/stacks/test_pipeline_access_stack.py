@@ -111,7 +111,7 @@ def test_pull_requests_only_look_and_read_no_data(template: Template) -> None:
     actions = {action for action, _ in granted}
     reading = {"s3:GetObject", "secretsmanager:GetSecretValue", "logs:FilterLogEvents", "ec2:GetConsoleOutput"}
 
-    assert all(each.partition(":")[2].startswith(("Describe", "Detect", "Get", "List")) for each in actions)
+    assert all(each.partition(":")[2].startswith(("Describe", "Detect", "Get", "List", "View")) for each in actions)
     assert not reading & actions
     assert {each for each in granted if each[0] in ("dynamodb:GetItem", "ssm:GetParameter", "ssm:GetParameters")} == {
         ("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),

@@ -36,6 +36,9 @@ _ACTIONS = {
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
 """
 
+_OPTIONAL = {"secretsmanager:GetSecretValue"}
+"""What a check asks for, and does without: the policy that is printed shows nobody a password."""
+
 Raw = dict[str, Any]
 Edit = Callable[[Raw], object]
 
@@ -163,7 +166,7 @@ class Case:
         deployment, altered = deployment_of(raw), AlteredAccount(account, self.answers)
         deployment.account = altered
         answers = findings(self.check, deployment)
-        assert altered.actions <= {permission.action for permission in self.check.permissions}
+        assert altered.actions - _OPTIONAL <= {permission.action for permission in self.check.permissions}
         return list(answers)
 
     def verify(self, account: Account) -> None:

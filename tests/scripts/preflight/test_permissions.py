@@ -17,9 +17,10 @@ from scripts.preflight.check import PASS, SKIP, UNKNOWN, Check, CheckStatus
 from scripts.preflight.cluster import parallelcluster
 from scripts.preflight.runner import run
 from tests.scripts.preflight.accounts import Case, Raw, everything, new_network
-from tests.scripts.preflight.test_accounting import accounting
+from tests.scripts.preflight.test_accounting import accounting, existing
 from tests.scripts.preflight.test_budget import with_a_budget
 from tests.scripts.preflight.test_data import database
+from tests.scripts.preflight.test_homes import homes, made, openzfs, openzfs_made
 from tests.scripts.preflight.test_images import own_image
 from tests.scripts.preflight.test_network import hidden_head_node
 from tests.scripts.preflight.test_quotas import SPOT, STANDARD_SPOT, block, ultracluster
@@ -36,6 +37,11 @@ SETTINGS: list[tuple[Callable[[], Raw], Callable[[Raw], object]]] = [
     (everything, own_image),
     (everything, database),
     (new_network, accounting),
+    (new_network, existing),
+    (new_network, homes),
+    (new_network, made),
+    (new_network, openzfs),
+    (new_network, openzfs_made),
     (everything, with_a_budget),
     (everything, hidden_head_node),
     (everything, block(instance_type="trn2.48xlarge")),

@@ -112,6 +112,11 @@ def lustre(**keys: Any) -> Callable[[Raw], object]:
     return lambda raw: raw["storage"]["file_system"].update(changed)
 
 
+def team(homes: str) -> Callable[[Raw], object]:
+    """Have homes and a database of the deployment."""
+    return lambda raw: raw.update(homes=homes, accounting={})
+
+
 SCRATCH = lustre(deployment_type="SCRATCH_2", throughput_mbps_per_tib=None)
 
 
@@ -124,6 +129,8 @@ SCRATCH = lustre(deployment_type="SCRATCH_2", throughput_mbps_per_tib=None)
         (everything, block(instance_type="trn2.48xlarge")),
         (new_network, SCRATCH),
         (new_network, lustre(deployment_type="PERSISTENT_1", throughput_mbps_per_tib=100)),
+        (new_network, team("efs")),
+        (new_network, team("fsx-openzfs")),
     ],
 )
 def test_every_quota_of_an_estimate_has_one_check(
@@ -161,7 +168,7 @@ MADE = {
     "describe_stacks": stacks(**{"trn1-16-network": {}, "trn1-16-storage": {}}),
     "list_stack_resources": [
         {"LogicalResourceId": each, "PhysicalResourceId": each, "ResourceStatus": "CREATE_COMPLETE"}
-        for each in ("nat-ours", "vpc-ours", "203.0.113.1", "fs-ours")
+        for each in ("nat-ours", "vpc-ours", "203.0.113.1", "fs-ours", "db-ours")
     ],
 }
 SUBNETS = {"describe_subnets": [{"SubnetId": ZONE}]}
@@ -173,7 +180,13 @@ def interface(subnet_id: str = ZONE, description: str = "", instance_id: str = "
 
 
 def file_system(name: str, gib: int, kind: str) -> dict[str, Any]:
-    return {"FileSystemId": name, "StorageCapacity": gib, "LustreConfiguration": {"DeploymentType": kind}}
+    facts = {"FileSystemType": "LUSTRE", "LustreConfiguration": {"DeploymentType": kind}}
+    return {"FileSystemId": name, "StorageCapacity": gib, **facts}
+
+
+def openzfs(name: str, gib: int, mbps: int, storage: str = "SSD") -> dict[str, Any]:
+    facts = {"FileSystemType": "OPENZFS", "OpenZFSConfiguration": {"ThroughputCapacity": mbps}}
+    return {"FileSystemId": name, "StorageCapacity": gib, "StorageType": storage, **facts}
 
 
 def volume(gib: int, *instance_ids: str) -> dict[str, Any]:
@@ -185,6 +198,10 @@ FILE_SYSTEMS = [
     file_system("fs-1", 1200, "PERSISTENT_2"),
     file_system("fs-2", 600, "SCRATCH_1"),
 ]
+
+
+OPENZFS = [*FILE_SYSTEMS, openzfs("fs-1", 1000, 128), openzfs("fs-2", 0, 160, "INTELLIGENT_TIERING")]
+DATABASES = [{"DBInstanceIdentifier": "db-ours"}, {"DBInstanceIdentifier": "db-1"}]
 
 
 OWN_NODE = {"describe_instances": running(instance("trn1.32xlarge", own=True))}
@@ -216,6 +233,11 @@ NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capaci
         ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, bool, ("2", "0")),
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("6,000", "0")),
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, SCRATCH, ("600", "4,800")),
+        ("efs-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, team("efs"), ("3", "0")),
+        ("openzfs-file-systems", {**MADE, "describe_file_systems": OPENZFS}, team("fsx-openzfs"), ("2", "1")),
+        ("openzfs-storage", {**MADE, "describe_file_systems": OPENZFS}, team("fsx-openzfs"), ("1,000", "256")),
+        ("openzfs-throughput", {**MADE, "describe_file_systems": OPENZFS}, team("fsx-openzfs"), ("288", "64")),
+        ("db-instances", {**MADE, "describe_db_instances": DATABASES}, team("efs"), ("2", "0")),
         ("gp3", {**OWN_NODE, "describe_volumes": VOLUMES}, bool, ("2", "2.32")),
     ],
 )

@@ -18,6 +18,8 @@ from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.refusals import refusal
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
+from ultracluster.domain import metrics
+from ultracluster.domain.budget import BudgetSpec
 
 pytestmark = pytest.mark.usefixtures("answered")
 
@@ -110,6 +112,21 @@ def test_the_use_of_the_file_system_is_that_of_the_newest_minute(operated: Opera
     operated.shell(shell(IDLE))
     _, document = as_json(operated.deployment())
     assert document["usage"] == {"free_bytes": 2400 * 1024**3, "used_mbps": 300}
+
+
+def test_spending_is_what_the_head_node_reported_last(operated: Operated) -> None:
+    deployment, now = operated.deployment(), datetime.now(UTC)
+    budget = BudgetSpec(monthly_usd=20_000)
+    deployment.settings = deployment.settings.model_copy(update={"budget": budget})
+    operated.shell(shell(IDLE))
+    _, document = as_json(deployment)
+    assert document["spending"] == {"limit_usd": 20_000, "nodes_usd": None}
+
+    name = {"MetricName": metrics.USD_THIS_MONTH, "Dimensions": [{"Name": "Cluster", "Value": "trn1-16"}]}
+    data = [{**name, "Timestamp": now - timedelta(minutes=each), "Value": 100 - each} for each in (2, 4, 30)]
+    operated.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
+    _, document = as_json(deployment)
+    assert document["spending"] == {"limit_usd": 20_000, "nodes_usd": 98}
 
 
 def test_other_clusters_need_a_permission_on_all_stacks(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:

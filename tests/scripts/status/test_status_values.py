@@ -22,6 +22,7 @@ from scripts.status.model import (
     HeadNodeStatus,
     Reservation,
     SlurmStatus,
+    Spending,
     StackStatus,
     Status,
     Unavailable,
@@ -111,6 +112,19 @@ def screen(state: Status) -> str:
 def test_problems(change: dict[str, Any], problem: str) -> None:
     [fault] = status(**change).problems
     assert problem in fault
+
+
+@pytest.mark.parametrize(
+    ("spending", "line"),
+    [
+        (Spending(20_000, 1234.6), "Spending  $1,235 for nodes this month, 6% of the budget's $20,000"),
+        (Spending(20_000, None), "Spending  not known, of the budget's $20,000: the head node has reported nothing"),
+        (missing("these credentials lack x"), "Spending  not available: these credentials lack x"),
+    ],
+)
+def test_spending(spending: Spending | Unavailable, line: str) -> None:
+    assert " ".join(line.split()) in " ".join(screen(status(spending=spending)).split())
+    assert "Spending" not in screen(status())
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class BudgetSpec(Spec):
     forecast_percent: Annotated[list[Percent], Setting(Change.AT_ONCE, _NOTIFICATIONS)] = [100]
     """Percent of the limit at which AWS Budgets writes when it expects so much by the end of the month."""
     max_usd_per_hour: Annotated[float | None, Field(gt=0), Setting(Change.AT_ONCE, _ALARM)] = None
-    """An alarm is raised when running nodes cost more per hour, within minutes; null: no such alarm."""
+    """An alarm is raised within minutes when running nodes cost so much or more per hour; null: no such alarm."""
     max_idle_minutes: Annotated[int | None, Field(ge=5, le=1440), Setting(Change.AT_ONCE, _ALARM)] = 30
     """An alarm is raised when a node that is not static has been idle for so long after it should have been terminated
     (`cluster.slurm.idle_minutes`); null: no such alarm."""

@@ -12,6 +12,7 @@ from config.settings import Settings
 
 WILDCARDS = {
     "Action::ec2:Describe": "looking at every kind of thing that a deployment is made of",
+    "Action::s3:GetBucket": "looking at the settings of a bucket, for drift",
     "Resource::*": "actions that know no resources, or look at what others made",
     "Resource::arn:aws:cloudformation:": "stacks of this deployment, by name; their ids end in what nobody knows yet",
     "Resource::arn:aws:dynamodb:": "tables of ParallelCluster, by name, for clusters to come",

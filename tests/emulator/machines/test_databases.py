@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,11 @@ class Database:
         below = [self._aws._process.pid]
         for process in below:
             children = Path(f"/proc/{process}/task/{process}/children")
-            below += [int(each) for task in children.parents[1].glob("*/children") for each in task.read_text().split()]
-            if Path(f"/proc/{process}/comm").read_text(encoding="ascii").strip() == "mariadbd":
-                return process
+            with suppress(FileNotFoundError):  # it has ended meanwhile
+                tasks = children.parents[1].glob("*/children")
+                below += [int(each) for task in tasks for each in task.read_text().split()]
+                if Path(f"/proc/{process}/comm").read_text(encoding="ascii").strip() == "mariadbd":
+                    return process
         return None
 
     def sql(self, password: str, statement: str) -> str:

@@ -15,18 +15,21 @@ END = (r"\$ ./ultracluster destroy .*?exit code 0", r"  Nothing else\.\n")
 """How each life ends, as patterns."""
 
 
-def rehearse(*arguments: str, by: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> str:
+def rehearse(
+    *arguments: str, faults: Iterable[str] = (), by: Sequence[str] = (), variables: Mapping[str, str] | None = None
+) -> str:
     """Run `./ultracluster rehearse`, which has to succeed, and return what it prints.
 
     Args:
         arguments: Of the command.
+        faults: Which happen in it.
         by: What runs it, if not this user's shell.
         variables: Further ones of its environment.
     """
     if not by:
         image.prepare()  # it may take longer than a life
     done = subprocess.run(
-        [*by, "./ultracluster", "rehearse", *arguments],
+        [*by, "./ultracluster", "rehearse", *arguments, *(word for fault in faults for word in ("--fault", fault))],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600,
         env={**os.environ, "COLUMNS": "200", **(variables or {})},
     )  # fmt: skip

@@ -30,7 +30,7 @@ SEEN = {
 @pytest.mark.system
 @pytest.mark.validation
 def test_a_job_survives_faults_of_its_nodes() -> None:
-    said = rehearse("trn1-16", *(word for fault in SEEN for word in ("--fault", fault)))
+    said = rehearse("trn1-16", faults=SEEN)
     running = r"\$ ./ultracluster jobs list trn1-16\n  1 running.*? RUNNING +2 .*?done in"
     for fault, seen in SEEN.items():
         assert_in_order((f"While {FAULTS[fault].what}", seen, running), said)

@@ -12,7 +12,7 @@ FAULTS = ("head-node-reboot", "head-node-terminated")
 @pytest.mark.validation
 def test_a_team() -> None:
     """Its head node is rebooted, then lost: the next generation has homes and history of the one before."""
-    said = rehearse("team", *(word for fault in FAULTS for word in ("--fault", fault)))
+    said = rehearse("team", faults=FAULTS)
     # aws/aws-parallelcluster 2442: there is no second head node
     gone = r"The head node is gone\n.*?\$ ./ultracluster recover .*?The cluster is team-2\."
     again = r"\$ ./ultracluster jobs list team\n  1 running.*? first\n"

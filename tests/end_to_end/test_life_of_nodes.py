@@ -41,5 +41,5 @@ IN_ORDER = (
 @pytest.mark.system
 @pytest.mark.validation
 def test_a_whole_life_on_this_computer() -> None:
-    said = rehearse("dev", *(word for fault in FAULTS for word in ("--fault", fault)))
+    said = rehearse("dev", faults=FAULTS)
     assert_in_order(IN_ORDER, said)

@@ -53,10 +53,9 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
     if kind == RULE:
         return str(error["msg"])
     if kind == "extra_forbidden":
-        allowed = sorted(_with_fields(_node(place[:-1], schema), schema)["properties"])
-        close = get_close_matches(str(place[-1]), allowed, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        return f"unknown key; {hint}allowed: {', '.join(allowed)}"
+        meant = meant_key(place, schema)
+        hint = f"did you mean {meant}? " if meant else ""
+        return f"unknown key; {hint}allowed: {', '.join(_keys_beside(place, schema))}"
     if kind == "missing":
         text = "missing; this key is required"
     elif kind == "string_pattern_mismatch":
@@ -68,6 +67,15 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
     description = _node(place, schema).get("description", "").partition("\n\n")[0]
     meaning = " ".join(description.split()).removesuffix(".")
     return f"{text} ({meaning})" if place and meaning else text
+
+
+def meant_key(place: Path, schema: dict[str, Any]) -> str | None:
+    """Return the key that an unknown one at a place looks like."""
+    return next(iter(get_close_matches(str(place[-1]), _keys_beside(place, schema), n=1)), None)
+
+
+def _keys_beside(place: Path, schema: dict[str, Any]) -> list[str]:
+    return sorted(_with_fields(_node(place[:-1], schema), schema)["properties"])
 
 
 def _node(place: Iterable[str | int], schema: dict[str, Any]) -> dict[str, Any]:

@@ -127,8 +127,8 @@ def _budget(
     return of_tags + below(("budget",), broken)
 
 
-def _people(groups: dict[str, int], users: list[UserSpec], accounting: AccountingSpec | None) -> list[Violation]:
-    return team_rules.violations(groups, users, accounting=accounting is not None)
+def _people(groups: dict[str, int], users: list[UserSpec]) -> list[Violation]:
+    return team_rules.violations(groups, users)
 
 
 def _accounting(region: str, accounting: AccountingSpec | None) -> list[Violation]:

@@ -4,6 +4,7 @@
 (``config.sections``, ``ultracluster.domain``), combinations by ``config.rules``.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -12,9 +13,9 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
 from config import rules, schemas, users_file
-from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
+from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, meant_key, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import cluster_rules, directory, names
+from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec
@@ -155,15 +156,21 @@ class Settings(Spec):
     def warnings(self) -> list[str]:
         """What is allowed but worth a second look, one sentence each."""
         spec = self.cluster_spec
-        warnings = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
+        of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         if spec.directory is not None:
-            warnings += below(("directory",), directory.warnings(spec.directory))
+            of_cluster += below(("directory",), directory.warnings(spec.directory))
         head_node = self.cluster.head_node
         if head_node.shared_storage == "efs" and head_node.snapshots is not None:
             got = head_node.snapshots.model_dump()
             reason = "snapshots cost and hold no /home, which is on EFS: docs/explanation/lasting-choices.md"
-            warnings.append(Violation(("head_node", "snapshots"), got, "null", reason))
-        return [f"{dotted(each.path)}: {each}" for each in below(("cluster",), warnings)]
+            of_cluster.append(Violation(("head_node", "snapshots"), got, "null", reason))
+        warnings = below(("cluster",), of_cluster)
+        if self.accounting is not None:
+            warnings += below(("accounting",), accounting_rules.warnings(self.accounting, spec.max_nodes))
+        if self.budget is not None:
+            nodes, emails = spec.max_nodes_by_type, self.monitoring.emails
+            warnings += below(("budget",), budget.warnings(self.budget, self.region, nodes, emails))
+        return [f"{dotted(each.path)}: {each}" for each in warnings]
 
 
 @cache
@@ -184,13 +191,24 @@ def _sections(raw: dict[str, Any]) -> dict[str, Any]:
     return valid
 
 
-def _violations_beside(raw: dict[str, Any], misshapen: set[KeyPath]) -> list[Violation]:
-    """Return the rules that are broken in a file that also has unknown keys or values of a wrong shape.
+def _texts_beside(raw: dict[str, Any], errors: Iterable[Mapping[str, Any]]) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the rules that are broken in a file that also has unknown keys or values of a wrong shape.
 
-    The rules see the file without those keys, so with defaults or placeholders instead. What they say about the
-    mappings that lack a key is left out, because the default may be to blame.
+    The rules see the file without those keys, so with defaults or placeholders instead. What they say where a default
+    may be to blame is left out.
     """
-    return beside(rules.violations(_sections(without(raw, misshapen))), misshapen)
+    misshapen, suspects = set[KeyPath](), set[KeyPath]()
+    for error in errors:
+        place = error_path(error)
+        misshapen.add(place)
+        meant = meant_key(place, _schema()) if error["type"] == "extra_forbidden" else place[-1]
+        suspects |= {(*place[:-1], meant)} if meant is not None else set()
+    sections = _sections(without(raw, misshapen))
+    for each in beside(rules.violations(sections), suspects):
+        yield each.path, str(each)
+    for name in Settings.model_fields:
+        if name in raw and name not in sections:
+            yield (name,), "what depends on it is checked when it is right"
 
 
 @cache
@@ -208,14 +226,17 @@ def load(path: Path) -> Settings:
         SettingsError: The file is missing, is not YAML, or breaks rules; all of them are named, a line each.
     """
     source = users_file.Sources.read(path)
+    texts: list[tuple[KeyPath, str]] = []
     try:
-        return Settings.model_validate(source.value)
+        settings = Settings.model_validate(source.value)
     except ValidationError as error:
         errors = error.errors()
-    texts = [(error_path(each), text_of(each, _schema())) for each in errors]
-    if isinstance(source.value, dict):
-        misshapen = {error_path(each) for each in errors if each["type"] != RULE}
-        texts += [(each.path, str(each)) for each in _violations_beside(source.value, misshapen)]
+        texts = [(error_path(each), text_of(each, _schema())) for each in errors]
+        if isinstance(source.value, dict):
+            texts += _texts_beside(source.value, [each for each in errors if each["type"] != RULE])
+    else:
+        if not source.faults:
+            return settings
     raise SettingsError(source.report(texts))
 
 

@@ -22,48 +22,50 @@ class Sources:
 
     Attributes:
         value: What both say together.
+        faults: What is wrong with the files themselves, a line each.
     """
 
     settings: YamlSource
     people: YamlSource | None
     value: Any
+    faults: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Sources:
         """Read both.
 
         Raises:
-            SettingsError: One cannot be read, or is no YAML, or the file of people has other keys.
+            SettingsError: One cannot be read, or is no YAML.
         """
         settings = YamlSource.read(path)
         value = settings.value
         if not isinstance(value, dict) or not isinstance(value.get("users"), str):
             return cls(settings, None, value)
-        name, place = value["users"], ("users",)
+        name = value["users"]
+        fault = None
         if Path(name).name != name or not name.endswith(USERS):
-            allowed = f"a list, or the name of a file beside this one that ends in {USERS}"
-            raise SettingsError(settings.report([(place, f"got {shown(name)}; allowed: {allowed}")]))
-        if not (path.parent / name).is_file():
-            raise SettingsError(settings.report([(place, f"got {shown(name)}; there is no {path.parent / name}")]))
+            fault = f"allowed: a list, or the name of a file beside this one that ends in {USERS}"
+        elif not (path.parent / name).is_file():
+            fault = f"there is no {path.parent / name}; allowed: a file with the keys {' and '.join(_KEYS)}, or a list"
+        if fault is not None:
+            report = settings.report([(("users",), f"got {shown(name)}; {fault}")])
+            return cls(settings, None, {**value, "users": []}, (report,))
         people = YamlSource.read(path.parent / name)
         given = people.value if people.value is not None else {}
         if not isinstance(given, dict):
             raise SettingsError(people.report([((), "should be a mapping with the keys groups and users")]))
-        texts: list[tuple[KeyPath, str]] = [
-            ((key,), f"unknown key; allowed: {', '.join(_KEYS)}") for key in given if key not in _KEYS
-        ]
-        if texts:
-            raise SettingsError(people.report(texts))
+        unknown = f"unknown key; allowed: {', '.join(_KEYS)}"
+        faults = [people.report([((key,), unknown)]) for key in given if key not in _KEYS]
         if "groups" in value:
-            text = f"given, though {name} has the people; allowed: there"
-            raise SettingsError(settings.report([(("groups",), text)]))
-        return cls(settings, people, {**value, "users": [], **given})
+            faults.append(settings.report([(("groups",), f"given, though {name} has the people; allowed: there")]))
+        given = {key: given[key] for key in _KEYS if key in given}
+        return cls(settings, people, {**value, "users": [], **given}, tuple(faults))
 
     def report(self, texts: Iterable[tuple[KeyPath, str]]) -> str:
-        """Return what is wrong with values, each at its line of the file that has it."""
+        """Return what is wrong with the files, and with values, each at its line of the file that has it."""
         of_people = [each for each in texts if self.people is not None and each[0][:1] in [(key,) for key in _KEYS]]
         others = [each for each in texts if each not in of_people]
-        reports = [self.settings.report(others)] if others else []
+        reports = [*self.faults, *([self.settings.report(others)] if others else [])]
         if self.people is not None and of_people:
             reports.append(self.people.report(of_people))
         return "\n".join(reports)

@@ -377,7 +377,7 @@ class ParallelCluster(IParallelCluster):
             broken += beside(rules, places)
         if self._software is not None and self._software.team is not None:
             team = self._software.team
-            broken += below(("software", "team"), team_rules.violations(team.groups, team.users, accounting=True))
+            broken += below(("software", "team"), team_rules.violations(team.groups, team.users))
         if (
             self._software is not None
             and not self._mount_dir

@@ -242,6 +242,7 @@ def test_allowed(write: Write, values: dict[str, Any]) -> None:
 
 LARGE = {f"{RESOURCE}.max_count": 65}
 IMAGE = "ami-0123456789abcdef0"
+TOLD = {"monitoring.emails": ["a@example.com"]}
 OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
 
 
@@ -256,8 +257,14 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
         ({"zone_id": "usw2-az2"}, [f"{RESOURCE}.instance_type"]),
         ({"cluster.head_node.shared_storage": "efs"}, ["cluster.head_node.snapshots"]),
         ({"cluster.head_node": {"shared_storage": "efs", "snapshots": None}}, []),
+        ({"accounting.accounts": [{"name": "a", "max_nodes": 16}]}, []),
+        ({"accounting.qos": [{"name": "a", "max_nodes": 17}]}, ["accounting.qos[0].max_nodes"]),
+        ({"budget": {**BUDGET, "max_usd_per_hour": 344}, **TOLD}, []),
+        ({"budget": {**BUDGET, "max_usd_per_hour": 345}, **TOLD}, ["budget.max_usd_per_hour"]),
+        ({"budget": BUDGET}, ["budget.max_idle_minutes"]),
+        ({"budget": {**BUDGET, "max_idle_minutes": None}}, []),
     ],
-    ids=range(8),
+    ids=range(14),
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     settings = load(write(with_values(values)))

@@ -14,7 +14,7 @@ import yaml
 
 from config.files import copy, deployments
 from config.settings import SettingsError, load
-from tests.config.settings_files import GOOD
+from tests.config.settings_files import GOOD, RESOURCE
 from ultracluster.domain.team import AccountSpec, QosSpec, TeamSpec, UserSpec
 
 
@@ -91,7 +91,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"groups": {"docker": 3000}}, "groups.docker", "another name (images have"),
     ({"users": [{**ALICE, "groups": ["nlp"]}]}, "users[0].groups[0]", "none, as there are no groups"),
     ({"groups": {"cv": 3000}, "users": [{**ALICE, "groups": ["nlp"]}]}, "users[0].groups[0]", "allowed: cv"),
-    ({"users": [{**ALICE, "account": "nlp"}]}, "users[0].account", "null (accounts need accounting)"),
+    ({"users": [{**ALICE, "account": "nlp"}]}, "users[0].account", "null, or accounting with that account (acc"),
     *[
         ({"users": [{**ALICE, "name": name}]}, "users[0].name", "another name (images have")
         for name in ("root", "ubuntu", "ec2-user", "slurm", "munge", "pcluster-admin", "ssm-user", "nobody", "dcv")
@@ -167,6 +167,58 @@ def test_everything_that_is_wrong_is_told_at_once_in_both_files(tmp_path: Path) 
     ]
 
 
+def test_a_wrong_value_hides_nothing_else_about_people_accounts_and_money(tmp_path: Path) -> None:
+    """What a wrong name may be meant for is not said to be missing: b's parent, the group and Carl's account."""
+    text = GOOD + yaml.safe_dump(
+        {
+            "accounting": {
+                "accounts": [
+                    {"name": "a", "parent": "b", "share": "x"},
+                    {"name": "b", "parent": "a"},
+                    {"nam": "c"},
+                    {"name": "d", "parent": "c", "max_hours": 24, "node_hours_per_month": 5},
+                ],
+                "existing": {"host": "x", "user": "x", "password_secret_arn": "x", "security_group_id": "sg-01234567"},
+                "database": {"storage_gib": 30},
+            },
+            "budget": {"monthly_usd": 3, "emails": ["a@example.com", "bad"]},
+        },
+        sort_keys=False,
+    )
+    people = [
+        {**ALICE, "key": "x"},
+        {**BOB, "uid": 2001, "groups": ["nlp"]},
+        {"name": "carl", "uid": 1, "account": "c"},
+    ]
+    path = write(tmp_path, {"people": [], "groups": {"nlp": 5}, "users": people}, text)
+
+    found = [tuple(line.split(": ", 2)[1:]) for line in reported(path).splitlines()]
+
+    assert [place for place, _ in found] == [
+        "people",
+        "accounting.accounts[0].parent",
+        "accounting.accounts[0].share",
+        "accounting.accounts[1].parent",
+        "accounting.accounts[2].nam",
+        "accounting.accounts[2].name",
+        "accounting.accounts[3].node_hours_per_month",
+        "accounting.existing.password_secret_arn",
+        "accounting.database.storage_gib",
+        "budget.monthly_usd",
+        "budget.emails[1]",
+        "groups.nlp",
+        "users[0].key",
+        "users[1].uid",
+        "users[2].uid",
+    ]
+
+
+def test_what_cannot_be_checked_yet_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, {"users": []}, GOOD.replace("region: us-west-2", "region: us-west2"))
+    *_, last = reported(path).splitlines()
+    assert last == "settings.yaml:4: region: what depends on it is checked when it is right"
+
+
 FILES = [
     ("users: other.yaml\n", {}, "settings.yaml:1: users: got 'other.yaml'; allowed: a list, or the name of a file"),
     ("users: ../users.yaml\n", {}, "settings.yaml:1: users: got '../users.yaml'; allowed: a list, or the name of"),
@@ -183,6 +235,12 @@ def test_a_file_of_people_that_cannot_be_used(tmp_path: Path, head: str, files: 
     for name, text in {**files, "settings.yaml": f"{head}{GOOD}"}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert reported(tmp_path / "settings.yaml").startswith(message)
+
+
+def test_a_file_of_people_that_is_missing_hides_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text("users: users.yaml\n" + GOOD.replace("max_count: 16", "max_count: 0"), encoding="utf-8")
+    assert [line.split(": ")[1] for line in reported(path).splitlines()] == ["users", f"{RESOURCE}.max_count"]
 
 
 def test_people_may_stand_in_the_settings_file_itself(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Rules of accounting that can be checked without AWS and without Slurm."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -12,6 +12,8 @@ from ultracluster.domain.violations import Path, Violation, below
 
 _ROOT, _NORMAL = "root", "normal"
 """Slurm's own account and QoS."""
+_ACCOUNTS: Path = ("accounting", "accounts")
+_QOS: Path = ("accounting", "qos")
 _SUBNETS = 2
 _PREFIX = 28
 """Of the default subnets: 11 addresses, of which the database takes one, and a second while RDS replaces it."""
@@ -24,20 +26,36 @@ def violations(spec: AccountingSpec) -> list[Violation]:
     broken = [*_name_violations("accounts", accounts, _ROOT), *_name_violations("qos", qos, _NORMAL)]
     broken += below(("accounts",), _parent_violations(spec.accounts))
     broken += below(("qos",), _qos_violations(spec.qos, accounts))
+    broken += [*below(("accounts",), _limit_violations(spec.accounts)), *below(("qos",), _limit_violations(spec.qos))]
     if spec.existing is not None and spec.database != DatabaseSpec():
-        got = sorted(spec.database.model_fields_set)
-        broken.append(Violation(("database",), got, "leave it out", "existing names a database, and none is made"))
+        reason = "existing names a database, so none is made"
+        broken += [
+            Violation(("database", field), getattr(spec.database, field), "leave it out", reason)
+            for field in DatabaseSpec.model_fields
+            if getattr(spec.database, field) != getattr(DatabaseSpec(), field)
+        ]
     return broken
+
+
+def warnings(spec: AccountingSpec, max_nodes: int) -> Iterator[Violation]:
+    """Tell which limits never hold in a cluster of some nodes; paths are field names."""
+    limited: dict[str, Sequence[AccountSpec] | Sequence[QosSpec]] = {"accounts": spec.accounts, "qos": spec.qos}
+    for field, all_limits in limited.items():
+        for index, each in enumerate(all_limits):
+            if each.max_nodes is not None and each.max_nodes > max_nodes:
+                reason = "queues have no more nodes, so it limits nothing"
+                yield Violation((field, index, "max_nodes"), each.max_nodes, f"at most {max_nodes}", reason)
 
 
 def user_violations(spec: AccountingSpec | None, users: Sequence[UserSpec]) -> Iterator[Violation]:
     """Check that the accounts of users exist; paths start with ``users``."""
-    if spec is None:  # an account of any name is one too many then, which the rules of people say
-        return
-    accounts = {each.name for each in spec.accounts} | {DEFAULT_ACCOUNT}
+    accounts = set[str]() if spec is None else {each.name for each in spec.accounts} | {DEFAULT_ACCOUNT}
     for index, user in enumerate(users):
         if user.account is not None and user.account not in accounts:
-            yield Violation(("users", index, "account"), user.account, _listed(accounts), "accounts of accounting")
+            allowed, reason = _listed(accounts), "accounts of accounting"
+            if spec is None:
+                allowed, reason = "null, or accounting with that account", "accounts need accounting"
+            yield Violation(("users", index, "account"), user.account, allowed, reason, _ACCOUNTS)
 
 
 def place_violations(
@@ -105,9 +123,9 @@ def _parent_violations(accounts: Sequence[AccountSpec]) -> Iterator[Violation]:
         others = parents.keys() - {account.name}
         if account.parent is not None and account.parent not in parents:
             reason = "accounts of accounting; null: the cluster's root"
-            yield Violation((index, "parent"), account.parent, _listed(others), reason)
-        elif _is_in_loop(account.name, parents):
-            reason = f"{account.name} would be part of itself"
+            yield Violation((index, "parent"), account.parent, _listed(others), reason, _ACCOUNTS)
+        elif loop := _loop(account.name, parents):
+            reason = f"{account.name} would be part of itself: {loop}"
             yield Violation((index, "parent"), account.parent, "null, or an account that is not below it", reason)
 
 
@@ -120,23 +138,36 @@ def _qos_violations(qos: Sequence[QosSpec], accounts: Sequence[str]) -> Iterator
             if name == each.name:
                 yield Violation((*place, position), name, _listed(known), "a QoS does not preempt itself")
             elif name not in known:
-                yield Violation((*place, position), name, _listed(known), "QoS of accounting")
-            elif _is_in_loop(each.name, {**preempted, each.name: [name]}):
-                yield Violation((*place, position), name, f"a QoS that does not preempt {each.name}", "a loop")
+                yield Violation((*place, position), name, _listed(known), "QoS of accounting", _QOS)
+            elif loop := _loop(each.name, {**preempted, each.name: [name]}):
+                yield Violation((*place, position), name, f"a QoS that does not preempt {each.name}", f"a loop: {loop}")
         for position, name in enumerate(each.accounts):
             if name not in accounts:
-                yield Violation((index, "accounts", position), name, _listed(accounts), "accounts of accounting")
+                place = (index, "accounts", position)
+                yield Violation(place, name, _listed(accounts), "accounts of accounting", _ACCOUNTS)
 
 
-def _is_in_loop(name: str, following: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether a name follows itself."""
-    seen, ahead = set[str](), list(following[name])
-    while ahead:
-        current = ahead.pop()
-        if current not in seen:
-            seen.add(current)
-            ahead += following.get(current, ())
-    return name in seen
+def _limit_violations(limited: Sequence[AccountSpec] | Sequence[QosSpec]) -> Iterator[Violation]:
+    """Find limits under which no job starts that asks for no time: it has all of ``max_hours``."""
+    for index, each in enumerate(limited):
+        hours, month = each.max_hours, each.node_hours_per_month
+        if hours is not None and month is not None and month < hours:
+            reason = f"max_hours is {hours}, so no job would start that asks for no shorter time"
+            yield Violation((index, "node_hours_per_month"), month, f"at least {hours}", reason)
+
+
+def _loop(name: str, following: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the shortest way from a name to itself in words, a -> b -> a, if there is one."""
+    ways, seen = deque([[name]]), set[str]()
+    while ways:
+        way = ways.popleft()
+        for each in following.get(way[-1], ()):
+            if each == name:
+                return " -> ".join([*way, name])
+            if each not in seen:
+                seen.add(each)
+                ways.append([*way, each])
+    return None
 
 
 def _listed(names: "Sequence[str] | set[str]") -> str:

@@ -1,6 +1,6 @@
 """A guard on the money."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -84,7 +84,8 @@ def email_violations(spec: BudgetSpec, others: Collection[str]) -> Iterator[Viol
     """Yield what is wrong with the addresses, if ``others`` get other alarms."""
     emails = others if spec.emails is None else spec.emails
     if not emails and (spec.actual_percent or spec.forecast_percent):
-        yield spec.violation("emails", "an address, here or in monitoring.emails", "nobody would be told")
+        allowed = "an address, here or in monitoring.emails"
+        yield Violation(("emails",), spec.emails, allowed, "nobody would be told", ("monitoring", "emails"))
     if len(emails) > _MAX_EMAILS:
         got = spec.emails if spec.emails is None else len(emails)
         yield Violation(("emails",), got, f"at most {_MAX_EMAILS} addresses", f"limit of AWS, there are {len(emails)}")
@@ -92,3 +93,23 @@ def email_violations(spec: BudgetSpec, others: Collection[str]) -> Iterator[Viol
     for index, email in enumerate(lower):
         if email in lower[:index]:
             yield Violation(("emails", index), email, "each address once", "two subscriptions would be one")
+
+
+def warnings(
+    spec: BudgetSpec, region: str, nodes: Mapping[str, int], alarm_emails: Collection[str]
+) -> Iterator[Violation]:
+    """Tell which alarms are never raised or read, with paths relative to ``spec``.
+
+    Args:
+        spec: The budget.
+        region: Region of the nodes.
+        nodes: Nodes at most, by instance type.
+        alarm_emails: Who gets the alarms of CloudWatch.
+    """
+    known = spec.known_prices(region, nodes)
+    highest = sum(known[each] * nodes[each] for each in known)
+    if spec.max_usd_per_hour is not None and spec.max_usd_per_hour > highest and known.keys() == nodes.keys():
+        yield spec.violation("max_usd_per_hour", f"at most {highest:,.2f}", "all nodes together cost no more")
+    if not alarm_emails and (spec.max_usd_per_hour is not None or spec.max_idle_minutes is not None):
+        field = "max_idle_minutes" if spec.max_usd_per_hour is None else "max_usd_per_hour"
+        yield spec.violation(field, "null, or an address in monitoring.emails", "nobody is told of its alarm")

@@ -1,5 +1,6 @@
 """What a cluster is: the choices that decide its ParallelCluster configuration, without the ids of any account."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -344,6 +345,14 @@ class ClusterSpec(ClusterOptions):
     def max_nodes(self) -> int:
         """Compute nodes when every compute resource is at its MaxCount."""
         return sum(resource.max_count for resource in self._resources())
+
+    @property
+    def max_nodes_by_type(self) -> dict[str, int]:
+        """Compute nodes at MaxCount, by instance type."""
+        nodes = Counter[str]()
+        for resource in self._resources():
+            nodes[resource.instance_type] += resource.max_count
+        return dict(nodes)
 
     @property
     def max_trainium_vcpus(self) -> int:

@@ -23,9 +23,9 @@ RESERVED = frozenset(
 """Names of users and groups that images of nodes have, or that services of a cluster take."""
 
 
-def violations(groups: Mapping[str, int], users: Sequence[UserSpec], *, accounting: bool) -> list[Violation]:
+def violations(groups: Mapping[str, int], users: Sequence[UserSpec]) -> list[Violation]:
     """Return every rule that people and groups break; paths start with ``groups`` or ``users``."""
-    return [*_of_groups(groups, users), *_of_users(groups, users, accounting=accounting)]
+    return [*_of_groups(groups, users), *_of_users(groups, users)]
 
 
 def _of_groups(groups: Mapping[str, int], users: Sequence[UserSpec]) -> Iterator[Violation]:
@@ -41,7 +41,7 @@ def _of_groups(groups: Mapping[str, int], users: Sequence[UserSpec]) -> Iterator
         taken.setdefault(gid, name)
 
 
-def _of_users(groups: Mapping[str, int], users: Sequence[UserSpec], *, accounting: bool) -> Iterator[Violation]:
+def _of_users(groups: Mapping[str, int], users: Sequence[UserSpec]) -> Iterator[Violation]:
     names, uids = set[str](), dict[int, str]()
     gids = {gid: f"group {name}" for name, gid in groups.items()}
     for index, user in enumerate(users):
@@ -57,9 +57,7 @@ def _of_users(groups: Mapping[str, int], users: Sequence[UserSpec], *, accountin
             broken.append(user.violation(field, "an id that no group has", f"{gids[gid]} has it"))
         for place, group in enumerate(user.groups):
             if group not in groups:
-                broken.append(Violation(("groups", place), group, _listed(groups), "groups of the file"))
-        if user.account is not None and not accounting:
-            broken.append(user.violation("account", "null", "accounts need accounting"))
+                broken.append(Violation(("groups", place), group, _listed(groups), "groups of the file", ("groups",)))
         for place, key in enumerate(user.ssh_keys):
             if fault := ssh_keys.fault(key):
                 shown = "a private key" if "PRIVATE KEY" in key else key

@@ -21,13 +21,15 @@ Path = tuple[str | int, ...]
 class Violation:
     """A value that breaks a rule, what would be accepted and why, in words. Paths start at what was checked.
 
-    There is no reason where a value has a wrong type.
+    There is no reason where a value has a wrong type. Where a value should be among those of a list, ``among`` is the
+    place of that list in a settings file.
     """
 
     path: Path
     got: object
     allowed: str
     reason: str
+    among: Path = ()
 
     def __str__(self) -> str:
         return f"got {shown(self.got)}; allowed: {self.allowed}" + (f" ({self.reason})" if self.reason else "")
@@ -77,50 +79,84 @@ _ALLOWED = {
 }
 
 
-_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x", "uid": 2000, "monthly_usd": 10**9}
+PLACEHOLDERS = {
+    "name": "unnamed",
+    "max_count": 1,
+    "path": "/x",
+    "uid": 2000,
+    "monthly_usd": 10**9,
+    "vpc_id": "vpc-00000000",
+    "public_subnet_id": "subnet-00000000",
+    "private_subnet_id": "subnet-00000001",
+    "host": "x",
+    "user": "x",
+    "password_secret_arn": "arn:aws:secretsmanager:us-west-2:000000000000:secret:x-000000",
+    "security_group_id": "sg-00000000",
+    "domain_name": "x.example.com",
+    "domain_addr": "ldaps://x.example.com",
+    "domain_read_only_user": "cn=x,dc=example,dc=com",
+    "validator": "x",
+    "reason": "x",
+}
 """Values of required keys, which have no default."""
 DECIDES: Mapping[str | int, Collection[str]] = {
-    "backup_retention_days": (),
     "capacity_gib": ("metadata_iops",),
-    "compression": (),
     "deployment_type": ("backup_retention_days", "kms_key_arn", "metadata_iops", "throughput_mbps_per_tib"),
-    "kms_key_arn": (),
-    "metadata_iops": (),
-    "mount_dir": (),
-    "throughput_mbps_per_tib": (),
-    "uid": (),
+    "gid": ("uid",),
+    "max_hours": ("node_hours_per_month",),
+    "actual_percent": ("emails",),
+    "forecast_percent": ("actual_percent", "emails"),
+    "usd_per_hour": ("max_usd_per_hour", "monthly_usd"),
+    **dict.fromkeys(("backup_retention_days", "compression", "kms_key_arn", "metadata_iops", "mount_dir"), ()),
+    **dict.fromkeys(("throughput_mbps_per_tib", "name", "uid", "groups", "ssh_keys", "account", "admin"), ()),
+    **dict.fromkeys(("parent", "share", "max_nodes", "node_hours_per_month", "priority", "preempts", "accounts"), ()),
+    **dict.fromkeys(("emails", "monthly_usd", "max_usd_per_hour", "max_idle_minutes", "action"), ()),
 }
-"""Keys of file systems and users, and which of the keys beside them have rules that look at them."""
+"""Keys, and which of the keys beside them have rules that look at them; of a key that is not here, all have."""
 
 
 def without(value: Any, places: Collection[Path]) -> Any:
     """Return a copy of nested mappings and lists without what is at some places, so that rules can check the rest.
 
-    A key that is required has a placeholder there.
+    A key that is required has a placeholder there. A list goes as a whole, because places have numbers.
     """
+    keys = {_key_of(place) for place in places}
 
     def copied(each: Any, place: Path) -> Any:
         if isinstance(each, dict):
-            kept = {key: copied(child, (*place, key)) for key, child in each.items() if (*place, key) not in places}
-            return kept | {key: child for key, child in _PLACEHOLDERS.items() if (*place, key) in places}
+            kept = {key: copied(child, (*place, key)) for key, child in each.items() if (*place, key) not in keys}
+            return kept | {key: child for key, child in PLACEHOLDERS.items() if (*place, key) in keys}
         return [copied(child, (*place, i)) for i, child in enumerate(each)] if isinstance(each, list) else each
 
     return copied(value, ())
 
 
 def beside(violations: Iterable[Violation], places: Collection[Path]) -> list[Violation]:
-    """Return violations of values that are `without` others, but for those in the mappings that lack one.
+    """Return violations of values that are `without` others, but for those that their absence may be the reason of.
 
-    There a default or placeholder may be to blame. Where `DECIDES` tells of which values, the others are left.
+    A default or placeholder may be to blame for what is said of the keys that it `DECIDES`.
     """
+    keys = {_key_of(place) for place in places}
+    return [each for each in violations if not any(_may_be_due_to(place, each) for place in keys)]
 
-    def may_be_due_to(place: Path, path: Path) -> bool:
-        *around, key = place
-        if len(around) <= 1 or path[: len(around)] != tuple(around):
-            return False
-        return key not in DECIDES or path[len(around)] in (key, *DECIDES[key])
 
-    return [each for each in violations if not any(may_be_due_to(place, each.path) for place in places)]
+def _may_be_due_to(place: Path, violation: Violation) -> bool:
+    *around, key = place
+    path, among = violation.path, violation.among
+    if among and place[: len(among)] == among and (key == "name" or len(place) <= len(among) + 1):
+        return True
+    if path[: len(around)] != tuple(around):
+        return False
+    if key not in DECIDES:  # a section has too many keys for one to decide them all
+        return len(around) > 1
+    return path[len(around) :][:1] in [(each,) for each in (key, *DECIDES[key])]
+
+
+def _key_of(place: Path) -> Path:
+    """Return the place of the key whose value has a place, or is a list that has it."""
+    while place and isinstance(place[-1], int):
+        place = place[:-1]
+    return place
 
 
 def dotted(path: Path) -> str:

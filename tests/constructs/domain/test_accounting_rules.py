@@ -40,8 +40,8 @@ BROKEN: list[tuple[dict[str, Any], list[str]]] = [
         accounts(("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", None)),
         [
             f"accounts[{index}].parent: got '{parent}'; allowed: null, or an account that is not below it "
-            f"({name} would be part of itself)"
-            for index, (name, parent) in enumerate((("a", "b"), ("b", "c"), ("c", "a")))
+            f"({name} would be part of itself: {name} -> {parent} -> {other} -> {name})"
+            for index, (name, parent, other) in enumerate([("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b")])
         ],
     ),
     (
@@ -68,13 +68,13 @@ BROKEN: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"qos": [{"name": "a", "preempts": ["b"]}, {"name": "b", "preempts": ["normal", "a"]}]},
         [
-            "qos[0].preempts[0]: got 'b'; allowed: a QoS that does not preempt a (a loop)",
-            "qos[1].preempts[1]: got 'a'; allowed: a QoS that does not preempt b (a loop)",
+            "qos[0].preempts[0]: got 'b'; allowed: a QoS that does not preempt a (a loop: a -> b -> a)",
+            "qos[1].preempts[1]: got 'a'; allowed: a QoS that does not preempt b (a loop: b -> a -> b)",
         ],
     ),
     (
         {"existing": EXISTING, "database": {"storage_gib": 40}},
-        ["database: got ['storage_gib']; allowed: leave it out (existing names a database, and none is made)"],
+        ["database.storage_gib: got 40; allowed: leave it out (existing names a database, so none is made)"],
     ),
     ({"existing": EXISTING, **accounts(("a", None), ("b", "a"))}, []),
     ({"qos": [{"name": "a", "preempts": ["normal"]}, {"name": "b", "preempts": ["a", "normal"]}]}, []),

@@ -406,7 +406,10 @@ def _done(step: Step) -> Step:
 
 
 def main(path: str) -> int:
-    """Apply a document, say what changed, and return an exit code."""
+    """Apply a document, say what changed, and return an exit code.
+
+    What was made by hand is written beside the document, for `./ultracluster status`.
+    """
     document = json.loads(Path(path).read_text(encoding="utf-8"))
     cluster = re.search(r"^ClusterName\s*=\s*(\S+)$", run("scontrol", "show", "config"), re.MULTILINE)
     if cluster is None:
@@ -415,8 +418,10 @@ def main(path: str) -> int:
     known = {each.pw_name for each in pwd.getpwall()}
     default_user = next((name for name in DEFAULT_USERS if name in known), None)
     changed, failed = apply(steps(document, state, cluster[1], default_user))
-    for each in by_hand(document, state):
+    kept = by_hand(document, state)
+    for each in kept:
         print(f"accounting: made by hand, kept: {each}")
+    Path(path).with_suffix(".by-hand").write_text("".join(f"{each}\n" for each in kept), encoding="utf-8")
     print(f"accounting: {changed or 'no'} change{'' if changed == 1 else 's'}, {failed} failed")
     return 1 if failed else 0
 

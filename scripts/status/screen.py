@@ -157,6 +157,8 @@ def _software(software: Software, now: datetime) -> Iterator[tuple[str, str, str
     yield "Software", f"{state}{since}", _SOFTWARE.get(state, "")
     if state != "ready":
         yield from (("", each, "dim") for each in software.log)
+    if software.by_hand:
+        yield "By hand", f"made with sacctmgr, kept: {'; '.join(software.by_hand)}", ""
 
 
 def _head_node(head_node: HeadNodeStatus, now: datetime) -> str:

@@ -1,4 +1,5 @@
-"""The software that the head node builds for jobs, and nodes that failed to start, as it reports them."""
+"""What the head node reports beside Slurm: the software that it builds for jobs, nodes that failed to start, and what
+people have made in Slurm's accounting by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from pydantic.dataclasses import dataclass
 
 UNIT = "ultracluster-software"
 """The unit on the head node that builds it (nodes/software.sh). A restart is a retry."""
-_LOG_LINES, _NODES, _WIDTH = 5, 5, 200
+_BY_HAND = "/opt/slurm/etc/ultracluster/team.by-hand"
+"""What nodes/team/accounting.py has found at the last update."""
+_LOG_LINES, _NODES, _BY_HAND_LINES, _WIDTH = 5, 5, 10, 200
 """Together with the answer of Slurm, this stays below the limit of Systems Manager for a command's output."""
 _END = "# end of software\n"
 SCRIPT = f"""\
@@ -22,6 +25,8 @@ SCRIPT = f"""\
     timeout 5 cat "$ULTRACLUSTER_PYTHON.state" | cut_lines
     echo '# log'
     timeout 5 tail --lines={_LOG_LINES} "$ULTRACLUSTER_PYTHON.log" | cut_lines
+    echo '# by_hand'
+    head --lines={_BY_HAND_LINES} {_BY_HAND} | cut_lines
     echo '# nodes'
     cd "${{ULTRACLUSTER_PYTHON%/python/*}}/nodes/${{ULTRACLUSTER_PYTHON##*/current-}}" &&
         timeout 5 find . -type f -mmin -1440 -printf '%TFT%TH:%TM %f ' -exec head --lines=1 {{}} \\; |
@@ -55,6 +60,11 @@ class Software:
     reason: str = Field(description="Why it failed; empty: it did not.")
     log: tuple[str, ...] = Field(description="The end of its log.")
     failed_nodes: tuple[FailedNode, ...] = Field(description="Compute nodes that failed to start.")
+    by_hand: tuple[str, ...] = Field(
+        default=(),
+        description="The first accounts, QoS and users that were made with `sacctmgr`, not by the settings, at the last "
+        "update.",
+    )
 
     @property
     def is_interrupted(self) -> bool:
@@ -84,4 +94,5 @@ def parse(text: str) -> tuple[Software | None, str]:
         reason=facts.get("reason", ""),
         log=tuple(lines["log"]),
         failed_nodes=tuple(FailedNode(name, time, reason) for time, name, reason in nodes),
+        by_hand=tuple(lines.get("by_hand", ())),
     ), rest

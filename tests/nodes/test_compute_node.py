@@ -432,7 +432,9 @@ def test_a_node_that_cannot_install_says_why_where_status_finds_it(compute_node:
     outcome = run(node, tools="2.99.0.0")
     assert outcome.code == 12
     assert outcome.output.count("failed (12): no repository has aws-neuronx-tools 2.99.0.0") == 2
+    node.write("/opt/slurm/etc/ultracluster/team.by-hand", "account own\nuser guest of account lab\n")
     [failed] = told(node).failed_nodes
+    assert told(node).by_hand == ("account own", "user guest of account lab")
     assert failed.name == node.name
     assert outcome.last_line.startswith(f"{SCRIPT}: {failed.reason}")
     assert run(node).code == 0

@@ -126,6 +126,8 @@ def test_what_was_made_by_hand_is_named_and_stays_and_the_default_user_is_no_adm
     others = ("user bea of account lab", "user ann of account below", "account lab, which has left the settings")
     again = apply(cluster)
     assert {*re.findall("made by hand, kept: (.*)", again)} == {*kept, *others}
+    told = cluster.directory / "shared/opt/slurm/etc/ultracluster/team.by-hand"
+    assert {*told.read_text(encoding="utf-8").splitlines()} == {*kept, *others}
     assert "no changes" in again
     assert "accounting: account lab: parent root (was dept), fairshare 1 (was 5), " in without
     left = associations(cluster)

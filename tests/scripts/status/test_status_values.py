@@ -155,11 +155,16 @@ def test_what_calls_for_a_diagnosis(change: dict[str, Any], failed: bool) -> Non
     assert status(**change).failed is failed
 
 
-def test_the_software_of_jobs_is_shown_with_the_end_of_its_log_until_it_is_ready() -> None:
+def test_the_software_of_jobs_is_shown_with_the_end_of_its_log_until_it_is_ready_and_what_was_made_by_hand() -> None:
     node = FailedNode("trn1-dy-trn1-32xl-3", "2026-11-21T12:50", "failed (12): no repository has aws-neuronx-dkms.")
     failed = replace(BUILD_FAILED, failed_nodes=(node,))
-    ready, not_ready = (" ".join(screen(status(software=each)).split()) for each in (READY, failed))
-    assert "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 Storage" in ready
+    ready = replace(READY, by_hand=("account own", "user guest of account lab"))
+    ready, not_ready = (" ".join(screen(status(software=each)).split()) for each in (ready, failed))
+    assert (
+        "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 By hand made with sacctmgr, kept: account "
+        in ready
+    )
+    assert "kept: account own; user guest of account lab Storage" in ready
     assert "Software failed since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 first second" in not_ready
     assert "trn1-dy-trn1-32xl-3 10 min failed (12): no repository has aws-neuronx-dkms." in not_ready
 

@@ -1,5 +1,4 @@
-"""What the head node reports beside Slurm: the software that it builds for jobs, nodes that failed to start, and what
-people have made in Slurm's accounting by hand."""
+"""What the head node reports beside Slurm: software of jobs, nodes that failed, what was made in accounting by hand."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ class Software:
     failed_nodes: tuple[FailedNode, ...] = Field(description="Compute nodes that failed to start.")
     by_hand: tuple[str, ...] = Field(
         default=(),
-        description="The first accounts, QoS and users that were made with `sacctmgr`, not by the settings, at the last "
-        "update.",
+        description="The first accounts, QoS and users that were made with `sacctmgr`, as of the last update.",
     )
 
     @property

@@ -22,6 +22,10 @@ def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in described.get("Tags", [])}
 
 
+SECONDS_FOR_AN_ANSWER = 10
+"""How long to wait for an answer of AWS, before it is asked again."""
+
+
 class Account:
     """AWS as the credentials in use see it. Every answer is fetched once and cached, until `forget`.
 
@@ -44,7 +48,7 @@ class Account:
         config = Config(
             retries={"mode": "adaptive", "total_max_attempts": 5},
             connect_timeout=3,
-            read_timeout=10,
+            read_timeout=SECONDS_FOR_AN_ANSWER,
             max_pool_connections=50,
         )
         key = (service, region or self._region)

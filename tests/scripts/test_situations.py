@@ -5,21 +5,16 @@ The commands are those of Click's tree: a new one takes part by itself, in `ROWS
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,7 +24,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from emulator.aws import EmulatedAws
-from scripts import deploy, interrupts, options
+from scripts import deploy, options
 from scripts.clock import Clock
 from scripts.errors import ExitCode
 from scripts.fleet import control
@@ -437,107 +432,3 @@ def test_ctrl_c_while_a_command_waits(
             assert (out, hint in err, "Traceback" in err) == ("", True, False), (name, err)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-# --- processes of their own ---
-
-
-def start(*words: str, **more: Any) -> subprocess.Popen[str]:
-    """Start a command as from a terminal, where Ctrl-C is not ignored."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "scripts", *words],
-        cwd=options.ROOT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - the child has one thread
-        text=True,
-        **more,
-    )
-
-
-@pytest.fixture
-def silent_endpoint() -> Iterator[tuple[str, socket.socket]]:
-    """An address that takes connections, and answers nothing."""
-    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}", server
-
-
-@pytest.mark.slow
-def test_ctrl_c_while_the_emulated_aws_starts() -> None:
-    with start("emulate", "dev", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("Bootstrapping")
-        process.send_signal(signal.SIGINT)
-        assert "Traceback" not in process.communicate()[1]
-    assert process.returncode == ExitCode.INTERRUPTED
-
-
-def test_ctrl_c_while_aws_does_not_answer(silent_endpoint: tuple[str, socket.socket]) -> None:
-    endpoint, server = silent_endpoint
-    environment = os.environ | WITHOUT_ACCOUNT | KEYS | {"AWS_ENDPOINT_URL": endpoint}
-    with start(
-        "status", "trn1-16", "-o", "json", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        connection, _ = server.accept()
-        process.send_signal(signal.SIGINT)
-        started = time.monotonic()
-        assert "Traceback" not in process.communicate()[1]
-        assert process.returncode == ExitCode.INTERRUPTED
-        assert time.monotonic() - started < 9, "it waited for AWS: a call ends after 10 seconds"
-        connection.close()
-
-
-def test_a_terminal_of_40_columns_without_colour(operated: Operated) -> None:
-    """`status --watch` shows itself again and again, until Ctrl-C at the keyboard."""
-    operated.shell(f"cat >/dev/null; cat {STATE}")
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 40, 0, 0))
-    environment = os.environ | {"NO_COLOR": "1", "TERM": "xterm"}
-    words = ("status", "trn1-16", "--watch", "--every", "0.2")
-    with start(*words, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        shown, is_interrupted = b"", False
-        with suppress(OSError):  # the end of a terminal that no program has open
-            while piece := os.read(ours, 65536):
-                shown += piece
-                if shown.count(b"CREATE_COMPLETE") > 6 and not is_interrupted:
-                    process.send_signal(signal.SIGINT)
-                    is_interrupted = True
-    os.close(ours)
-    assert process.returncode == ExitCode.INTERRUPTED
-    text = shown.decode()
-    assert "Traceback" not in text
-    assert set(re.findall(r"\x1b\[[0-9;]*m", text)) <= {"\x1b[0m"}
-    assert "CREATE_COMPLETE" in text
-
-
-@pytest.mark.parametrize("code", [ExitCode.INTERRUPTED, ExitCode.DONE])
-def test_ctrl_c_during_a_deployment_is_left_to_the_cdk(
-    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = f"import os; os.kill(os.getppid(), {int(signal.SIGINT)}); raise SystemExit({int(code)})"
-    monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", program])
-    monkeypatch.setattr(deploy, "BUILD", tmp_path)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        assert deploy.deploy("trn1-16", tmp_path, ()) == code
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def test_a_reader_that_has_gone_does_not_end_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", "for _ in range(9): print('x', flush=True)"])
-    monkeypatch.setattr(deploy, "BUILD", tmp_path)
-    monkeypatch.setattr(sys, "stdout", closed_pipe())
-    assert deploy.deploy("trn1-16", tmp_path, ()) == ExitCode.DONE
-
-
-def test_neither_an_encoding_nor_a_grandchild_with_the_pipe_holds_up_the_cdk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(interrupts, "SECONDS_FOR_OUTPUT", 0.5)
-    script = "echo before; echo \u2705; head -c 200000 /dev/zero; (sleep 20 & echo $! >pid); exit 3"
-    with (tmp_path / "out").open("w", encoding="ascii") as out:
-        started = time.monotonic()
-        assert interrupts.run(["sh", "-c", script], tmp_path, output=out) == 3
-        assert time.monotonic() - started < 10, "it waited for the grandchild"
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
-    assert (tmp_path / "out").read_text() == "before\n"

@@ -158,8 +158,8 @@ def test_what_calls_for_a_diagnosis(change: dict[str, Any], failed: bool) -> Non
 def test_the_software_of_jobs_is_shown_with_the_end_of_its_log_until_it_is_ready_and_what_was_made_by_hand() -> None:
     node = FailedNode("trn1-dy-trn1-32xl-3", "2026-11-21T12:50", "failed (12): no repository has aws-neuronx-dkms.")
     failed = replace(BUILD_FAILED, failed_nodes=(node,))
-    ready = replace(READY, by_hand=("account own", "user guest of account lab"))
-    ready, not_ready = (" ".join(screen(status(software=each)).split()) for each in (ready, failed))
+    with_own = replace(READY, by_hand=("account own", "user guest of account lab"))
+    ready, not_ready = (" ".join(screen(status(software=each)).split()) for each in (with_own, failed))
     assert (
         "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 By hand made with sacctmgr, kept: account "
         in ready

@@ -86,7 +86,7 @@ def test_a_job_reaches_nothing_of_others(team: SlurmCluster) -> None:
     node = team.nodes[0]
     node.sh("ip address add 169.254.169.254/32 dev lo")
     node.sh("setsid python3 -m http.server 80 --bind 169.254.169.254 </dev/null &>/dev/null &")
-    team.wait_until(lambda: node.sh(METADATA).strip() == "0", timeout=30)
+    team.wait_until(lambda: node.sh(METADATA).strip() == "0")
     assert run_job(team, "alice", METADATA).splitlines()[-1] == "124"
 
 
@@ -111,7 +111,7 @@ def test_jobs_of_somebody_who_leaves_do_not_start_and_what_runs_continues(team: 
     submit = "cd ~; sbatch --parsable --output=/dev/null"
     waits = int(team.run(f"{submit} --hold --wrap=true", user="root2"))
     runs = int(team.run(f"{submit} --wrap='sleep 300'", user="root2"))
-    team.wait_until(lambda: team.job(runs)["JobState"] == "RUNNING", timeout=60)
+    team.wait_until(lambda: team.job(runs)["JobState"] == "RUNNING")
     left = json.dumps({**DOCUMENT, "users": PEOPLE[:-1]})
     program = "python3 -B /opt/ultracluster/current/team/users.py head"
     said = team.run(f"echo '{left}' >/left.json; {program} /left.json; {program} /fetched.json")

@@ -31,10 +31,7 @@ def pytest_report_header() -> str:
 
 
 _LONGEST = (
-    "tests/end_to_end/test_faults_of_nodes.py::",
-    "tests/end_to_end/test_life_of_nodes.py::",
-    "tests/end_to_end/test_lives_of_configurations.py::",
-    "tests/end_to_end/test_life_of_a_team.py::",
+    "tests/end_to_end/lives/",
     "tests/end_to_end/slurm/test_disturbed_training.py::",
     "tests/end_to_end/test_",
 )

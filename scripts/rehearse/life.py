@@ -91,18 +91,14 @@ class Life:
                 self.fail_to_start(name, target)
         self.submit()
 
-    def run(self, faults: Faults) -> None:
-        """Show what the job does, and how it survives faults; without any, the loss of a node."""
+    def suffer(self, faults: Faults) -> None:
+        """Show what the job does, and how it survives faults."""
         self.follow_job()
-        for name, target in _of_running(faults):
-            self.suffer(name, target)
-        if not _of_running(faults):
-            self.lose_node()
+        for name, target in of_running(faults):
+            self.strike(name, target)
 
-    def end(self, faults: Faults, changed: Settings) -> None:
-        """Show that the job runs again if it lost a node, on nodes as the changed settings have them, and end it."""
-        if not _of_running(faults):
-            self.see_job_again(changed.cluster.queues[0].root_volume_gib)
+    def end(self) -> None:
+        """End the job, and show what it cost if there is accounting."""
         self.end_job()
         if self.settings.accounting:
             self.show_costs()
@@ -119,7 +115,7 @@ class Life:
             if lived.ending:
                 self.stage.run(*lived.ending, self.name)
 
-    def suffer(self, name: str, target: str) -> None:
+    def strike(self, name: str, target: str) -> None:
         """Let a fault strike a node of the job, show what it does, and that the job runs after it."""
         lived, node = RUNNING[name], FAULTS[name].node
         is_head_node = node is not None and node.kind == "HeadNode"
@@ -175,7 +171,8 @@ class Life:
             self.stage.run("logs", self.name, "clustermgtd" if self._is_static else "slurm_resume", "--lines", "8")
 
     def lose_node(self) -> None:
-        """Terminate a node under the job."""
+        """Show what the job does, and terminate a node under it."""
+        self.follow_job()
         with self.stage.step(
             "A node is lost under the job",
             "EC2 takes an instance away. clustermgtd sees it in its next loop, Slurm requeues the job, and a new "
@@ -417,7 +414,7 @@ echo 'export WORKERS_PER_NODE=1 OMP_NUM_THREADS=1' >/etc/profile.d/z-rehearsal.s
 """Nodes share two processors; a trn1.32xlarge has 32 workers."""
 
 
-def _of_running(faults: Faults) -> Faults:
+def of_running(faults: Faults) -> Faults:
     """Return the faults that nodes have when they run."""
     return [each for each in faults if each[0] in RUNNING]
 

@@ -26,7 +26,7 @@ from emulator.inventory import inventory
 from scripts import emulate, options, screen
 from scripts.errors import ExitCode, UnusableError
 from scripts.rehearse.faults import is_of_nodes
-from scripts.rehearse.life import Life, too_many
+from scripts.rehearse.life import Life, of_running, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
 from scripts.status.cost import cost_now
 from ultracluster.domain.validator_warnings import accepted, judge
@@ -330,12 +330,17 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         rehearsal.show()
         if life:
             life.start(of_nodes)
-        rehearsal.change()
+        if life and of_running(of_nodes):
+            life.suffer(of_nodes)
+        else:
+            rehearsal.change()
+            if life:
+                life.lose_node()
+            rehearsal.change_rejected()
+            if life:
+                life.see_job_again(rehearsal.settings.cluster.queues[0].root_volume_gib)
         if life:
-            life.run(of_nodes)
-        rehearsal.change_rejected()
-        if life:
-            life.end(of_nodes, rehearsal.settings)
+            life.end()
             if choices.train:
                 life.train()
         if choices.keep:

@@ -1,6 +1,6 @@
 """Configurations of config/ as they are deployed, changed, and used with the tools of AWS and ParallelCluster.
 
-test_rehearse_command.py deploys one by the CDK's command line, and so do the lives.
+The lives deploy them by the CDK's command line.
 """
 
 from __future__ import annotations

@@ -11,12 +11,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import yaml
 
 from config.settings import load
-from emulator.aws import ACCOUNT, EmulatedAws
+from emulator.aws import EmulatedAws
 from emulator.faults import FAULTS
-from emulator.machines import support
 from scripts import emulate, options
 from scripts.emulate import Account
 from scripts.rehearse.life import too_many
@@ -24,7 +22,6 @@ from scripts.rehearse.rehearsal import Rehearsal
 from scripts.rehearse.stage import Ran, Relay, Stage
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
-from tests.end_to_end.checks import Deployed, check_deployment
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
@@ -48,11 +45,6 @@ def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
     for step in STEPS:
         monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
     monkeypatch.setattr(emulate, "account", lambda *_, **__: nullcontext(Account(aws, machines=False)))
-
-
-@pytest.fixture
-def without_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "reason", lambda: "this is not Linux")
 
 
 @pytest.mark.parametrize(
@@ -163,52 +155,6 @@ def test_a_fault_that_strikes_nothing_is_no_success_unless_it_is_harmless(
     assert run("dev", "--fault", fault) == code
     complaint = f"error: nothing failed: the fault {fault} concerns nothing"
     assert (complaint in capsys.readouterr().err) == (code == 1)
-
-
-@pytest.mark.validation
-@pytest.mark.usefixtures("without_nodes")
-def test_every_step_of_the_stacks_is_shown(
-    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Between them the deployment is checked, which has a bootstrap stack of its own for every stack."""
-    key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-    raw = yaml.safe_load((CONFIG / "dev.yaml").read_text(encoding="utf-8"))
-    raw["bootstrap"] = {"qualifier": "ml-team", "kms_key_arn": key}
-    (tmp_path / "dev.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
-    monkeypatch.setattr(options, "CONFIG", tmp_path)
-    show = Rehearsal.show
-
-    def check(running: Rehearsal) -> None:
-        show(running)
-        check_deployment(Deployed(running.aws, running.settings))
-        cloudformation, s3 = (running.aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
-        stacks = {each["StackName"] for each in cloudformation.describe_stacks()["Stacks"]}
-        assert stacks >= {"CDKToolkit-ml-team", "dev-network"}
-        bucket = f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"
-        objects = (
-            s3.head_object(Bucket=bucket, Key=each["Key"]) for each in s3.list_objects_v2(Bucket=bucket)["Contents"]
-        )
-        assert {each["SSEKMSKeyId"].rpartition("/")[2] for each in objects} == {key.rpartition("/")[2]}
-
-    monkeypatch.setattr(Rehearsal, "show", check)
-    assert run("dev") == 0
-    said = capsys.readouterr().out
-    in_order = (
-        r"this is not Linux\n",
-        r"bootstrapped\.",
-        r"✅  dev-cluster",
-        r"dev-trn1-trn1-32xl\W+trn1\.32xlarge\W+1 interface, 8",
-        r"UPDATE_COMPLETE +Custom::PclusterCluster",
-        r"FAIL cluster dev: HeadNode.InstanceType from c6i.xlarge to c6i.8xlarge is refused",
-        r"\$ \./ultracluster destroy dev --all .*--force\n",
-        r"Deleted in \d+ s: dev-cluster",
-        r"Nothing else\.",
-        r"2 x trn1\.32xlarge: \$43\.\d\d an hour",
-        r"All in \d+ s\.",
-    )
-    assert re.search(".*".join(in_order), said, re.DOTALL), said
-    log = (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
-    assert "dev-network | " in log
 
 
 KEPT = """

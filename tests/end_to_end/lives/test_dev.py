@@ -5,7 +5,7 @@ Stacks, nodes with the real Slurm, a job, a lost node, nothing left.
 
 import pytest
 
-from tests.end_to_end.lives import assert_in_order, rehearse
+from tests.end_to_end.lives.life import assert_in_order, rehearse
 
 FAULTS = ("head-node", "capacity:trn1.32xlarge/1", "node-names", "node-script")
 IN_ORDER = (

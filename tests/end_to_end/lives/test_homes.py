@@ -1,4 +1,4 @@
-"""Homes outlive head node and cluster: moved from a root volume, backed up, deleted as told."""
+"""The life of homes, which outlive head node and cluster: moved from a root volume, backed up, deleted as told."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Deployed:
     """A deployment in an emulated AWS with nodes."""
 
     def __init__(self, directory: Path, account: emulate.Account) -> None:
-        self.file, self.aws = directory / "dev.yaml", account.aws
+        self.file, self.aws = directory / "trn1-16.yaml", account.aws
         region = load(self.file).region
         variables = {**self.aws.environment, **emulate.variables(region), "ULTRACLUSTER_CONFIG": str(directory)}
         self.stage = Stage(Console(width=200), io.StringIO(), False, {**variables, "COLUMNS": "200"})
@@ -40,7 +40,7 @@ class Deployed:
         return self.stage.run(*words, codes=(code,)).text
 
     def on_head_node(self, script: str) -> str:
-        return self.run("exec", "dev", "--user", "root", "--", "sh", "-c", script)
+        return self.run("exec", "trn1-16", "--user", "root", "--", "sh", "-c", script)
 
     def set_homes(self, **homes: object) -> None:
         raw = yaml.safe_load(self.file.read_text(encoding="utf-8"))
@@ -54,34 +54,34 @@ class Deployed:
 @contextmanager
 def deployed(directory: Path) -> Iterator[Deployed]:
     image.prepare()
-    shutil.copy(CONFIG / "dev.yaml", directory / "dev.yaml")
+    shutil.copy(CONFIG / "trn1-16.yaml", directory / "trn1-16.yaml")
     with emulate.account(print, speed="fast", nodes=True) as account:
-        emulate.create_prerequisites(account.aws, load(directory / "dev.yaml"))
+        emulate.create_prerequisites(account.aws, load(directory / "trn1-16.yaml"))
         yield Deployed(directory, account)
 
 
 def test_homes_outlive_clusters(tmp_path: Path) -> None:
     """On OpenZFS; those of the rehearsed team are on EFS, and outlive a head node that is lost."""
     with deployed(tmp_path) as life:
-        life.run("bootstrap", "dev")
-        life.run("deploy", "dev", "--yes")
+        life.run("bootstrap", "trn1-16")
+        life.run("deploy", "trn1-16", "--yes")
         life.on_head_node(WRITE)
 
         life.set_homes(type="fsx-openzfs")
-        said = life.run("upgrade", "dev", "--confirm", "dev")
+        said = life.run("upgrade", "trn1-16", "--confirm", "trn1-16")
         assert "/home of this head node: " in said
         assert "with its head node, without /home" in said
         assert re.match(r"one\n2001:2002\nnotes\n.*/filesystems/fs-", life.on_head_node(LOOK))
-        on_node = life.run("exec", "dev", "--", "srun", "--nodes=1", "sh", "-c", f"cat {NOTES}; stat -c %u {NOTES}")
+        on_node = life.run("exec", "trn1-16", "--", "srun", "--nodes=1", "sh", "-c", f"cat {NOTES}; stat -c %u {NOTES}")
         assert on_node.split()[-2:] == ["one", "2001"]
-        [homes] = re.findall(r"Homes +(fs-\w+)", life.run("status", "dev"))
+        [homes] = re.findall(r"Homes +(fs-\w+)", life.run("status", "trn1-16"))
         assert homes in life.left("AWS::FSx::FileSystem")
-        said = life.run("destroy", "dev", "--team", "--unprotect", "--force", "--confirm", "dev")
+        said = life.run("destroy", "trn1-16", "--team", "--unprotect", "--force", "--confirm", "trn1-16")
         assert f"Homes {homes} is deleted after a last backup" in said
         assert homes not in life.left("AWS::FSx::FileSystem")
         no_backup = "--no-final-backup"  # FSx backs up no scratch file system
-        life.run("destroy", "dev", "--all", "--unprotect", no_backup, "--sweep", "--confirm", "dev")
-        rest = life.run("inventory", "dev")
+        life.run("destroy", "trn1-16", "--all", "--unprotect", no_backup, "--sweep", "--confirm", "trn1-16")
+        rest = life.run("inventory", "trn1-16")
         assert re.search(r"Backup \*", rest), rest
         assert "(left over)" not in rest
         assert not life.left("AWS::EC2::NetworkInterface", "AWS::FSx::Volume")

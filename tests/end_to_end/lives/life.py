@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from emulator.machines import image
+import yaml
 
-ROOT = Path(__file__).parents[2]
+from emulator.machines import image
+from tests.configurations import CONFIG
+from tests.stacks.deployments import Raw
+
+ROOT = Path(__file__).parents[3]
 END = (r"\$ ./ultracluster destroy .*?exit code 0", r"  Nothing else\.\n")
 """How each life ends, as patterns."""
 
@@ -36,6 +40,14 @@ def rehearse(
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     return said
+
+
+def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str, str]:
+    """Write a shipped configuration, edited, and return the variable by which commands find it."""
+    raw = yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
+    edit(raw)
+    (directory / f"{name}.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    return {"ULTRACLUSTER_CONFIG": str(directory)}
 
 
 def assert_in_order(patterns: Iterable[str], said: str) -> None:

@@ -272,7 +272,7 @@ class Life:
     def _show_cause(self, seen: str) -> None:
         """Wait until diagnose tells of something, and show what it says; nothing for an empty text."""
         if seen:
-            self._until(lambda: seen in self.stage.ask("diagnose", self.name, "--output", "json"), seen)
+            self._until(lambda: seen in self.stage.ask("diagnose", self.name, "--output", "json"), seen, every=2)
             self.stage.run("diagnose", self.name, codes=(ExitCode.FAILED,))
 
     def _submit(self, program: str) -> str:
@@ -373,12 +373,12 @@ class Life:
         found = self._instances({"Name": "private-ip-address", "Values": [address]}) if address else []
         return str(found[0]["InstanceId"]) if found else ""
 
-    def _until(self, condition: Callable[[], bool], what: str) -> None:
+    def _until(self, condition: Callable[[], bool], what: str, every: float = 0.5) -> None:
         end = time.monotonic() + _SECONDS
         while not condition():
             if time.monotonic() > end:
                 raise RehearsalError(f"waited {_SECONDS:.0f} s in vain: {what}")
-            time.sleep(0.3)
+            time.sleep(every)
 
     @property
     def _is_static(self) -> bool:

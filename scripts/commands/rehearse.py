@@ -1,8 +1,9 @@
 """Rehearse the life of a deployment on this computer, without an AWS account: deploy, run jobs, lose a node, destroy.
 
 The commands are those that you will type, in an emulated AWS: the real CDK and ParallelCluster make the stacks, and
-nodes run the real Slurm and this project's scripts, on Linux, as root or with user namespaces. build/rehearsal.log has
-all that commands print. Without DEPLOYMENT and ULTRACLUSTER_DEPLOYMENT it is config/trn1-16.yaml.
+nodes run the real Slurm and this project's scripts, on Linux, as root or with user namespaces.
+build/rehearsal-DEPLOYMENT.log has all that commands print. Without DEPLOYMENT and
+ULTRACLUSTER_DEPLOYMENT it is config/trn1-16.yaml.
 
 Exit code 0: every step succeeded; 1: a step failed; 2: arguments or settings cannot be used; 130: Ctrl-C.
 """
@@ -85,7 +86,7 @@ def command(
     choices = Choices(speed=speed, faults=injected, keep=keep, pause=pause, nodes=nodes, train=train)
     check(settings, choices)
     console = terminal.console()
-    path = options.BUILD / "rehearsal.log"
+    path = options.BUILD / f"rehearsal-{name}.log"
     path.parent.mkdir(exist_ok=True)
     started = time.monotonic()
     try:

@@ -171,7 +171,7 @@ def test_a_wrong_value_hides_nothing_else_about_people_accounts_and_money(tmp_pa
                 "accounts": [
                     {"name": "a", "parent": "b", "share": "x"},
                     {"name": "b", "parent": "a"},
-                    {"nam": "c"},
+                    {"named": "c"},
                     {"name": "d", "parent": "c", "max_hours": 24, "node_hours_per_month": 5},
                 ],
                 "existing": {"host": "x", "user": "x", "password_secret_arn": "x", "security_group_id": "sg-01234567"},
@@ -195,8 +195,8 @@ def test_a_wrong_value_hides_nothing_else_about_people_accounts_and_money(tmp_pa
         "accounting.accounts[0].parent",
         "accounting.accounts[0].share",
         "accounting.accounts[1].parent",
-        "accounting.accounts[2].nam",
         "accounting.accounts[2].name",
+        "accounting.accounts[2].named",
         "accounting.accounts[3].node_hours_per_month",
         "accounting.existing.password_secret_arn",
         "accounting.database.storage_gib",

@@ -66,4 +66,4 @@ def test_an_ultracluster(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     said = "".join(capfd.readouterr())
     assert code == 0, said
     assert_in_order(IN_ORDER, said)
-    assert "ultracluster-network | " in (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
+    assert "ultracluster-network | " in (tmp_path / "rehearsal-ultracluster.log").read_text(encoding="utf-8")

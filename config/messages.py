@@ -53,9 +53,10 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
     if kind == RULE:
         return str(error["msg"])
     if kind == "extra_forbidden":
-        meant = meant_key(place, schema)
-        hint = f"did you mean {meant}? " if meant else ""
-        return f"unknown key; {hint}allowed: {', '.join(_keys_beside(place, schema))}"
+        allowed = _keys_beside(place, schema)
+        close = get_close_matches(str(place[-1]), allowed, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        return f"unknown key; {hint}allowed: {', '.join(allowed)}"
     if kind == "missing":
         text = "missing; this key is required"
     elif kind == "string_pattern_mismatch":
@@ -69,9 +70,11 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
     return f"{text} ({meaning})" if place and meaning else text
 
 
-def meant_key(place: Path, schema: dict[str, Any]) -> str | None:
-    """Return the key that an unknown one at a place looks like."""
-    return next(iter(get_close_matches(str(place[-1]), _keys_beside(place, schema), n=1)), None)
+def meant_keys(place: Path, schema: dict[str, Any]) -> list[str]:
+    """Return the key that an unknown one at a place looks like; if it looks like none, all, but in entries of lists."""
+    keys = _keys_beside(place, schema)
+    is_in_list = any(isinstance(part, int) for part in place)
+    return get_close_matches(str(place[-1]), keys, n=1) or ([] if is_in_list else keys)
 
 
 def _keys_beside(place: Path, schema: dict[str, Any]) -> list[str]:

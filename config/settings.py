@@ -4,16 +4,16 @@
 (``config.sections``, ``ultracluster.domain``), combinations by ``config.rules``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
-from pydantic_core import InitErrorDetails
+from pydantic_core import ErrorDetails, InitErrorDetails
 
 from config import rules, schemas, users_file
-from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, meant_key, text_of
+from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, meant_keys, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
@@ -191,23 +191,25 @@ def _sections(raw: dict[str, Any]) -> dict[str, Any]:
     return valid
 
 
-def _texts_beside(raw: dict[str, Any], errors: Iterable[Mapping[str, Any]]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the rules that are broken in a file that also has unknown keys or values of a wrong shape.
+def _violations(
+    raw: dict[str, Any], shapes: Sequence[ErrorDetails], unread: Set[KeyPath]
+) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the rules that are broken in a file that may have unknown keys and values of a wrong shape, too.
 
     The rules see the file without those keys, so with defaults or placeholders instead. What they say where a default
-    may be to blame is left out.
+    may be to blame is left out: of a wrong value, of the key that an unknown one is meant for, of what is ``unread``.
     """
-    misshapen, suspects = set[KeyPath](), set[KeyPath]()
-    for error in errors:
+    misshapen, suspects = set[KeyPath](), {*unread}
+    for error in shapes:
         place = error_path(error)
         misshapen.add(place)
-        meant = meant_key(place, _schema()) if error["type"] == "extra_forbidden" else place[-1]
-        suspects |= {(*place[:-1], meant)} if meant is not None else set()
+        keys = meant_keys(place, _schema()) if error["type"] == "extra_forbidden" else place[-1:]
+        suspects |= {(*place[:-1], key) for key in keys}
     sections = _sections(without(raw, misshapen))
     for each in beside(rules.violations(sections), suspects):
         yield each.path, str(each)
-    for name in Settings.model_fields:
-        if name in raw and name not in sections:
+    for name, field in Settings.model_fields.items():
+        if name not in sections and (name in raw or field.is_required()):
             yield (name,), "what depends on it is checked when it is right"
 
 
@@ -226,17 +228,18 @@ def load(path: Path) -> Settings:
         SettingsError: The file is missing, is not YAML, or breaks rules; all of them are named, a line each.
     """
     source = users_file.Sources.read(path)
-    texts: list[tuple[KeyPath, str]] = []
+    errors: Sequence[ErrorDetails] = []
     try:
         settings = Settings.model_validate(source.value)
     except ValidationError as error:
         errors = error.errors()
-        texts = [(error_path(each), text_of(each, _schema())) for each in errors]
-        if isinstance(source.value, dict):
-            texts += _texts_beside(source.value, [each for each in errors if each["type"] != RULE])
     else:
         if not source.faults:
             return settings
+    shapes = [each for each in errors if each["type"] != RULE]
+    texts = [(error_path(each), text_of(each, _schema())) for each in shapes]
+    if isinstance(source.value, dict):
+        texts += _violations(source.value, shapes, source.unread)
     raise SettingsError(source.report(texts))
 
 

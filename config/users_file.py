@@ -23,12 +23,14 @@ class Sources:
     Attributes:
         value: What both say together.
         faults: What is wrong with the files themselves, a line each.
+        unread: Keys whose values are in a file that cannot be used.
     """
 
     settings: YamlSource
     people: YamlSource | None
     value: Any
     faults: tuple[str, ...] = ()
+    unread: frozenset[KeyPath] = frozenset()
 
     @classmethod
     def read(cls, path: Path) -> Sources:
@@ -49,7 +51,7 @@ class Sources:
             fault = f"there is no {path.parent / name}; allowed: a file with the keys {' and '.join(_KEYS)}, or a list"
         if fault is not None:
             report = settings.report([(("users",), f"got {shown(name)}; {fault}")])
-            return cls(settings, None, {**value, "users": []}, (report,))
+            return cls(settings, None, {**value, "users": []}, (report,), frozenset((key,) for key in _KEYS))
         people = YamlSource.read(path.parent / name)
         given = people.value if people.value is not None else {}
         if not isinstance(given, dict):
@@ -58,12 +60,14 @@ class Sources:
         faults = [people.report([((key,), unknown)]) for key in given if key not in _KEYS]
         if "groups" in value:
             faults.append(settings.report([(("groups",), f"given, though {name} has the people; allowed: there")]))
+        unread = frozenset((key,) for key in _KEYS if key not in given and faults)
         given = {key: given[key] for key in _KEYS if key in given}
-        return cls(settings, people, {**value, "users": [], **given}, tuple(faults))
+        return cls(settings, people, {**value, "users": [], **given}, tuple(faults), unread)
 
     def report(self, texts: Iterable[tuple[KeyPath, str]]) -> str:
         """Return what is wrong with the files, and with values, each at its line of the file that has it."""
-        of_people = [each for each in texts if self.people is not None and each[0][:1] in [(key,) for key in _KEYS]]
+        keys = [] if self.people is None else [(key,) for key in self.people.value or ()]
+        of_people = [each for each in texts if each[0][:1] in keys]
         others = [each for each in texts if each not in of_people]
         reports = [*self.faults, *([self.settings.report(others)] if others else [])]
         if self.people is not None and of_people:

@@ -37,6 +37,7 @@ KEYS = [
     key("sk-ssh-ed25519@openssh.com", bytes(32), b"ssh:"),
     key("sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", bytes(65), b"ssh:"),
 ]
+HOMES = {"type": "fsx-openzfs", "openzfs": {"quota_gib_per_user": 100}}
 ALICE = {"name": "alice", "uid": 2001}
 BOB = {"name": "bob", "uid": 2002}
 
@@ -209,10 +210,41 @@ def test_a_wrong_value_hides_nothing_else_about_people_accounts_and_money(tmp_pa
     ]
 
 
+@pytest.mark.parametrize(
+    ("values", "people", "places"),
+    [
+        ({"acounting": {"accounts": [{"name": "c"}]}}, {"users": [{**ALICE, "account": "c"}]}, ["acounting"]),
+        ({"accounting": 5}, {"users": [{**ALICE, "account": "c"}]}, ["accounting"]),
+        ({"accounting": {"qqqq": []}}, {"users": [{**ALICE, "account": "c"}]}, ["accounting.qqqq"]),
+        ({"qqqq": {"nlp": 3000}}, {"users": [{**ALICE, "groups": ["nlp"]}]}, ["qqqq"]),
+        ({"budget": {"monthly_usd": 9000}, "monitorin": {}}, {}, ["monitorin"]),
+        ({"accounting": {"existing": 5, "database": {"storage_gib": 30}}}, {}, ["accounting.existing"]),
+        ({"homes": HOMES}, {"user": []}, ["user"]),
+        ({"homes": HOMES}, {"users": [5]}, ["users[0]"]),
+        ({"homes": {**HOMES, "openzfs": {"deployment_type": "SINGLE", "throughput_mbps": 160}}}, {},
+         ["homes.openzfs.deployment_type"]),
+    ],
+    ids=range(9),
+)  # fmt: skip
+def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(
+    tmp_path: Path, values: dict[str, Any], people: Any, places: list[str]
+) -> None:
+    path = write(tmp_path, people, GOOD + yaml.safe_dump(values))
+    found = [line.split(": ", 2)[1:] for line in reported(path).splitlines()]
+    assert [place for place, text in found if not text.startswith("what depends on it")] == places
+
+
+def test_groups_in_the_settings_are_told_there(tmp_path: Path) -> None:
+    text = reported(write(tmp_path, {"users": []}, f"{GOOD}groups: {{nlp: abc}}\n"))
+    assert [line.split(":")[0] for line in text.splitlines()] == ["settings.yaml", "settings.yaml"]
+
+
 def test_what_cannot_be_checked_yet_is_said(tmp_path: Path) -> None:
     path = write(tmp_path, {"users": []}, GOOD.replace("region: us-west-2", "region: us-west2"))
     *_, last = reported(path).splitlines()
     assert last == "settings.yaml:4: region: what depends on it is checked when it is right"
+    path = write(tmp_path, {"users": []}, GOOD.replace("region: us-west-2", "regionx: us-west-2"))
+    assert "settings.yaml:1: region: what depends on it is checked" in reported(path)
 
 
 FILES = [

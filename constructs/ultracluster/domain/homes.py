@@ -154,13 +154,13 @@ def openzfs_violations(spec: OpenZfsSpec, users: int | None = None) -> list[Viol
     offered = _THROUGHPUTS[spec.deployment_type]
     if spec.throughput_mbps not in offered:
         broken.append(spec.violation("throughput_mbps", _listed(offered), f"the MB/s of {spec.deployment_type}"))
-    if spec.quota_gib_per_user is not None and users is not None:
-        if not users:
-            reason = "FSx has quotas of user ids alone, none for everybody"
-            broken.append(spec.violation("quota_gib_per_user", "null without users", reason))
-        elif users > MAX_QUOTAS:
-            reason = f"a volume has at most {MAX_QUOTAS} quotas"
-            broken.append(spec.violation("quota_gib_per_user", f"null with {users} users", reason))
+    quota = spec.quota_gib_per_user
+    if quota is not None and users == 0:
+        reason = "FSx has quotas of user ids alone, none for everybody"
+        broken.append(Violation(("quota_gib_per_user",), quota, "null without users", reason, ("users",)))
+    elif quota is not None and users is not None and users > MAX_QUOTAS:
+        reason = f"a volume has at most {MAX_QUOTAS} quotas"
+        broken.append(spec.violation("quota_gib_per_user", f"null with {users} users", reason))
     return broken
 
 

@@ -101,16 +101,23 @@ PLACEHOLDERS = {
 """Values of required keys, which have no default."""
 DECIDES: Mapping[str | int, Collection[str]] = {
     "capacity_gib": ("metadata_iops",),
-    "deployment_type": ("backup_retention_days", "kms_key_arn", "metadata_iops", "throughput_mbps_per_tib"),
+    "deployment_type": (
+        "backup_retention_days",
+        "kms_key_arn",
+        "metadata_iops",
+        "throughput_mbps",
+        "throughput_mbps_per_tib",
+    ),
+    "existing": ("database",),
     "gid": ("uid",),
     "max_hours": ("node_hours_per_month",),
-    "actual_percent": ("emails",),
-    "forecast_percent": ("actual_percent", "emails"),
+    "forecast_percent": ("actual_percent",),
     "usd_per_hour": ("max_usd_per_hour", "monthly_usd"),
     **dict.fromkeys(("backup_retention_days", "compression", "kms_key_arn", "metadata_iops", "mount_dir"), ()),
     **dict.fromkeys(("throughput_mbps_per_tib", "name", "uid", "groups", "ssh_keys", "account", "admin"), ()),
     **dict.fromkeys(("parent", "share", "max_nodes", "node_hours_per_month", "priority", "preempts", "accounts"), ()),
-    **dict.fromkeys(("emails", "monthly_usd", "max_usd_per_hour", "max_idle_minutes", "action"), ()),
+    **dict.fromkeys(("emails", "monthly_usd", "max_usd_per_hour", "max_idle_minutes", "action", "actual_percent"), ()),
+    **dict.fromkeys(("quota_gib_per_user", "throughput_mbps"), ()),
 }
 """Keys, and which of the keys beside them have rules that look at them; of a key that is not here, all have."""
 
@@ -143,7 +150,9 @@ def beside(violations: Iterable[Violation], places: Collection[Path]) -> list[Vi
 def _may_be_due_to(place: Path, violation: Violation) -> bool:
     *around, key = place
     path, among = violation.path, violation.among
-    if among and place[: len(among)] == among and (key == "name" or len(place) <= len(among) + 1):
+    if among[: len(place)] == place or (
+        place[: len(among)] == among != () and (key == "name" or len(place) == len(among) + 1)
+    ):
         return True
     if path[: len(around)] != tuple(around):
         return False

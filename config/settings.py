@@ -168,8 +168,9 @@ class Settings(Spec):
         if self.accounting is not None:
             warnings += below(("accounting",), accounting_rules.warnings(self.accounting, spec.max_nodes))
         if self.budget is not None:
-            nodes, emails = spec.max_nodes_by_type, self.monitoring.emails
-            warnings += below(("budget",), budget.warnings(self.budget, self.region, nodes, emails))
+            nodes, alarms = spec.max_nodes_by_type, self.monitoring
+            never = budget.warnings(self.budget, self.region, nodes, alarms.emails, node_metrics=alarms.node_metrics)
+            warnings += below(("budget",), never)
         return [f"{dotted(each.path)}: {each}" for each in warnings]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from scripts.aws_errors import is_denied
@@ -133,6 +134,9 @@ def _judge_instance(deployment: Deployment, instance: dict[str, Any], port: str,
         sentence = f"{name} listens on port {used}; in the settings: {port}"
         return Finding(FAIL, sentence, f"write `{path}` as HOST:{used}", command)
     finding = vpc_finding(deployment, name, instance["DBSubnetGroup"]["VpcId"], path, command)
+    if finding.status is FAIL:
+        hint = "make sure that peering or a transit gateway leads there from the head node's subnet, and back"
+        return replace(finding, status=WARN, hint=hint)
     if finding.status is PASS and status != "available":
         hint = f"`{deployment.command('rds', 'start-db-instance', '--db-instance-identifier', name)}`"
         what = hint if status == "stopped" else "wait until it is available"

@@ -226,11 +226,13 @@ def _alarms(deployment: Deployment) -> tuple[str, ...]:
     return tuple(sorted(each["AlarmName"] for each in answer["MetricAlarms"] if each["StateValue"] == "ALARM"))
 
 
-def _spending(deployment: Deployment, now: datetime) -> Spending | None:
+def _spending(deployment: Deployment, now: datetime) -> Spending | Unavailable | None:
     """Return what nodes have cost since the month began, by the head node. One call, if there is a budget."""
     settings = deployment.settings
     if settings.budget is None:
         return None
+    if not settings.monitoring.node_metrics:
+        return Unavailable(reason="monitoring.node_metrics is false: nothing tells what nodes cost", is_problem=False)
     dimensions = [{"Name": "Cluster", "Value": settings.cluster_spec.name}]
     metric = {"Namespace": metrics.NAMESPACE, "MetricName": metrics.USD_THIS_MONTH, "Dimensions": dimensions}
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)

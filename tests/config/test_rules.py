@@ -263,8 +263,9 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
         ({"budget": {**BUDGET, "max_usd_per_hour": 345}, **TOLD}, ["budget.max_usd_per_hour"]),
         ({"budget": BUDGET}, ["budget.max_idle_minutes"]),
         ({"budget": {**BUDGET, "max_idle_minutes": None}}, []),
+        ({"budget": BUDGET, **TOLD, "monitoring.node_metrics": False}, ["budget.max_idle_minutes"]),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     settings = load(write(with_values(values)))

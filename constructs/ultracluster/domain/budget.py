@@ -96,7 +96,7 @@ def email_violations(spec: BudgetSpec, others: Collection[str]) -> Iterator[Viol
 
 
 def warnings(
-    spec: BudgetSpec, region: str, nodes: Mapping[str, int], alarm_emails: Collection[str]
+    spec: BudgetSpec, region: str, nodes: Mapping[str, int], alarm_emails: Collection[str], *, node_metrics: bool
 ) -> Iterator[Violation]:
     """Tell which alarms are never raised or read, with paths relative to ``spec``.
 
@@ -105,11 +105,16 @@ def warnings(
         region: Region of the nodes.
         nodes: Nodes at most, by instance type.
         alarm_emails: Who gets the alarms of CloudWatch.
+        node_metrics: Whether the head node tells what runs.
     """
     known = spec.known_prices(region, nodes)
     highest = sum(known[each] * nodes[each] for each in known)
     if spec.max_usd_per_hour is not None and spec.max_usd_per_hour > highest and known.keys() == nodes.keys():
         yield spec.violation("max_usd_per_hour", f"at most {highest:,.2f}", "all nodes together cost no more")
-    if not alarm_emails and (spec.max_usd_per_hour is not None or spec.max_idle_minutes is not None):
+    if not node_metrics and spec.max_idle_minutes is not None:
+        yield spec.violation(
+            "max_idle_minutes", "null", "monitoring.node_metrics is false, so nothing tells what is idle"
+        )
+    elif not alarm_emails and (spec.max_usd_per_hour is not None or spec.max_idle_minutes is not None):
         field = "max_idle_minutes" if spec.max_usd_per_hour is None else "max_usd_per_hour"
         yield spec.violation(field, "null, or an address in monitoring.emails", "nobody is told of its alarm")

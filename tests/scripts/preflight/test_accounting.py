@@ -102,7 +102,7 @@ CASES = [
     instance(PASS, host=HOST.upper()),
     instance(PASS, host=f"slurm.cluster-abc.{REGION}.rds.amazonaws.com", DBClusterIdentifier="slurm"),
     instance(FAIL, "listens on port 3306; in the settings: 3307", "as HOST:3306", host=f"{HOST}:3307"),
-    instance(FAIL, f"db-1 is in {ELSEWHERE}; allowed: {VPC}", DBSubnetGroup={"VpcId": ELSEWHERE}),
+    instance(WARN, f"db-1 is in {ELSEWHERE}; allowed: {VPC}", "peering", DBSubnetGroup={"VpcId": ELSEWHERE}),
     instance(WARN, "in the status stopped", "rds start-db-instance", DBInstanceStatus="stopped"),
     instance(
         WARN, "in the status creating", "wait", DBInstanceStatus="creating", Endpoint={"Address": HOST, "Port": 3306}

@@ -128,6 +128,11 @@ def test_spending_is_what_the_head_node_reported_last(operated: Operated) -> Non
     _, document = as_json(deployment)
     assert document["spending"] == {"limit_usd": 20_000, "nodes_usd": 98}
 
+    monitoring = deployment.settings.monitoring.model_copy(update={"node_metrics": False})
+    deployment.settings = deployment.settings.model_copy(update={"monitoring": monitoring})
+    _, document = as_json(deployment)
+    assert document["unavailable"]["spending"] == "monitoring.node_metrics is false: nothing tells what nodes cost"
+
 
 def test_other_clusters_need_a_permission_on_all_stacks(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = Account.list

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +51,10 @@ class Deployed:
         raw["homes"] = homes
         self.file.write_text(yaml.safe_dump(raw), encoding="utf-8")
 
+    def statuses(self) -> dict[str, str]:
+        cloudformation = self.aws.client("cloudformation", load(self.file).region)
+        return {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}
+
     def left(self, *types: str) -> list[str]:
         return [name for kind, name in inventory(self.aws, load(self.file).region) if kind in types]
 
@@ -60,11 +68,28 @@ def deployed(directory: Path) -> Iterator[Deployed]:
         yield Deployed(directory, account)
 
 
+def deploy_three_times(life: Deployed) -> None:
+    """The second run continues the first, which is terminated, and the third has nothing to do."""
+    words = ("deploy", "trn1-16", "--yes")
+    with life.stage.start(*words, output=subprocess.DEVNULL) as first:
+        while first.poll() is None and "trn1-16-cluster" not in life.statuses():
+            time.sleep(0.1)
+        first.send_signal(signal.SIGTERM)
+    assert first.returncode == 128 + signal.SIGTERM
+    life.run(*words)
+    statuses = life.statuses()
+    result = json.loads(life.stage.ask(*words, "--output", "json"))
+    assert result["outcome"] == "deployed"
+    assert [each["name"] for each in result["stacks"]] == [f"trn1-16-{part}" for part in load(life.file).parts]
+    assert all(each["outputs"] and each["status"] == statuses[each["name"]] for each in result["stacks"])
+    assert life.statuses() == statuses
+
+
 def test_homes_outlive_clusters(tmp_path: Path) -> None:
     """On OpenZFS; those of the rehearsed team are on EFS, and outlive a head node that is lost."""
     with deployed(tmp_path) as life:
         life.run("bootstrap", "trn1-16")
-        life.run("deploy", "trn1-16", "--yes")
+        deploy_three_times(life)
         life.on_head_node(WRITE)
 
         life.set_homes(type="fsx-openzfs")

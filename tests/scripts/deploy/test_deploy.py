@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from config.settings import load
-from emulator.aws import EmulatedAws
-from emulator.cdk import CommandLine
-from scripts import deploy, emulate, terminal
+from scripts import deploy, terminal
 from scripts.deployment import Account, Deployment
 from scripts.errors import ExitCode, OperationError
 from scripts.options import CONFIG
@@ -89,37 +79,3 @@ def test_after_a_failure_nothing_is_deployed(settle: Settle) -> None:
 def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
     with pytest.raises(OperationError, match=r"newer clusters than the settings say: cluster\.generation 2"):
         settle([*stacks("CREATE_IN_PROGRESS"), SECOND_CLUSTER])
-
-
-@pytest.mark.slow
-@pytest.mark.validation
-def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_data: None, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "scripts", "deploy", "dev", "--yes"]
-    with EmulatedAws() as aws, closing(CommandLine(aws)) as command_line:
-        emulate.create_prerequisites(aws, DEV)
-        assert command_line.bootstrap(DEV.region) == 0
-        environment = {**os.environ, **aws.settings, **emulate.variables(DEV.region), "HOME": str(tmp_path)}
-        cloudformation = aws.client("cloudformation", DEV.region)
-        with subprocess.Popen(command, cwd=CONFIG.parent, env=environment) as first:
-            while first.poll() is None and "dev-cluster" not in statuses(cloudformation):
-                time.sleep(0.1)
-            first.send_signal(signal.SIGTERM)
-        assert first.returncode == 128 + signal.SIGTERM
-        second, third = (
-            subprocess.run(
-                [*command, *more], cwd=CONFIG.parent, env=environment, capture_output=True, text=True, check=False
-            )
-            for more in ((), ("--output", "json"))
-        )
-        last = statuses(cloudformation)
-    assert second.returncode == 0, second.stdout + second.stderr
-    assert "Nothing would change." in third.stderr, third.stdout + third.stderr
-    result = json.loads(third.stdout)
-    assert (third.returncode, result["outcome"]) == (0, "deployed")
-    assert [each["name"] for each in result["stacks"]] == [f"dev-{part}" for part in DEV.parts]
-    assert all(each["outputs"] and each["status"] == last[each["name"]] for each in result["stacks"])
-    assert {last[f"dev-{part}"] for part in DEV.parts} == {"CREATE_COMPLETE"}
-
-
-def statuses(cloudformation: Any) -> dict[str, str]:
-    return {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}

@@ -43,6 +43,8 @@ _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _STATISTICS = ("Average", "SampleCount")
 _QUERIES = 500
 """What GetMetricData takes in one call."""
+_KEPT = timedelta(days=455)
+"""How long CloudWatch keeps values of an hour."""
 _GRACE = timedelta(minutes=5)
 """The newest hour may have no value yet."""
 _NEGLIGIBLE = Decimal("0.1")
@@ -116,7 +118,7 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
         OperationError: The head node cannot be asked, or there is no accounting.
     """
     settings = deployment.settings
-    before = clusters_before(deployment, since, until)
+    before = clusters_before(deployment, until)
     summary = summarize(deployment, HeadNode(deployment), since, until, by, before=before)
     ran, silent = running(deployment, since, until, summary)
     return report(settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by)
@@ -186,27 +188,31 @@ def _part(head_node: HeadNode, path: str, start: int) -> str:
 # --- nodes that ran ---
 
 
-def clusters_before(deployment: Deployment, since: datetime, until: datetime) -> list[tuple[int, int, int | None]]:
+def clusters_before(deployment: Deployment, until: datetime) -> list[tuple[int, int, int | None]]:
     """Return of the generations before this one their jobs' first and last number, and when their last nodes ended.
 
-    That is the end of the last hour in which nodes ran, in seconds since 1970; None: CloudWatch knows nothing.
+    That is the end of the last hour in which nodes ran, in seconds since 1970; None: CloudWatch knows nothing. It may
+    be long before the window: Slurm books the end of runs that were lost with a head node when the next one starts.
     """
     settings = deployment.settings
     generations = range(1, settings.cluster.generation)
     names = {each: settings.of_generation(each).cluster_spec.name for each in generations}
-    found = samples(deployment, since, until, [(name, "") for name in names.values()])
+    found = samples(deployment, until - _KEPT, until, [(name, "") for name in names.values()])
     clusters = []
     for generation, name in names.items():
         first = first_job_id(generation)
-        clusters.append((first, first + JOBS_OF_A_GENERATION - 1, last_end(found[name, ""])))
+        clusters.append((first, first + JOBS_OF_A_GENERATION - 1, last_end(found[name, ""], until)))
     return clusters
 
 
-def last_end(hours: Hours) -> int | None:
-    """Return the end of the last hour in which nodes ran, else the start of the first; None: nothing is known."""
+def last_end(hours: Hours, until: datetime) -> int | None:
+    """Return the end of the last hour in which nodes ran, else the start of the first; None: nothing is known.
+
+    Nodes that ran until shortly before `until` ran on: the newest hour may have no value yet.
+    """
     ran = [hour + _HOUR for hour, (average, _) in hours.items() if average]
     end = max(ran, default=min(hours, default=None))
-    return None if end is None else int(end.timestamp())
+    return None if end is None else int((until if until - end <= _GRACE else end).timestamp())
 
 
 def running(
@@ -215,7 +221,7 @@ def running(
     """Return the node hours that ran by queue, and for how long of the time that is not known.
 
     An hour without a value of the metric is not known, unless it is before the first value and the first job: then
-    there was no cluster yet. CloudWatch keeps values of an hour for 455 days. Needs cloudwatch:GetMetricData.
+    there was no cluster yet. Needs cloudwatch:GetMetricData.
     """
     settings = deployment.settings
     clusters = [settings.of_generation(each).cluster_spec.name for each in range(1, settings.cluster.generation + 1)]
@@ -238,7 +244,10 @@ def running(
 def samples(
     deployment: Deployment, since: datetime, until: datetime, wanted: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Hours]:
-    """Return what CloudWatch has of clusters and their queues by the hour; without a queue, of all together."""
+    """Return what CloudWatch has of clusters and their queues by the hour; without a queue, of all together.
+
+    An hour that has only one of the statistics so far is left out.
+    """
     found: dict[tuple[str, str], dict[datetime, dict[str, float]]] = {each: defaultdict(dict) for each in wanted}
     queries = {f"m{index}": (each, stat) for index, (each, stat) in enumerate(product(wanted, _STATISTICS))}
     pages = deployment.account.client("cloudwatch").get_paginator("get_metric_data")
@@ -255,7 +264,11 @@ def samples(
                 for time, value in zip(each["Timestamps"], each["Values"], strict=True):
                     found[series][time.astimezone(UTC)][stat] = value
     return {
-        series: {hour: (values["Average"], values["SampleCount"]) for hour, values in of_hours.items()}
+        series: {
+            hour: (values["Average"], values["SampleCount"])
+            for hour, values in of_hours.items()
+            if len(values) == len(_STATISTICS)
+        }
         for series, of_hours in found.items()
     }
 
@@ -267,9 +280,10 @@ def node_hours(hours: Hours, since: datetime, until: datetime) -> Decimal:
     head node is silent while it starts again, but nodes run.
     """
     total = Decimal(0)
+    ends = (min(hours, default=None), max(hours, default=None))
     for hour, (average, count) in hours.items():
         length = max(timedelta(), min(hour + _HOUR, until) - max(hour, since))
-        if hour in (min(hours), max(hours)):
+        if hour in ends:
             length = min(length, count * _MINUTE)
         total += Decimal(average) * Decimal(length / _HOUR)
     return total

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from time import process_time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -99,9 +101,32 @@ def test_a_run_that_was_lost_with_its_head_node_ends_with_the_nodes_of_its_clust
 
 def test_the_last_nodes_of_a_cluster_ended_with_the_last_hour_in_which_some_ran() -> None:
     ran = {MARCH: (2.0, 60.0), MARCH + HOUR: (0.5, 60.0), MARCH + 2 * HOUR: (0.0, 60.0)}
-    assert costs.last_end(ran) == (MARCH + 2 * HOUR).timestamp()
-    assert costs.last_end({MARCH: (0.0, 60.0)}) == MARCH.timestamp()
-    assert costs.last_end({}) is None
+    later = MARCH + 3 * HOUR
+    assert costs.last_end(ran, later) == (MARCH + 2 * HOUR).timestamp()
+    assert costs.last_end({MARCH: (0.0, 60.0)}, later) == MARCH.timestamp()
+    assert costs.last_end({}, later) is None
+    just_after = MARCH + 2 * HOUR + timedelta(minutes=3)  # the newest hour has no value yet
+    assert costs.last_end(ran, just_after) == just_after.timestamp()
+
+
+def test_earlier_clusters_ended_before_the_window_too_and_half_known_hours_are_left_out() -> None:
+    """Of the last hour CloudWatch has the mean and not yet the number of samples."""
+    known = {"Average": [MARCH, MARCH + HOUR], "SampleCount": [MARCH]}
+
+    def pages(*, MetricDataQueries: list[Any], StartTime: datetime, EndTime: datetime, **_: str) -> list[Any]:
+        results = []
+        for query in MetricDataQueries:
+            hours = [each for each in known[query["MetricStat"]["Stat"]] if StartTime <= each < EndTime]
+            results.append({"Id": query["Id"], "Timestamps": hours, "Values": [2.0] * len(hours)})
+        return [{"MetricDataResults": results}]
+
+    cloudwatch = SimpleNamespace(get_paginator=lambda _: SimpleNamespace(paginate=pages))
+    given = settings(cluster={"generation": 2, "queues": [_queue("trn1", "trn1.32xlarge")]})
+    account = SimpleNamespace(client=lambda _: cloudwatch)
+    deployment = cast(Deployment, SimpleNamespace(settings=given, account=account))
+    for days, end in ((300, (MARCH + HOUR).timestamp()), (500, None)):
+        [(_, _, ended)] = costs.clusters_before(deployment, MARCH + timedelta(days=days))
+        assert ended == end
 
 
 # --- what nodes cost ---
@@ -220,6 +245,13 @@ def test_node_hours_are_cut_to_the_window() -> None:
     found = {NOON + hour * HOUR: (4.0, 60.0) for hour in range(3)}
     window = NOON + HOUR / 2, NOON + 2.25 * HOUR
     assert float(costs.node_hours(found, *window)) == pytest.approx(4 * 1.75)
+
+
+def test_a_year_of_ten_queues_takes_at_most_five_seconds_of_processor() -> None:
+    year = {MARCH + hour * HOUR: (4.0, 60.0) for hour in range(8760)}
+    start = process_time()
+    assert [costs.node_hours(year, MARCH, MARCH + 8760 * HOUR) for _ in range(10)] == [4 * 8760] * 10
+    assert process_time() - start < 5
 
 
 # --- an account ---

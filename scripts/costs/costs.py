@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -85,7 +85,8 @@ class CostReport(Document):
     )
     unattributed_usd: Dollars | None = Field(description="What those cost; null: not known.")
     unpriced_node_hours: dict[str, Number] = Field(
-        description="Node hours of jobs whose price is not known, by kind of node; they are in no amount."
+        description="Node hours whose price is not known, by kind of node, and by queue of those without a job; they "
+        "are in no amount."
     )
     notes: tuple[str, ...] = Field(description="What a reader must know.")
 
@@ -345,9 +346,6 @@ def report(
     )
     hours_by_queue, silent = ran
     notes = []
-    if unpriced:
-        listed = ", ".join(f"{kind} ({float(each):,.2f} node hours)" for kind, each in sorted(unpriced.items()))
-        notes.append(f"No price is known of {listed}: no amount has them. `budget.usd_per_hour` gives prices.")
     if summary.cut:
         notes.append(f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster.")
     if summary.unknown:
@@ -364,15 +362,24 @@ def report(
     else:
         ran_hours = sum(hours_by_queue.values(), Decimal(0))
         left = ran_hours - sum(hours.values())
-        ran_usd = _usd_of_queues(settings, prices, hours_by_queue)
+        queue_prices: dict[str, set[Decimal | None]] = defaultdict(lambda: {None})
+        for queue in settings.cluster.queues:
+            queue_prices[queue.name] = {prices.get(resource.instance_type) for resource in queue.compute_resources}
+        ran_usd = _usd_of_queues(queue_prices, hours_by_queue)
         # Job by job a queue may have kinds of nodes that the settings no longer have: all have the queue's price here.
-        left_by_queue = {queue: each - of_queues[queue] for queue, each in hours_by_queue.items()}
-        left_usd = None if ran_usd is None else _usd_of_queues(settings, prices, left_by_queue)
+        left_by_queue = {name: each - of_queues[name] for name, each in hours_by_queue.items()}
+        left_usd = None if ran_usd is None else _usd_of_queues(queue_prices, left_by_queue)
+        for name, each in left_by_queue.items():
+            if each > 0 and queue_prices[name] == {None}:
+                unpriced[f"queue {name} without a job"] += each
         if left <= -_NEGLIGIBLE:
             notes.append(
                 f"Jobs have {-float(left):,.2f} node hours more than ran: {metrics.NODES_RUNNING} was not sent all the "
                 "time, or jobs ran beside this deployment's clusters."
             )
+    if unpriced:
+        listed = ", ".join(f"{kind} ({float(each):,.2f} node hours)" for kind, each in sorted(unpriced.items()))
+        notes.append(f"No price is known of {listed}: no amount has them. `budget.usd_per_hour` gives prices.")
     return CostReport(
         deployment=settings.name,
         since=window[0],
@@ -395,16 +402,19 @@ def _cost(key: str, by: By, counts: tuple[int, int], hours: Decimal, usd: Decima
     return Cost(name=name, jobs=counts[0], runs=counts[1], node_hours=float(hours), usd=usd, **of_job)
 
 
-def _usd_of_queues(settings: Settings, prices: Mapping[str, Decimal], hours: Mapping[str, Decimal]) -> Decimal | None:
-    """Return what node hours of queues cost, but for queues without a price; None: one has nodes of several prices."""
-    total = Decimal(0)
-    for queue in settings.cluster.queues:
-        of_queue = {prices.get(resource.instance_type) for resource in queue.compute_resources}
-        price = of_queue.pop()
-        if hours.get(queue.name) and of_queue:
+def _usd_of_queues(prices: Mapping[str, Set[Decimal | None]], hours: Mapping[str, Decimal]) -> Decimal | None:
+    """Return what node hours of queues cost, but for queues without a price.
+
+    None: there are only such, or one has nodes of several prices.
+    """
+    amounts = []
+    for queue, each in hours.items():
+        price, *others = prices[queue]
+        if each and others:
             return None
-        total += hours.get(queue.name, Decimal(0)) * (price or 0)
-    return total
+        if each and price is not None:
+            amounts.append(each * price)
+    return sum(amounts, Decimal(0)) if amounts or not any(hours.values()) else None
 
 
 def month(clock: Clock) -> tuple[datetime, datetime]:

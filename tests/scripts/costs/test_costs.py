@@ -181,28 +181,37 @@ def test_a_job_on_nodes_of_several_prices_costs_what_they_do() -> None:
 def test_what_is_not_known_is_not_zero() -> None:
     unknown = report(settings(), [("ada", "gone-dy-x", 3600)], {"trn1": 1}, silent=2 * HOUR)
     assert (unknown.jobs.usd, unknown.ran_node_hours, unknown.unattributed_node_hours) == (None, None, None)
-    assert "No price is known of gone-dy-x (1.00 node hours)" in unknown.notes[0]
-    assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[1]
+    assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[0]
+    assert "No price is known of gone-dy-x (1.00 node hours)" in unknown.notes[1]
+    idle = report(settings(cluster={"queues": [_queue("a", "trn1n.32xlarge")]}), [], {"a": 2})
+    assert (idle.ran_usd, idle.unattributed_usd) == (None, None)
+    assert idle.unpriced_node_hours == {"queue a without a job": 2}
 
 
 def test_hours_without_a_price_are_told_and_leave_the_other_sums_alone() -> None:
-    """Of a queue that was renamed, and of a compute resource that was."""
+    """Of a queue that was renamed, of a compute resource that was, and of a type without a known price."""
     sums: list[tuple[str, str, float]] = [
         ("ada", "trn1-dy-trn1-32xlarge", 7200),
         ("ada", "gone-dy-x", 3600),
         ("bob", "gone-dy-x", 3600),
         ("eve", "trn1-dy-before", 3600),
     ]
-    one = report(settings(), sums, {"trn1": 4, "gone": 3})
+    queues = [_queue("trn1", "trn1.32xlarge"), _queue("new", "trn1n.32xlarge")]
+    one = report(settings(cluster={"queues": queues}), sums, {"trn1": 4, "gone": 3, "new": 5})
     assert {each.name: (each.node_hours, each.usd) for each in one.costs} == {
         "ada": (3, 43),
         "bob": (1, None),
         "eve": (1, None),
     }
     assert (one.jobs.node_hours, one.jobs.usd) == (5, Decimal(43))
-    assert one.unpriced_node_hours == {"gone-dy-x": 2, "trn1-dy-before": 1}
-    assert (one.ran_node_hours, one.ran_usd) == (7, Decimal(86))
-    assert (one.unattributed_node_hours, one.unattributed_usd) == (2, Decimal("21.5"))
+    assert one.unpriced_node_hours == {
+        "gone-dy-x": 2,
+        "trn1-dy-before": 1,
+        "queue gone without a job": 1,
+        "queue new without a job": 5,
+    }
+    assert (one.ran_node_hours, one.ran_usd) == (12, Decimal(86))
+    assert (one.unattributed_node_hours, one.unattributed_usd) == (7, Decimal("21.5"))
 
 
 def test_more_node_hours_of_jobs_than_ran_are_told() -> None:

@@ -33,7 +33,7 @@ def report(rounds: int) -> tuple[str, list[BenchRow]]:
             path.write_text(f"#!/bin/sh\n{command}\n", encoding="ascii")
             path.chmod(0o755)
         for by in ("user", "job"):
-            words = [sys.executable, str(_PROGRAM), str(_START), str(_START + 365 * 86_400), by, str(PART)]
+            words = [sys.executable, str(_PROGRAM), str(_START), str(_START + 365 * 86_400), by, str(PART), "[]"]
             variables = {"PATH": f"{directory}:/usr/bin:/bin", "TMPDIR": directory}
             samples = [run(words, variables=variables) for _ in range(rounds)]
             seconds = median(sample.cpu for sample in samples)
@@ -51,5 +51,5 @@ def generated() -> Iterator[str]:
         nodes = job % 64 + 1
         names = f"trn1-dy-trn1-32xl-[{job % 7 + 1}-{job % 7 + nodes}]"
         whose = f"user{job % 50}|account{job % 8}|trn1"
-        line = f"{job}|{whose}|{_START + job * 300}|{nodes}|{nodes * 128}|{job % 9999}|{names}\n"
+        line = f"{job}|{whose}|{_START + job * 300}|{nodes}|{nodes * 128}|{job % 9999}|{names}|COMPLETED\n"
         yield line * (2 if job % 10 == 0 else 1)

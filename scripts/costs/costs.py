@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -43,6 +43,8 @@ _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _STATISTICS = ("Average", "SampleCount")
 _QUERIES = 500
 """What GetMetricData takes in one call."""
+_KEPT = timedelta(days=455)
+"""How long CloudWatch keeps values of an hour."""
 _GRACE = timedelta(minutes=5)
 """The newest hour may have no value yet."""
 _NEGLIGIBLE = Decimal("0.1")
@@ -83,7 +85,8 @@ class CostReport(Document):
     )
     unattributed_usd: Dollars | None = Field(description="What those cost; null: not known.")
     unpriced_node_hours: dict[str, Number] = Field(
-        description="Node hours of jobs whose price is not known, by kind of node; they are in no amount."
+        description="Node hours whose price is not known, by kind of node, and by queue of those without a job; they "
+        "are in no amount."
     )
     notes: tuple[str, ...] = Field(description="What a reader must know.")
 
@@ -116,7 +119,7 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
         OperationError: The head node cannot be asked, or there is no accounting.
     """
     settings = deployment.settings
-    before = clusters_before(deployment, since, until)
+    before = clusters_before(deployment, until)
     summary = summarize(deployment, HeadNode(deployment), since, until, by, before=before)
     ran, silent = running(deployment, since, until, summary)
     return report(settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by)
@@ -186,27 +189,31 @@ def _part(head_node: HeadNode, path: str, start: int) -> str:
 # --- nodes that ran ---
 
 
-def clusters_before(deployment: Deployment, since: datetime, until: datetime) -> list[tuple[int, int, int | None]]:
+def clusters_before(deployment: Deployment, until: datetime) -> list[tuple[int, int, int | None]]:
     """Return of the generations before this one their jobs' first and last number, and when their last nodes ended.
 
-    That is the end of the last hour in which nodes ran, in seconds since 1970; None: CloudWatch knows nothing.
+    That is the end of the last hour in which nodes ran, in seconds since 1970; None: CloudWatch knows nothing. It may
+    be long before the window: Slurm books the end of runs that were lost with a head node when the next one starts.
     """
     settings = deployment.settings
     generations = range(1, settings.cluster.generation)
     names = {each: settings.of_generation(each).cluster_spec.name for each in generations}
-    found = samples(deployment, since, until, [(name, "") for name in names.values()])
+    found = samples(deployment, until - _KEPT, until, [(name, "") for name in names.values()])
     clusters = []
     for generation, name in names.items():
         first = first_job_id(generation)
-        clusters.append((first, first + JOBS_OF_A_GENERATION - 1, last_end(found[name, ""])))
+        clusters.append((first, first + JOBS_OF_A_GENERATION - 1, last_end(found[name, ""], until)))
     return clusters
 
 
-def last_end(hours: Hours) -> int | None:
-    """Return the end of the last hour in which nodes ran, else the start of the first; None: nothing is known."""
+def last_end(hours: Hours, until: datetime) -> int | None:
+    """Return the end of the last hour in which nodes ran, else the start of the first; None: nothing is known.
+
+    Nodes that ran until shortly before `until` ran on: the newest hour may have no value yet.
+    """
     ran = [hour + _HOUR for hour, (average, _) in hours.items() if average]
     end = max(ran, default=min(hours, default=None))
-    return None if end is None else int(end.timestamp())
+    return None if end is None else int((until if until - end <= _GRACE else end).timestamp())
 
 
 def running(
@@ -215,7 +222,7 @@ def running(
     """Return the node hours that ran by queue, and for how long of the time that is not known.
 
     An hour without a value of the metric is not known, unless it is before the first value and the first job: then
-    there was no cluster yet. CloudWatch keeps values of an hour for 455 days. Needs cloudwatch:GetMetricData.
+    there was no cluster yet. Needs cloudwatch:GetMetricData.
     """
     settings = deployment.settings
     clusters = [settings.of_generation(each).cluster_spec.name for each in range(1, settings.cluster.generation + 1)]
@@ -238,7 +245,10 @@ def running(
 def samples(
     deployment: Deployment, since: datetime, until: datetime, wanted: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Hours]:
-    """Return what CloudWatch has of clusters and their queues by the hour; without a queue, of all together."""
+    """Return what CloudWatch has of clusters and their queues by the hour; without a queue, of all together.
+
+    An hour that has only one of the statistics so far is left out.
+    """
     found: dict[tuple[str, str], dict[datetime, dict[str, float]]] = {each: defaultdict(dict) for each in wanted}
     queries = {f"m{index}": (each, stat) for index, (each, stat) in enumerate(product(wanted, _STATISTICS))}
     pages = deployment.account.client("cloudwatch").get_paginator("get_metric_data")
@@ -255,7 +265,11 @@ def samples(
                 for time, value in zip(each["Timestamps"], each["Values"], strict=True):
                     found[series][time.astimezone(UTC)][stat] = value
     return {
-        series: {hour: (values["Average"], values["SampleCount"]) for hour, values in of_hours.items()}
+        series: {
+            hour: (values["Average"], values["SampleCount"])
+            for hour, values in of_hours.items()
+            if len(values) == len(_STATISTICS)
+        }
         for series, of_hours in found.items()
     }
 
@@ -267,9 +281,10 @@ def node_hours(hours: Hours, since: datetime, until: datetime) -> Decimal:
     head node is silent while it starts again, but nodes run.
     """
     total = Decimal(0)
+    ends = (min(hours, default=None), max(hours, default=None))
     for hour, (average, count) in hours.items():
         length = max(timedelta(), min(hour + _HOUR, until) - max(hour, since))
-        if hour in (min(hours), max(hours)):
+        if hour in ends:
             length = min(length, count * _MINUTE)
         total += Decimal(average) * Decimal(length / _HOUR)
     return total
@@ -331,9 +346,6 @@ def report(
     )
     hours_by_queue, silent = ran
     notes = []
-    if unpriced:
-        listed = ", ".join(f"{kind} ({float(each):,.2f} node hours)" for kind, each in sorted(unpriced.items()))
-        notes.append(f"No price is known of {listed}: no amount has them. `budget.usd_per_hour` gives prices.")
     if summary.cut:
         notes.append(f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster.")
     if summary.unknown:
@@ -350,15 +362,24 @@ def report(
     else:
         ran_hours = sum(hours_by_queue.values(), Decimal(0))
         left = ran_hours - sum(hours.values())
-        ran_usd = _usd_of_queues(settings, prices, hours_by_queue)
+        queue_prices: dict[str, set[Decimal | None]] = defaultdict(lambda: {None})
+        for queue in settings.cluster.queues:
+            queue_prices[queue.name] = {prices.get(resource.instance_type) for resource in queue.compute_resources}
+        ran_usd = _usd_of_queues(queue_prices, hours_by_queue)
         # Job by job a queue may have kinds of nodes that the settings no longer have: all have the queue's price here.
-        left_by_queue = {queue: each - of_queues[queue] for queue, each in hours_by_queue.items()}
-        left_usd = None if ran_usd is None else _usd_of_queues(settings, prices, left_by_queue)
+        left_by_queue = {name: each - of_queues[name] for name, each in hours_by_queue.items()}
+        left_usd = None if ran_usd is None else _usd_of_queues(queue_prices, left_by_queue)
+        for name, each in left_by_queue.items():
+            if each > 0 and queue_prices[name] == {None}:
+                unpriced[f"queue {name} without a job"] += each
         if left <= -_NEGLIGIBLE:
             notes.append(
                 f"Jobs have {-float(left):,.2f} node hours more than ran: {metrics.NODES_RUNNING} was not sent all the "
                 "time, or jobs ran beside this deployment's clusters."
             )
+    if unpriced:
+        listed = ", ".join(f"{kind} ({float(each):,.2f} node hours)" for kind, each in sorted(unpriced.items()))
+        notes.append(f"No price is known of {listed}: no amount has them. `budget.usd_per_hour` gives prices.")
     return CostReport(
         deployment=settings.name,
         since=window[0],
@@ -381,16 +402,19 @@ def _cost(key: str, by: By, counts: tuple[int, int], hours: Decimal, usd: Decima
     return Cost(name=name, jobs=counts[0], runs=counts[1], node_hours=float(hours), usd=usd, **of_job)
 
 
-def _usd_of_queues(settings: Settings, prices: Mapping[str, Decimal], hours: Mapping[str, Decimal]) -> Decimal | None:
-    """Return what node hours of queues cost, but for queues without a price; None: one has nodes of several prices."""
-    total = Decimal(0)
-    for queue in settings.cluster.queues:
-        of_queue = {prices.get(resource.instance_type) for resource in queue.compute_resources}
-        price = of_queue.pop()
-        if hours.get(queue.name) and of_queue:
+def _usd_of_queues(prices: Mapping[str, Set[Decimal | None]], hours: Mapping[str, Decimal]) -> Decimal | None:
+    """Return what node hours of queues cost, but for queues without a price.
+
+    None: there are only such, or one has nodes of several prices.
+    """
+    amounts = []
+    for queue, each in hours.items():
+        price, *others = prices[queue]
+        if each and others:
             return None
-        total += hours.get(queue.name, Decimal(0)) * (price or 0)
-    return total
+        if each and price is not None:
+            amounts.append(each * price)
+    return sum(amounts, Decimal(0)) if amounts or not any(hours.values()) else None
 
 
 def month(clock: Clock) -> tuple[datetime, datetime]:

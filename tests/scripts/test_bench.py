@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.bench import costs
 from scripts.bench.common import ROOT, BenchError, BenchRow, environment, table
 from scripts.bench.developer import slowest_tests
 from scripts.bench.status import AWS, DIRECT, HELP, LAUNCHING, PCLUSTER, STATUS, report, rows_of
@@ -54,3 +55,8 @@ def test_without_the_aws_cli_no_goal_counts_as_met(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(BenchError, match="There is no `aws` on PATH"):
         report(1)
+
+
+def test_the_program_of_costs_reads_the_jobs_that_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "_JOBS", 10)
+    assert [row.cells[2] for row in costs.report(1)[1]] == ["1", "1"]

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from time import process_time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -99,9 +101,32 @@ def test_a_run_that_was_lost_with_its_head_node_ends_with_the_nodes_of_its_clust
 
 def test_the_last_nodes_of_a_cluster_ended_with_the_last_hour_in_which_some_ran() -> None:
     ran = {MARCH: (2.0, 60.0), MARCH + HOUR: (0.5, 60.0), MARCH + 2 * HOUR: (0.0, 60.0)}
-    assert costs.last_end(ran) == (MARCH + 2 * HOUR).timestamp()
-    assert costs.last_end({MARCH: (0.0, 60.0)}) == MARCH.timestamp()
-    assert costs.last_end({}) is None
+    later = MARCH + 3 * HOUR
+    assert costs.last_end(ran, later) == (MARCH + 2 * HOUR).timestamp()
+    assert costs.last_end({MARCH: (0.0, 60.0)}, later) == MARCH.timestamp()
+    assert costs.last_end({}, later) is None
+    just_after = MARCH + 2 * HOUR + timedelta(minutes=3)  # the newest hour has no value yet
+    assert costs.last_end(ran, just_after) == just_after.timestamp()
+
+
+def test_earlier_clusters_ended_before_the_window_too_and_half_known_hours_are_left_out() -> None:
+    """Of the last hour CloudWatch has the mean and not yet the number of samples."""
+    known = {"Average": [MARCH, MARCH + HOUR], "SampleCount": [MARCH]}
+
+    def pages(*, MetricDataQueries: list[Any], StartTime: datetime, EndTime: datetime, **_: str) -> list[Any]:
+        results = []
+        for query in MetricDataQueries:
+            hours = [each for each in known[query["MetricStat"]["Stat"]] if StartTime <= each < EndTime]
+            results.append({"Id": query["Id"], "Timestamps": hours, "Values": [2.0] * len(hours)})
+        return [{"MetricDataResults": results}]
+
+    cloudwatch = SimpleNamespace(get_paginator=lambda _: SimpleNamespace(paginate=pages))
+    given = settings(cluster={"generation": 2, "queues": [_queue("trn1", "trn1.32xlarge")]})
+    account = SimpleNamespace(client=lambda _: cloudwatch)
+    deployment = cast(Deployment, SimpleNamespace(settings=given, account=account))
+    for days, end in ((300, (MARCH + HOUR).timestamp()), (500, None)):
+        [(_, _, ended)] = costs.clusters_before(deployment, MARCH + timedelta(days=days))
+        assert ended == end
 
 
 # --- what nodes cost ---
@@ -156,28 +181,37 @@ def test_a_job_on_nodes_of_several_prices_costs_what_they_do() -> None:
 def test_what_is_not_known_is_not_zero() -> None:
     unknown = report(settings(), [("ada", "gone-dy-x", 3600)], {"trn1": 1}, silent=2 * HOUR)
     assert (unknown.jobs.usd, unknown.ran_node_hours, unknown.unattributed_node_hours) == (None, None, None)
-    assert "No price is known of gone-dy-x (1.00 node hours)" in unknown.notes[0]
-    assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[1]
+    assert "of 2.0 h CloudWatch has no NodesRunning" in unknown.notes[0]
+    assert "No price is known of gone-dy-x (1.00 node hours)" in unknown.notes[1]
+    idle = report(settings(cluster={"queues": [_queue("a", "trn1n.32xlarge")]}), [], {"a": 2})
+    assert (idle.ran_usd, idle.unattributed_usd) == (None, None)
+    assert idle.unpriced_node_hours == {"queue a without a job": 2}
 
 
 def test_hours_without_a_price_are_told_and_leave_the_other_sums_alone() -> None:
-    """Of a queue that was renamed, and of a compute resource that was."""
+    """Of a queue that was renamed, of a compute resource that was, and of a type without a known price."""
     sums: list[tuple[str, str, float]] = [
         ("ada", "trn1-dy-trn1-32xlarge", 7200),
         ("ada", "gone-dy-x", 3600),
         ("bob", "gone-dy-x", 3600),
         ("eve", "trn1-dy-before", 3600),
     ]
-    one = report(settings(), sums, {"trn1": 4, "gone": 3})
+    queues = [_queue("trn1", "trn1.32xlarge"), _queue("new", "trn1n.32xlarge")]
+    one = report(settings(cluster={"queues": queues}), sums, {"trn1": 4, "gone": 3, "new": 5})
     assert {each.name: (each.node_hours, each.usd) for each in one.costs} == {
         "ada": (3, 43),
         "bob": (1, None),
         "eve": (1, None),
     }
     assert (one.jobs.node_hours, one.jobs.usd) == (5, Decimal(43))
-    assert one.unpriced_node_hours == {"gone-dy-x": 2, "trn1-dy-before": 1}
-    assert (one.ran_node_hours, one.ran_usd) == (7, Decimal(86))
-    assert (one.unattributed_node_hours, one.unattributed_usd) == (2, Decimal("21.5"))
+    assert one.unpriced_node_hours == {
+        "gone-dy-x": 2,
+        "trn1-dy-before": 1,
+        "queue gone without a job": 1,
+        "queue new without a job": 5,
+    }
+    assert (one.ran_node_hours, one.ran_usd) == (12, Decimal(86))
+    assert (one.unattributed_node_hours, one.unattributed_usd) == (7, Decimal("21.5"))
 
 
 def test_more_node_hours_of_jobs_than_ran_are_told() -> None:
@@ -220,6 +254,13 @@ def test_node_hours_are_cut_to_the_window() -> None:
     found = {NOON + hour * HOUR: (4.0, 60.0) for hour in range(3)}
     window = NOON + HOUR / 2, NOON + 2.25 * HOUR
     assert float(costs.node_hours(found, *window)) == pytest.approx(4 * 1.75)
+
+
+def test_a_year_of_ten_queues_takes_at_most_five_seconds_of_processor() -> None:
+    year = {MARCH + hour * HOUR: (4.0, 60.0) for hour in range(8760)}
+    start = process_time()
+    assert [costs.node_hours(year, MARCH, MARCH + 8760 * HOUR) for _ in range(10)] == [4 * 8760] * 10
+    assert process_time() - start < 5
 
 
 # --- an account ---

@@ -30,8 +30,8 @@ setup-training: setup
 	@.venv/bin/python scripts/environments.py training
 
 # Two workers per core, 8 at most: many tests wait for Slurm or a server, and a worker with its servers takes up to
-# 1.5 GB; three took more CPU time and no less time. Tests of a module share fixtures, so they stay together. xdist would start with the modules of most tests; those of fewest
-# take longest and must not come last.
+# 1.5 GB; three per core took more CPU time and no less time. Tests of a module share fixtures, so they stay together.
+# xdist would start with the modules of most tests; those of fewest take longest and must not come last.
 WORKERS = $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * 2))")
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 

@@ -31,14 +31,20 @@ def pytest_report_header() -> str:
 
 
 _LONGEST = (
-    "tests/end_to_end/lives/",
+    "tests/end_to_end/lives/test_dev.py::",
+    "tests/end_to_end/lives/test_team.py::",
     "tests/end_to_end/slurm/test_disturbed_training.py::",
+    "tests/nodes/test_head_node.py::",
+    "tests/end_to_end/lives/",
     "tests/end_to_end/test_",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the modules that take longest: started last, they would run alone at the end."""
+    """Start with the modules that take longest: started last, they would run alone at the end.
+
+    Two lives are enough to wait for the machines' root directory to be made.
+    """
     items.sort(
         key=lambda item: next((at for at, of in enumerate(_LONGEST) if item.nodeid.startswith(of)), len(_LONGEST))
     )

@@ -272,7 +272,10 @@ def test_only_root_reaches_nfs_servers_and_the_tunnels_to_them(node: Machine, ki
 def after_restart(machine: Machine) -> str:
     """Return the rules of the firewall before the node's service follows the document, and it lets people in."""
     unit = machine.read("/etc/systemd/system/ultracluster-team.service").splitlines()
-    assert "Before=slurmd.service slurmctld.service ssh.service sshd.service cron.service crond.service" in unit
+    before = {each for line in unit if line.startswith("Before=") for each in line.partition("=")[2].split()}
+    assert {"slurmd.service", "ssh.service", "cron.service", "systemd-user-sessions.service"} <= before
+    assert {"amazon-ssm-agent.service", "snap.amazon-ssm-agent.amazon-ssm-agent.service"} <= before
+    assert "After=parallelcluster-iptables.service" in unit, "which drops all rules but its own"
     [first] = [line.partition("=-")[2] for line in unit if line.startswith("ExecStartPre=")]
     return machine.output_of(f"{first} >/dev/null; iptables -S")
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the head node ready: limits, health checks around jobs, a Slurm that comes back, and the unit that builds the
-# software of training jobs (software.sh). Runs as root when the node is created and at each update of the cluster; a second run changes nothing.
-# It asks no mirror of packages: CloudFormation waits for its end. Arguments are name=value:
+# software of training jobs (software.sh). Runs as root when the node is created and at each update of the cluster; a
+# second run changes nothing. It asks no mirror of packages: CloudFormation waits for its end. Arguments are name=value:
 #
 # cluster, region: where the node stands; deployment: whose it is; user: who people log in as
 # sdk: release of the Neuron SDK; python: minor version of Python

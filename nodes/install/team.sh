@@ -69,14 +69,18 @@ start_team_service() {
 }
 
 # team_unit KIND DOCUMENT: prints the unit. A restart forgets the firewall's rules: they are there before anybody can log
-# in or has a job, by what the node knows; the file system of the document may still be missing.
+# in or has a job, by what the node knows; the file system of the document may still be missing. ParallelCluster
+# restores rules of its own in place of all others (aws-parallelcluster-cookbook, restore_tables.sh): ours come after
+# that. Services of users (user@.service) start after systemd-user-sessions.service.
 team_unit() {
     local programs
     programs=$(cd "$here" && pwd -P)/team
     cat <<UNIT
 [Unit]
 Description=Users of this node follow those of the head node
+After=parallelcluster-iptables.service
 Before=slurmd.service slurmctld.service ssh.service sshd.service cron.service crond.service
+Before=systemd-user-sessions.service amazon-ssm-agent.service snap.amazon-ssm-agent.amazon-ssm-agent.service
 
 [Service]
 ExecStartPre=-/usr/bin/timeout 60 /usr/bin/python3 -B $programs/users.py $1 /dev/null --if-changed

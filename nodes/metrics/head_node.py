@@ -143,10 +143,11 @@ def guard(budget: Budget, spending: Spending, spent: float, states: Mapping[str,
         spent: What nodes have cost this month.
         states: State of each queue.
     """
-    if spending.is_overruled():
-        return
     # Others were opened by somebody. Those of a stopped fleet are INACTIVE, and UP once it starts.
     closed = [queue for queue in spending.closed if states.get(queue) in ("DOWN", "INACTIVE")]
+    if spending.is_overruled():
+        spending.close(closed)
+        return
     changed = changes(budget, spent, states, closed)
     closed = sorted({*closed, *changed})
     spending.close(closed)
@@ -160,9 +161,8 @@ def guard(budget: Budget, spending: Spending, spent: float, states: Mapping[str,
                 closed.remove(queue)
     spending.close(closed)
     if budget.action == "stop" and spent >= budget.limit:
-        for queue in closed:
-            for state in ("RUNNING", "SUSPENDED"):  # scancel takes one; suspended jobs keep their nodes, too
-                _succeeds("scancel", f"--partition={queue}", f"--state={state}")
+        for state in ("RUNNING", "SUSPENDED"):  # scancel takes one; suspended jobs keep their nodes, too
+            _succeeds("scancel", f"--state={state}")
 
 
 def price_of(node: Node, prices: Mapping[str, float]) -> float:

@@ -108,7 +108,10 @@ class Spending:
         if record is None and self._file.exists():
             damaged = self._file.with_suffix(".damaged")
             self._file.replace(damaged)
-            print(f"What nodes have cost this month is counted from now on; {damaged} has what was there")
+            print(
+                f"What nodes have cost this month is counted from now on; {damaged} has what was there. Queues that "
+                "the budget has closed stay closed: `./ultracluster fleet start` opens them"
+            )
         return record
 
     @property

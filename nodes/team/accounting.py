@@ -22,6 +22,20 @@ from typing import Any
 
 MARK = "ultracluster"
 """Organization of accounts, start of the description of QoS, and comment of associations that this program has made."""
+_NOTED = f"{MARK}: made by hand"
+"""The same of what people had made before it was in the settings: it stays when it leaves them. Of associations only
+those of administrators have it, who are none any more then."""
+_CLOSED = f"{MARK}: to be removed"
+"""Comment of an association that has left the settings, and has jobs."""
+_NEUTRAL = {
+    "parent": "root",
+    "fairshare": "1",
+    "grptres=node": "-1",
+    "grptresmins=node": "-1",
+    "maxwall": "-1",
+    "qos": "normal",
+}
+"""What an account has that has left the settings, and stays."""
 DEFAULT_USERS = ("ubuntu", "ec2-user")
 """Of ParallelCluster's images. It makes the one of the image an administrator of Slurm: whoever may become that user
 could lift all limits."""
@@ -42,14 +56,14 @@ class State:
         accounts: Options of accounts by name.
         members: Comments of users' associations, by user and account.
         users: Default account and level of administration by user.
-        known: All accounts, of other clusters, too.
+        organizations: Of all accounts, of other clusters, too.
     """
 
     qos: dict[str, Values] = field(default_factory=dict)
     accounts: dict[str, Values] = field(default_factory=dict)
     members: dict[tuple[str, str], str] = field(default_factory=dict)
     users: dict[str, tuple[str, str]] = field(default_factory=dict)
-    known: frozenset[str] = frozenset()
+    organizations: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Step:
 
 def steps(document: dict[str, Any], state: State, cluster: str, default_user: str | None) -> Iterator[Step]:
     """Yield what turns a state into what the document says."""
-    accounts = {each["name"]: each for each in _parents_first(document["accounts"])}
+    accounts = _parents_first({each["name"]: each for each in document["accounts"]})
     qos = {each["name"]: each for each in document["qos"]}
     yield from _of_qos(qos, state)
     yield from _of_accounts(accounts, qos, state, cluster)
@@ -88,9 +102,10 @@ def steps(document: dict[str, Any], state: State, cluster: str, default_user: st
 def _of_qos(wanted: dict[str, dict[str, Any]], state: State) -> Iterator[Step]:
     preempting: list[Step] = []
     for name, given in wanted.items():
-        values = {"description": f"{MARK}: {name}", "priority": str(given["priority"]), **_limits(given)}
+        has = state.qos.get(name, {"description": f"{MARK}: {name}", "preempt": ""})
+        mark = has["description"] if has["description"].startswith(MARK) else _NOTED
+        values = {"description": mark, "priority": str(given["priority"]), **_limits(given)}
         preempt = {"preempt": ",".join(sorted(given["preempts"]))}
-        has = state.qos.get(name, {"preempt": ""})
         if name in state.qos:
             yield from _modified("qos", name, values, has, ("modify", "qos", name, "set"))
         else:
@@ -114,7 +129,7 @@ def _of_accounts(
         }
         has = state.accounts.get(name)
         if has is None:
-            marks = () if name in state.known else (f"description={name}", f"organization={MARK}")
+            marks = () if name in state.organizations else (f"description={name}", f"organization={MARK}")
             yield Step(
                 f"account {name}: added",
                 ("add", "account", f"name={name}", f"cluster={cluster}", *marks, *_options(values)),
@@ -122,10 +137,9 @@ def _of_accounts(
         else:
             of_cluster = ("modify", "account", f"name={name}", f"cluster={cluster}", "set")
             yield from _modified("account", name, values, has, of_cluster)
-        if name in state.known:
-            mark = {"organization": MARK}
-            everywhere = state.accounts.get(name, {"organization": ""})
-            yield from _modified("account", name, mark, everywhere, ("modify", "account", f"name={name}", "set"))
+        if not state.organizations.get(name, MARK).startswith(MARK):
+            noted = ("modify", "account", f"name={name}", "set", f"organization={_NOTED}")
+            yield Step(f"account {name}: was here before, and stays when it leaves the settings", noted)
 
 
 def _of_users(users: list[dict[str, Any]], members: set[tuple[str, str]], state: State, cluster: str) -> Iterator[Step]:
@@ -153,31 +167,13 @@ def _of_users(users: list[dict[str, Any]], members: set[tuple[str, str]], state:
 
 def _levels(users: list[dict[str, Any]], state: State) -> Iterator[Step]:
     """Yield levels of administration: who is listed has that of the settings, who was ever listed has none."""
-    wanted = {each["name"]: each["admin"] for each in users if each["account"]}
+    listed = {each["name"]: each["admin"] for each in users if each["account"]}
     ours = {name for (name, _), comment in state.members.items() if comment.startswith(MARK)} - {*DEFAULT_USERS}
-    for name in sorted({*wanted, *ours, *(DEFAULT_USERS if users else ())}):
+    for name in sorted({*listed, *ours, *(DEFAULT_USERS if users else ())}):
         level = state.users.get(name, ("", "None"))[1]
-        if name in wanted and wanted[name] != (level == "Administrator"):
-            yield _level(name, "Administrator" if wanted[name] else "None", level)
-        elif name not in wanted and level != "None":
-            yield _level(name, "None", level)
-
-
-_CLOSED = f"{MARK}: to be removed"
-"""Comment of an association that has left the settings, and has jobs."""
-_NOTED = f"{MARK}: made by hand"
-"""Comment of an association that stays when it leaves the settings, while its administrator is one no more."""
-
-
-_NEUTRAL = {
-    "parent": "root",
-    "fairshare": "1",
-    "grptres=node": "-1",
-    "grptresmins=node": "-1",
-    "maxwall": "-1",
-    "qos": "normal",
-}
-"""What an account has that has left the settings, and in which people have made something."""
+        wanted = "Administrator" if listed.get(name) else "None"
+        if level != wanted:
+            yield _level(name, wanted, level)
 
 
 def _removals(
@@ -198,16 +194,15 @@ def _removals(
         otherwise = None if state.members[user, account] == _CLOSED else Step(says, closed)
         removed = ("delete", "user", f"name={user}", f"account={account}", f"cluster={cluster}")
         yield Step(f"user {user}: removed from account {account}", removed, otherwise, removes=True)
-    kept = _kept(accounts, members, state)
-    for name in _left(accounts, members, state):
+    left = _left(accounts, members, state)
+    for name in (each for each, stays in left.items() if stays):
         of_cluster = ("modify", "account", f"name={name}", f"cluster={cluster}", "set")
         yield from _modified("account", name, _NEUTRAL, state.accounts[name], of_cluster)
-    for name in sorted(state.accounts.keys() - kept, key=lambda each: (-len(_ancestors(each, state.accounts)), each)):
-        yield Step(
-            f"account {name}: removed", ("delete", "account", f"name={name}", f"cluster={cluster}"), removes=True
-        )
+    for name in (each for each, stays in reversed(left.items()) if not stays):
+        command = ("delete", "account", f"name={name}", f"cluster={cluster}")
+        yield Step(f"account {name}: removed", command, removes=True)
     for name, values in state.qos.items():
-        if name not in qos and values["description"].startswith(MARK):
+        if name not in qos and values["description"].startswith(MARK) and values["description"] != _NOTED:
             yield Step(f"qos {name}: removed", ("delete", "qos", f"name={name}"), removes=True)
 
 
@@ -217,17 +212,18 @@ def _leaving(members: set[tuple[str, str]], state: State) -> set[tuple[str, str]
     return made - members
 
 
-def _kept(accounts: set[str], members: set[tuple[str, str]], state: State) -> set[str]:
-    """Return the accounts of the settings, those that others made, and those in which others made something."""
-    own = {account: values["parent"] for account, values in state.accounts.items() if values["organization"] != MARK}
-    users = state.members.keys() - _leaving(members, state)
-    return accounts | _OWN_ACCOUNTS | own.keys() | {*own.values()} | {account for _, account in users}
+def _left(accounts: set[str], members: set[tuple[str, str]], state: State) -> dict[str, bool]:
+    """Return the accounts that this program made or changed and that have left the settings, parents first.
 
-
-def _left(accounts: set[str], members: set[tuple[str, str]], state: State) -> list[str]:
-    """Return the accounts that this program made or changed, that have left the settings, and that are kept."""
-    others = _kept(accounts, members, state) - accounts
-    return sorted(name for name in others & state.accounts.keys() if state.accounts[name]["organization"] == MARK)
+    With whether they stay: because others made them, or something in them.
+    """
+    by_others = [values["parent"] for values in state.accounts.values() if not values["organization"].startswith(MARK)]
+    used = {*by_others, *_OWN_ACCOUNTS, *(account for _, account in state.members.keys() - _leaving(members, state))}
+    return {
+        name: name in used or values["organization"] == _NOTED
+        for name, values in _parents_first(state.accounts).items()
+        if values["organization"].startswith(MARK) and name not in accounts
+    }
 
 
 def by_hand(document: dict[str, Any], state: State) -> list[str]:
@@ -240,7 +236,9 @@ def by_hand(document: dict[str, Any], state: State) -> list[str]:
     marks = [("qos", name, has["description"]) for name, has in state.qos.items()]
     marks += [("account", name, has["organization"]) for name, has in state.accounts.items()]
     own = [f"{kind} {name}" for kind, name, mark in marks if name not in known[kind] and not mark.startswith(MARK)]
-    own += [f"account {name}, which has left the settings" for name in _left(known["account"], members, state)]
+    left = [f"account {name}" for name, stays in _left(known["account"], members, state).items() if stays]
+    left += [f"qos {name}" for name in state.qos.keys() - known["qos"] if state.qos[name]["description"] == _NOTED]
+    own += [f"{each}, which has left the settings" for each in left]
     return own + [
         f"user {user} of account {account}"
         for (user, account), mark in state.members.items()
@@ -248,9 +246,8 @@ def by_hand(document: dict[str, Any], state: State) -> list[str]:
     ]
 
 
-def _parents_first(accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    by_name = {each["name"]: each for each in accounts}
-    return sorted(accounts, key=lambda each: len(_ancestors(each["name"], by_name)))
+def _parents_first(accounts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return dict(sorted(accounts.items(), key=lambda each: len(_ancestors(each[0], accounts))))
 
 
 def _ancestors(name: str, accounts: dict[str, Any]) -> list[str]:
@@ -344,7 +341,7 @@ def read(cluster: str) -> State:
             }
     listed = _list("user", "user,defaultaccount,admin", f"cluster={cluster}")
     users = {name: (default, level) for name, default, level in listed}
-    return State(qos, accounts, members, users, frozenset(organizations))
+    return State(qos, accounts, members, users, organizations)
 
 
 def _list(kind: str, columns: str, *conditions: str) -> list[list[str]]:

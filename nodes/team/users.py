@@ -6,7 +6,8 @@ and Slurm's prolog run it so. A document that cannot be read is taken to be the 
 
 Nothing is changed if anything of the document contradicts what the node has, such as another id of a user; each
 contradiction is a line. A person who is no longer in the document keeps account, id and home, which nobody else can
-take, and loses keys, groups and sudo; the account is locked. Jobs that run continue; those that wait and sessions end.
+take, and loses keys, groups and sudo; the account is locked. Jobs that run continue. Those that wait are cancelled, and
+on head and login nodes the person's processes are killed; each run tries again what is left of that.
 
 Exit code 0: the node is as the document says. 3: it is not, and lines say why. 1: an error, such as that jobs could
 take the node's credentials, or whoever logs in all homes. It runs as root, with the Python of Ubuntu 22.04 and 24.04
@@ -31,7 +32,8 @@ from typing import Any
 
 CONTRADICTED = 3
 STATE = Path("/var/lib/ultracluster/team.json")
-"""The last document, and the names of all people and groups that were ever on this node."""
+"""The last document, the names of all people and groups that were ever on this node, and of locked people of whom
+processes or waiting jobs may be left."""
 KEYS = Path("/etc/ssh/ultracluster")
 """A file of keys for each person. Nobody's home holds them: what root writes there could lead elsewhere."""
 SSHD = Path("/etc/ssh/sshd_config.d/60-ultracluster.conf")
@@ -239,40 +241,62 @@ class Node:
         Raises:
             FailedError: It cannot be.
         """
-        state = json.loads(_read(STATE) or "{}")
-        text = _read(path) or state.get("document", "")
+        none: dict[str, Any] = {"document": "", "people": [], "groups": [], "ending": []}
+        state = {**none, **json.loads(_read(STATE) or "{}")}
+        text = _read(path) or state["document"]
         if not text:
             return
         team, system = Team.of(json.loads(text)), System.read()
         self._guard(system, is_guarded=bool(team.people))
-        if if_changed and state.get("document") == text:
-            return
+        try:
+            if not (if_changed and state["document"] == text):
+                self._follow(team, system, state)
+                state["document"] = text
+        finally:
+            locked = {name for name, account in System.read().accounts.items() if account.is_locked}
+            state["ending"] = self._end(sorted(locked & {*state["ending"]}))
+            _write(STATE, json.dumps(state), 0o600)
+
+    def _follow(self, team: Team, system: System, state: dict[str, Any]) -> None:
+        """Give the node the people of a document."""
         broken = [*contradictions(team, system), *self._contradicting_homes(team, system)]
         if broken:
             raise FailedError("\n".join(broken))
-        people = sorted({*state.get("people", ()), *(each.name for each in team.people)})
-        groups = sorted({*state.get("groups", ()), *team.groups})
+        state["people"] = sorted({*state["people"], *(each.name for each in team.people)})
+        state["groups"] = sorted({*state["groups"], *team.groups})
+        todo = list(commands(team, system, state["people"], state["groups"]))
+        state["ending"] += [each[-1] for each in todo if each[:2] == ["usermod", "--lock"]]
         # The names come first: an interrupted run leaves nobody whom the next does not know.
-        _write(STATE, json.dumps({"document": state.get("document", ""), "people": people, "groups": groups}), 0o600)
+        _write(STATE, json.dumps(state), 0o600)
         self._write_sudoers(team)
         self._write_keys(team)
-        done = list(commands(team, system, people, groups))
-        for command in done:
+        for command in todo:
             _run(*command)
-        _tell(done)
-        self._end_sessions(each[-1] for each in done if each[:2] == ["usermod", "--lock"])
+        _tell(todo)
         if self._kind == "head" and team.people:
             _close_homes()
             for each in team.people:
                 _make_home(each)
-        _write(STATE, json.dumps({"document": text, "people": people, "groups": groups}), 0o600)
 
-    def _end_sessions(self, locked: Iterable[str]) -> None:
-        """End what would start more in the name of people who are locked: sessions, and jobs that wait."""
-        for name in locked if self._kind != "compute" else ():
-            if self._kind == "head":
-                _try("timeout", "30", "scancel", "--state=PENDING", f"--user={name}")
+    def _end(self, locked: Sequence[str]) -> list[str]:
+        """End what would start more in the name of locked people, and return of whom something may be left.
+
+        logind does not know all of it: Systems Manager's agent starts shells without PAM.
+        """
+        if self._kind == "compute":  # processes there may be those of a job
+            return []
+        for name in locked:
             _try("loginctl", "terminate-user", name)
+        # Whoever had a process may have started another one meanwhile: the next run looks again.
+        left = {name for name in locked if _try("pkill", "-KILL", "--uid", name) is not None}
+        waiting = [*locked] if self._kind == "head" else []
+        try:
+            while waiting:
+                _run("timeout", "30", "scancel", "--state=PENDING", f"--user={waiting[0]}")
+                del waiting[0]
+        except RuntimeError as error:
+            print(f"users.py: jobs that wait are not cancelled yet: {', '.join(waiting)}: {error}")
+        return sorted({*left, *waiting})
 
     def _contradicting_homes(self, team: Team, system: System) -> Iterator[str]:
         """Yield homes of others: where a person's would be, or of the uid of a new person. Homes outlive head nodes."""

@@ -11,6 +11,7 @@ https://github.com/aws/aws-parallelcluster/issues/6329
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -126,7 +127,8 @@ def stop(
 def start(deployment: Deployment, *, clock: Clock, say: Say, overrule: bool = False) -> None:
     """Start the fleet, open drained queues, and wait for the static nodes (min_count), an hour for each.
 
-    Queues that the guard of the budget closed stay closed, unless it is overruled.
+    Queues that the guard of the budget closed stay closed, unless it is overruled; then it closes none either that were
+    INACTIVE when the limit was reached.
 
     Raises:
         OperationError: Slurm or ParallelCluster rejects it, or the nodes are not ready in time.
@@ -152,8 +154,8 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, overrule: bool = Fa
 
     clock.wait(runs, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
     try:
-        closed = closed_by_budget(deployment, head_node, clock)
-        if closed and overrule:
+        is_spent, closed = ask_guard(deployment, head_node, clock)
+        if overrule and (is_spent or closed):
             _overrule_budget(deployment, head_node, clock, say)
             closed = []
         if closed:
@@ -219,23 +221,30 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
         raise
 
 
-def closed_by_budget(deployment: Deployment, head_node: HeadNode, clock: Clock) -> list[str]:
-    """Return the queues of this cluster that the guard of the budget keeps closed this month (nodes/metrics).
+def ask_guard(deployment: Deployment, head_node: HeadNode, clock: Clock) -> tuple[bool, list[str]]:
+    """Return whether the month's budget is spent, and the queues of this cluster that its guard keeps closed.
+
+    Neither, if the guard is overruled. It counts nodes of all clusters of the deployment (nodes/metrics).
 
     Raises:
         HeadNodeError: The head node does not answer.
     """
     budget = deployment.settings.budget
     if budget is None or budget.action == "none":
-        return []
+        return False, []
     directory, month = _spending(deployment, clock)
     overruled = f"grep --quiet --no-messages {month} {directory}/overruled"
-    answer = head_node.run(f"{overruled} || cat {directory}/{deployment.settings.cluster_spec.name}.json")
-    try:
-        record = json.loads(answer.output)
-        return [*record["closed"]] if record["month"] == month else []
-    except (ValueError, LookupError, TypeError):  # nothing is counted yet
-        return []
+    answer = head_node.run(f"{overruled} || grep --no-messages '' {directory}/*.json /dev/null")
+    spent, closed = 0.0, []
+    for line in answer.output.splitlines():
+        path, _, text = line.partition(".json:")
+        with contextlib.suppress(ValueError, LookupError, TypeError):  # one that is damaged
+            record = json.loads(text)
+            if record["month"] == month:
+                spent += record["usd"]
+                if path.endswith(f"/{deployment.settings.cluster_spec.name}"):
+                    closed = [*record["closed"]]
+    return spent >= budget.monthly_usd, closed
 
 
 def _overrule_budget(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say) -> None:
@@ -244,7 +253,7 @@ def _overrule_budget(deployment: Deployment, head_node: HeadNode, clock: Clock, 
     answer = head_node.run(f"echo {month} >{directory}/overruled")
     if answer.code:
         raise OperationError(f"The guard of the budget cannot be overruled: {answer.errors.strip()}")
-    say("The guard of the budget had closed queues; they stay open until the month ends.")
+    say("The budget closes no queue until the month ends.")
 
 
 def _spending(deployment: Deployment, clock: Clock) -> tuple[str, str]:
@@ -277,7 +286,7 @@ def _wait_for_static_nodes(deployment: Deployment, head_node: HeadNode, clock: C
             )
             return False
         closed = {name: each for name, each in state.availability.items() if each != UP}
-        if closed and closed.keys() - closed_by_budget(deployment, head_node, clock):
+        if closed and closed.keys() - {*ask_guard(deployment, head_node, clock)[1]}:
             names = ", ".join(f"{name} ({each})" for name, each in closed.items())
             raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {names}")
         return True

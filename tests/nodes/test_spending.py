@@ -65,6 +65,7 @@ def test_a_damaged_record_ends_nothing_and_is_kept(
     said = capsys.readouterr().out
     assert "a.json tells nothing" in said
     assert f"from now on; {tmp_path}/a.damaged" in said
+    assert "`./ultracluster fleet start` opens them" in said
     assert (tmp_path / "a.damaged").read_text(encoding="latin-1") == text
 
 
@@ -208,14 +209,29 @@ def test_a_queue_that_slurm_does_not_close_is_closed_later_and_the_others_at_onc
     assert (slurm.called(), spending.closed) == ([], ["a"]), "the fleet is stopped; somebody has changed the other"
 
 
-def test_jobs_that_run_or_are_suspended_are_cancelled_queue_by_queue(tmp_path: Path, slurm: Slurm) -> None:
-    spending = Spending(tmp_path, "a")
+def test_jobs_that_run_or_are_suspended_are_cancelled_in_all_queues(tmp_path: Path, slurm: Slurm) -> None:
+    """Also in one that a person has closed, which is not opened later."""
+    spending, budget = Spending(tmp_path, "a"), Budget(100, "stop", {})
     spending.add(NOVEMBER, 0)
-    slurm.fails("=a --state=RUNNING")
-    guard(Budget(100, "stop", {}), spending, 100, {"a": "UP", "b": "UP", "c": "DOWN"})
-    assert slurm.called()[2:] == [
-        f"scancel --partition={queue} --state={state}" for queue in "ab" for state in ("RUNNING", "SUSPENDED")
-    ]
+    slurm.fails("--state=RUNNING")
+    guard(budget, spending, 100, {"a": "UP", "c": "DOWN"})
+    assert slurm.called()[1:] == ["scancel --state=RUNNING", "scancel --state=SUSPENDED"]
+    guard(budget, spending, 1, {"a": "DOWN", "c": "DOWN"})
+    assert slurm.called() == ["scontrol update PartitionName=a State=UP"]
+
+
+def test_a_queue_that_a_person_closes_after_it_was_open_stays_closed(tmp_path: Path, slurm: Slurm) -> None:
+    """The guard had closed both, a person overruled it and opened one; what that person closes then is no guard's."""
+    spending, budget = Spending(tmp_path, "a"), Budget(100, "drain", {})
+    spending.add(NOVEMBER, 0)
+    guard(budget, spending, 100, {"a": "UP", "b": "UP"})
+    (tmp_path / OVERRULED).write_text("2026-11\n", encoding="ascii")
+    for states in ({"a": "UP", "b": "DOWN"}, {"a": "DOWN", "b": "DOWN"}):
+        guard(budget, spending, 100, states)
+    slurm.called()
+    spending.add(NOVEMBER + 31 * 24 * HOUR, 0)
+    guard(budget, spending, 0, {"a": "DOWN", "b": "DOWN"})
+    assert slurm.called() == ["scontrol update PartitionName=b State=UP"]
 
 
 def test_what_nodes_cost_is_told_although_slurm_closes_no_queue(tmp_path: Path, slurm: Slurm) -> None:

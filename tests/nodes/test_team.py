@@ -138,6 +138,28 @@ def test_a_home_directory_that_all_may_write_becomes_roots_and_homes_are_made_wh
     assert said.splitlines()[-7:] == ["755 root", "700 p000", "644 p000", "755 root", ".p000.new", "p000", "ubuntu"]
 
 
+@pytest.mark.parametrize("kind", ["head", "compute", "login"])
+def test_processes_of_somebody_who_leaves_end_but_on_compute_nodes_and_jobs_are_cancelled_when_slurm_answers(
+    node: Machine, kind: str
+) -> None:
+    """The shell of p001 has no session of logind, as those of Systems Manager's agent."""
+    node.write_program("/usr/local/bin/scancel", 'echo "$*" >>/asked; [[ -e /answers ]]')
+    follow = f"{PROGRAM} {kind} {DOCUMENT} --if-changed; cat /asked; rm --force /asked; pgrep --uid p001 --count"
+    shell = "runuser --user p001 -- sleep 600 & until pgrep --uid p001 >/dev/null; do sleep 0.1; done"
+    left = json.dumps(team(1))
+    commands = f"{shell}; echo '{left}' >{DOCUMENT}; {follow}; echo {END}; {follow}; touch /answers; {follow}; {follow}"
+    code, said = run(node, team(2), kind, f"exec 2>/dev/null; {commands}")
+    assert code == 0, said
+    first, _, others = said.partition("users.py: locked: p001")[2].partition(f"{END}\n")
+    asked, not_yet = "--state=PENDING --user=p001", "users.py: jobs that wait are not cancelled yet: p001: "
+    assert [line[: len(not_yet)] for line in [*first.splitlines()[-1:], *others.splitlines()]] == {
+        "head": ["0", not_yet, asked, "0", asked, "0", "0"],
+        "compute": ["1"] * 4,
+        "login": ["0"] * 4,
+    }[kind]
+    assert (not_yet in first) is (kind == "head")
+
+
 SSHD = "mkdir -p /run/sshd; ssh-keygen -A >/dev/null; /usr/sbin/sshd"
 # sshd goes to the background before it listens: the client tries again, each second.
 OPTIONS = "-o ConnectionAttempts=60 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
@@ -250,11 +272,15 @@ def test_only_root_reaches_nfs_servers_and_the_tunnels_to_them(node: Machine, ki
 def after_restart(machine: Machine) -> str:
     """Return the rules of the firewall before the node's service follows the document, and it lets people in."""
     unit = machine.read("/etc/systemd/system/ultracluster-team.service").splitlines()
-    assert "Before=slurmd.service slurmctld.service ssh.service sshd.service cron.service crond.service" in unit
+    before = {each for line in unit if line.startswith("Before=") for each in line.partition("=")[2].split()}
+    assert {"slurmd.service", "ssh.service", "cron.service", "systemd-user-sessions.service"} <= before
+    assert {"amazon-ssm-agent.service", "snap.amazon-ssm-agent.amazon-ssm-agent.service"} <= before
+    assert "After=parallelcluster-iptables.service" in unit, "which drops all rules but its own"
     [first] = [line.partition("=-")[2] for line in unit if line.startswith("ExecStartPre=")]
     return machine.output_of(f"{first} >/dev/null; iptables -S")
 
 
+END = "---"
 FETCH = "[[ $* == *' s3://bucket/team.json '* ]] && cp /fetched.json \"${@: -1}\""
 
 

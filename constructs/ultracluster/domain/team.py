@@ -80,7 +80,8 @@ class TeamSpec(Spec):
     accounts: list[AccountSpec] = []
     qos: list[QosSpec] = []
     accounting: bool = False
-    """Whether Slurm has accounting; accounts and QoS imply it. Without any, nodes remove those that they have made."""
+    """Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone nodes remove the
+    accounts and QoS that they have made."""
 
     def document(self) -> str:
         """Return the document that nodes get; the same people make the same text."""

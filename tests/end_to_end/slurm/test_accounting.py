@@ -99,44 +99,50 @@ def test_what_was_made_by_hand_is_named_and_stays_and_the_default_user_is_no_adm
     by_hand = (
         "add account own organization=us",
         "add account below parent=lab organization=us",
-        "add qos mine",
+        "add account adopted organization=us",
+        "add qos mine; add qos taken",
         f"add account pcdefault; add user {USER} account=pcdefault; modify user {USER} set adminlevel=Admin",
         "add user guest account=lab; modify user guest set adminlevel=Operator",
         "add user bea account=lab",
+        "add user cai account=lab; modify user cai set adminlevel=Operator",
     )
     lab = AccountSpec(name="lab", parent="dept", share=5, max_nodes=3, node_hours_per_month=9, max_hours=2)
     accounts = [AccountSpec(name="dept"), lab, AccountSpec(name="lab2"), AccountSpec(name="pcdefault", max_nodes=1)]
+    accounts.append(AccountSpec(name="adopted", parent="dept", max_nodes=1))
+    qos = [QosSpec(name="taken", priority=3)]
     apply(cluster, accounts[:2])
     commands = "; ".join(by_hand).replace("; ", "; sacctmgr -iQ ")
     cluster.run(f"set -e; sacctmgr -iQ {commands}")
 
-    admins = [
-        UserSpec(name=name, uid=3000, account=account, admin=True)
-        for name, account in (("ann", "lab2"), ("bea", "lab"))
+    people = [
+        UserSpec(name=name, uid=3000, account=account, admin=name != "cai")
+        for name, account in (("ann", "lab2"), ("bea", "lab"), ("cai", "lab"))
     ]
-    printed = apply(cluster, accounts, admins)
+    printed = apply(cluster, accounts, people, qos)
     cluster.run("sacctmgr -iQ add user ann account=below")
-    assert {"ann|lab2|Administrator", "bea|lab|Administrator"} <= {*users(cluster)}
-    assert "no changes" in apply(cluster, accounts, admins)
+    assert {"ann|lab2|Administrator", "bea|lab|Administrator", "cai|lab|None"} <= {*users(cluster)}
+    assert "no changes" in apply(cluster, accounts, people, qos)
     without = apply(cluster)
 
     assert f"accounting: user {USER}: admin level None (was Administrator)\n" in printed
     kept = ("qos mine", "account below", "account own", "user guest of account lab")
     assert re.findall("made by hand, kept: (.*)", printed) == [*kept]
-    others = ("user bea of account lab", "user ann of account below", "account lab, which has left the settings")
+    left = {f"{each}, which has left the settings" for each in ("account lab", "account adopted", "qos taken")}
+    others = {*left, *(f"user {each}" for each in ("bea of account lab", "cai of account lab", "ann of account below"))}
     again = apply(cluster)
     assert {*re.findall("made by hand, kept: (.*)", again)} == {*kept, *others}
     told = cluster.directory / "shared/opt/slurm/etc/ultracluster/team.by-hand"
     assert {*told.read_text(encoding="utf-8").splitlines()} == {*kept, *others}
     assert "no changes" in again
     assert "accounting: account lab: parent root (was dept), fairshare 1 (was 5), " in without
-    left = associations(cluster)
-    assert (left["lab"], left["pcdefault"]) == ("root|1||||normal", "root|1||||normal")
-    assert {"own", "lab", "lab/guest", "lab/bea", "below"} <= left.keys()
-    assert not {"dept", "lab2", "lab2/ann", f"lab/{USER}"} & left.keys()
+    stays = associations(cluster)
+    assert {stays[each] for each in ("lab", "pcdefault", "adopted")} == {"root|1||||normal"}
+    assert {"own", "lab", "lab/guest", "lab/bea", "below"} <= stays.keys()
+    assert not {"dept", "lab2", "lab2/ann", f"lab/{USER}"} & stays.keys()
     assert {"ann|below|None", "bea|lab|None", "guest|lab|Operator"} <= {*users(cluster)}
-    cluster.run("sacctmgr -iQ delete user ann,bea")
-    cluster.run("sacctmgr -iQ delete user guest; sacctmgr -iQ delete account below,own; sacctmgr -iQ delete qos mine")
+    delete = "sacctmgr -iQ delete"
+    cluster.run(f"{delete} user ann,bea,cai; {delete} user guest; {delete} account below,own,adopted")
+    cluster.run(f"{delete} qos mine,taken")
     assert "accounting: account lab: removed\n" in apply(cluster)
 
 

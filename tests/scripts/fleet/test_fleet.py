@@ -159,18 +159,24 @@ def guarded(cluster: FakeCluster, tmp_path: Path) -> Path:
     return tmp_path / "fsx" / DIRECTORY
 
 
-@pytest.mark.parametrize(("closed", "overrule"), [(["trn1"], True), (["trn1"], False), ([], True)])
+@pytest.mark.parametrize(
+    ("closed", "usd", "overrule"),
+    [(["trn1"], 0, True), (["trn1"], 0, False), ([], 8998, True), ([], 9000, True), ([], 9000, False)],
+)
 def test_only_an_explicit_start_overrules_the_guard_of_the_budget(
-    cluster: FakeCluster, guarded: Path, closed: list[str], *, overrule: bool
+    cluster: FakeCluster, guarded: Path, closed: list[str], usd: float, *, overrule: bool
 ) -> None:
-    spending = Spending(guarded, "trn1-16")
-    spending.add(cluster.now().timestamp(), 0)
+    """Also one that has closed nothing yet: it reached the limit while the fleet was stopped."""
+    for name in ("trn1-15", "trn1-16"):  # both count
+        spending = Spending(guarded, name)
+        spending.add(cluster.now().timestamp(), usd * 30)
+        spending.add(cluster.now().timestamp() + 60, 0)
     spending.close(closed)
     cluster.slurm.queues(trn1="down")
     cluster.start(overrule=overrule)
     stays = bool(closed) and not overrule
     assert cluster.slurm.states == ["trn1|down" if stays else "trn1|up"]
-    assert spending.is_overruled() is (bool(closed) and overrule)
+    assert spending.is_overruled() is (overrule and (bool(closed) or usd == 9000))
     assert any("Closed by the budget until the month ends: trn1" in line for line in cluster.said) is stays
 
 

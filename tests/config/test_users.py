@@ -217,7 +217,7 @@ def test_a_wrong_value_hides_nothing_else_about_people_accounts_and_money(tmp_pa
         ({"accounting": 5}, {"users": [{**ALICE, "account": "c"}]}, ["accounting"]),
         ({"accounting": {"qqqq": []}}, {"users": [{**ALICE, "account": "c"}]}, ["accounting.qqqq"]),
         ({"qqqq": {"nlp": 3000}}, {"users": [{**ALICE, "groups": ["nlp"]}]}, ["qqqq"]),
-        ({"budget": {"monthly_usd": 9000}, "monitorin": {}}, {}, ["monitorin"]),
+        ({"budget": {"monthly_usd": 9000}, "monitorings": {}}, {}, ["monitorings"]),
         ({"accounting": {"existing": 5, "database": {"storage_gib": 30}}}, {}, ["accounting.existing"]),
         ({"homes": HOMES}, {"user": []}, ["user"]),
         ({"homes": HOMES}, {"users": [5]}, ["users[0]"]),

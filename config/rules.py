@@ -127,10 +127,6 @@ def _budget(
     return of_tags + below(("budget",), broken)
 
 
-def _people(groups: dict[str, int], users: list[UserSpec]) -> list[Violation]:
-    return team_rules.violations(groups, users)
-
-
 def _accounting(region: str, accounting: AccountingSpec | None) -> list[Violation]:
     if accounting is None:
         return []
@@ -225,8 +221,8 @@ def _region_violations(section: Spec, field: str, region: str) -> list[Violation
 _RULES: dict[Callable[..., list[Violation]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
     for rule in (
-        *(_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _budget, _people, _mounts, _homes, _subnets),
-        *(_accounting, _accounts_of_users, _accounting_network, _accounting_cluster),
+        *(_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _budget, _mounts, _homes, _subnets),
+        *(team_rules.violations, _accounting, _accounts_of_users, _accounting_network, _accounting_cluster),
     )
 }
 """Each rule, and the sections that it needs: its parameters."""

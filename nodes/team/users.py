@@ -242,8 +242,7 @@ class Node:
             FailedError: It cannot be.
         """
         none: dict[str, Any] = {"document": "", "people": [], "groups": [], "ending": []}
-        known = _read(STATE)
-        state = {**none, **json.loads(known or "{}")}
+        state = {**none, **json.loads(_read(STATE) or "{}")}
         text = _read(path) or state["document"]
         if not text:
             return
@@ -254,12 +253,9 @@ class Node:
                 self._follow(team, system, state)
                 state["document"] = text
         finally:
-            if state["ending"]:
-                locked = {name for name, account in System.read().accounts.items() if account.is_locked}
-                state["ending"] = self._end(sorted(locked & {*state["ending"]}))
-            # Before each job, and each minute: a disk that is full must not keep jobs from a node that needs no change.
-            if json.dumps(state) != known:
-                _write(STATE, json.dumps(state), 0o600)
+            locked = {name for name, account in System.read().accounts.items() if account.is_locked}
+            state["ending"] = self._end(sorted(locked & {*state["ending"]}))
+            _write(STATE, json.dumps(state), 0o600)
 
     def _follow(self, team: Team, system: System, state: dict[str, Any]) -> None:
         """Give the node the people of a document."""

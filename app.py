@@ -1,6 +1,7 @@
 """Entry point of the CDK: `cdk synth -c env=NAME` reads config/NAME.yaml; NAME may be an absolute path, too.
 
-With `-c cdk-nag=true` the rules of AwsSolutions are applied; what they find is in validation-report.json.
+Without `-c env=` it is the `default-env` in the context of cdk.json, and standard error says so. With
+`-c cdk-nag=true` the rules of AwsSolutions are applied; what they find is in validation-report.json.
 """
 
 import gc
@@ -10,22 +11,36 @@ from pathlib import Path
 
 # The collectors of Python, and of Node where the CDK runs, cost a second here (docs/explanation/performance.md).
 gc.disable()
-_KERNEL = Path(__file__).resolve().parent / "stacks" / "kernel.cjs"
-os.environ["NODE_OPTIONS"] = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_KERNEL}"'.lstrip()
+_ROOT = Path(__file__).resolve().parent
+_CONFIG = _ROOT / "config"
+_KERNEL = _ROOT / "stacks" / "kernel.cjs"
+os.environ["NODE_OPTIONS"] = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_KERNEL.as_posix()}"'.lstrip()
 
 import aws_cdk as cdk  # noqa: E402
 
+from config import files  # noqa: E402
 from config.settings import SettingsError, load  # noqa: E402
 from stacks.composition import compose  # noqa: E402
+
+
+def settings_file(app: cdk.App) -> Path:
+    """Return the file of the deployment that the context names; one that nobody asked for is reported."""
+    environment = app.node.try_get_context("env")
+    if environment is None and (environment := app.node.try_get_context("default-env")) is not None:
+        print(f"Deployment: {environment}, default-env in cdk.json; for another: -c env=NAME", file=sys.stderr)
+    path = _CONFIG / f"{environment}.yaml"
+    if not path.is_file():
+        allowed = ", ".join(files.deployments(_CONFIG))
+        sys.exit(f"-c env=NAME: got {environment}, and there is no {path}; allowed: {allowed}")
+    return path
 
 
 def main() -> None:
     """Synthesize the deployment that the context names."""
     # No usage data: a template holds what its reviewers asked for, and nothing else.
     app = cdk.App(analytics_reporting=False)
-    environment = app.node.try_get_context("env") or "trn1-16"
     try:
-        settings = load(Path(__file__).parent / "config" / f"{environment}.yaml")
+        settings = load(settings_file(app))
     except SettingsError as error:
         sys.exit(str(error))
     compose(app, settings)

@@ -9,7 +9,7 @@ from scripts import options
 from scripts.errors import UnusableError
 from scripts.plan.cdk import run
 
-_APP = ("--app", f"{options.ROOT / '.venv/bin/python'} pipeline_app.py", "--output", "build/pipeline")
+_APP = ("--app", "python3 pipeline_app.py", "--output", "build/pipeline")
 
 
 def synthesize() -> int:

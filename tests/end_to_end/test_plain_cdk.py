@@ -1,4 +1,4 @@
-"""What CDK users type: its own commands in a fresh clone, with an environment of the user's own and without the launcher."""
+"""What CDK users type: its own commands in a fresh clone, with their own environment and without the launcher."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     clone, environment, pins = home / "a clone", home / "environment", home / "pins.txt"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0"):
-        if (ROOT / name).is_file():
+        if name and os.path.lexists(ROOT / name):
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, clone / name)
+            shutil.copy2(ROOT / name, clone / name, follow_symlinks=False)
     # What CI installs is what was reviewed; hashes cannot be demanded, since the library is installed from its folder.
     pinned = re.findall(r"^[\w.-]+==[^\\\n]+", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     pins.write_text("\n".join(pinned), encoding="utf-8")

@@ -129,6 +129,13 @@ class Deployment:
         other.account = self.account
         return other
 
+    @property
+    def system_user(self) -> str:
+        """The user that nodes come with, such as ubuntu."""
+        from ultracluster.domain import neuron
+
+        return neuron.SYSTEMS[self.settings.cluster_spec.os].user
+
     def command(self, *words: str) -> str:
         """Return a command of the AWS CLI from the words after ``aws``, with the Region."""
         return shlex.join(["aws", *words, "--region", self.settings.region])

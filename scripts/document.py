@@ -11,5 +11,9 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def to_json(self) -> str:
-        """Return it as JSON."""
-        return self.model_dump_json(indent=2, by_alias=True)
+        """Return it as JSON, in ASCII: what users of a cluster wrote moves no cursor of a terminal."""
+        return self.model_dump_json(indent=2, by_alias=True, ensure_ascii=True)
+
+    def to_line(self) -> str:
+        """Return it as JSON on one line."""
+        return self.model_dump_json(by_alias=True, ensure_ascii=True)

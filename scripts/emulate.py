@@ -22,7 +22,7 @@ from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, Re
 from scripts.clock import LONGEST_PAUSE
 from scripts.environments import ROOT, was_built
 from scripts.errors import OperationError, UnusableError
-from scripts.terminal import Say
+from scripts.terminal import Say, echo
 from toolchain.bootstrap import arguments, assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
 
@@ -218,13 +218,13 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
         try:
             with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
                 state = f"but for one thing ({name}): {scenario.what}" if name else "and is bootstrapped for the CDK"
-                print(f"It has what config/{environment}.yaml needs, {state}.")
+                echo(f"It has what config/{environment}.yaml needs, {state}.")
                 if name:
-                    print(f"The check {scenario.caught_by} of preflight must say so.")
-                print("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")
-                print(*(f"  {line}" for line in exports(variables, settings.region)), sep="\n")
-                print(f"  ./ultracluster preflight {environment}\n  ./ultracluster deploy {environment}")
-                print("\nCtrl-C here stops it and discards everything in it.", flush=True)
+                    echo(f"The check {scenario.caught_by} of preflight must say so.")
+                echo("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")
+                echo("\n".join(f"  {line}" for line in exports(variables, settings.region)))
+                echo(f"  ./ultracluster preflight {environment}\n  ./ultracluster deploy {environment}")
+                echo("\nCtrl-C here stops it and discards everything in it.")
                 wait_for_ctrl_c()
         except scenarios.NotApplicableError as error:
             raise UnusableError(f"{name}: {error}", f"set it in config/{environment}.yaml, or in a copy") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 from config.edit import set_values
 from config.settings import SettingsError, load
 from scripts import options
+from scripts.terminal import echo
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, zone_id_prefix
 
 Keys = tuple[str | int, ...]
@@ -67,7 +67,7 @@ class Draft:
             try:
                 self.set({keys: convert(click.prompt(question, default, err=True))})
             except click.UsageError as error:
-                print(f"error: {error.message}", file=sys.stderr)
+                echo(f"error: {error.message}", err=True)
             else:
                 return
 

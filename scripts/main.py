@@ -19,6 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from scripts.errors import ENDED, CliError, ExitCode
+from scripts.terminal import echo
 
 GROUPS = {
     "Start": {
@@ -207,9 +208,9 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
         code, advice = reported
         if debug:
             traceback.print_exception(error)
-        print(f"error: {error}", file=sys.stderr)
+        echo(f"error: {error}", err=True)
         if advice:
-            print(f"\nhint: {advice}", file=sys.stderr)
+            echo(f"\nhint: {advice}", err=True)
         return code
     return None
 
@@ -219,10 +220,10 @@ def _show_usage_error(error: click.ClickException) -> None:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return
-    print(f"error: {error.format_message()}", file=sys.stderr)
+    echo(f"error: {error.format_message()}", err=True)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = getattr(error, "hint", f"./{error.ctx.command_path} --help")
-        print(f"\n{error.ctx.get_usage()}\nhint: {hint}", file=sys.stderr)
+        echo(f"\n{error.ctx.get_usage()}\nhint: {hint}", err=True)
 
 
 def _note_causes(error: BaseException) -> None:

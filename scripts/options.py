@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import wraps
@@ -328,6 +329,22 @@ def complete_queues(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
         return []
     targets = [*queues, *(f"{queue}/{each['name']}" for queue, nodes in queues.items() for each in nodes)]
     return [target for target in targets if target.startswith(incomplete)]
+
+
+USER = r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,127}"
+"""Users of a cluster, those of directories such as ``name@domain`` too. None is an option of a program."""
+
+
+class UserName(click.ParamType[str]):
+    """A user of the cluster."""
+
+    name = "user"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the user; it goes into a command on the head node."""
+        if not re.fullmatch(USER, value, re.ASCII):
+            self.fail(f"got {value!r}; allowed: a user of the cluster, such as ubuntu", param, ctx)
+        return value
 
 
 class Positive(click.ParamType[float]):

@@ -15,6 +15,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from scripts import markdown
+from scripts.terminal import echo, fit_renderable
 
 
 class Column(NamedTuple):
@@ -57,14 +58,13 @@ class MarkdownConsole(Console):
         self._last = ""
         self._title = f"### {title}"
 
-    def print(self, *objects: Any, style: Any = None, markup: bool | None = None, **_: Any) -> None:
+    def print(self, *objects: Any, style: Any = None, **_: Any) -> None:
         """Print blocks of Markdown; what is for terminals only, such as cursors, is left out."""
         for each in objects:
-            content = Text.from_markup(each, emoji=False) if isinstance(each, str) and markup is not False else each
-            for block in _blocks(content, style or ""):
+            for block in _blocks(each, style or ""):
                 is_list = block.startswith("- ") and self._last.startswith("- ")
                 start = "" if is_list else "\n" if self._last else f"{self._title}\n\n"
-                print(f"{start}{block}", flush=True)
+                echo(f"{start}{block}")
                 self._last = block
 
 
@@ -106,9 +106,16 @@ def show(shown: Table, console: Console) -> None:
         console.print(Text(note, style="dim"))
 
 
+class _Table(rich.table.Table):
+    """A table whose cells fit a terminal before their widths are measured."""
+
+    def add_row(self, *renderables: RenderableType | None, **more: Any) -> None:
+        super().add_row(*(None if each is None else fit_renderable(each) for each in renderables), **more)
+
+
 def table(*columns: str) -> rich.table.Table:
-    """Return an empty table; a column whose title starts with ``>`` is flush right."""
-    empty = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    """Return an empty table; a column whose title starts with ``>`` is flush right. Cells are text, not markup."""
+    empty = _Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for title in columns:
         empty.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left", overflow="fold")
     return empty

@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-JOBS_LISTED = 40
-PROBLEMS_LISTED = 25
-_WIDTH = 120
-"""Characters of names of nodes, and of a reason. The two numbers above and this one keep the answer below what Systems
-Manager returns of a command's output (`head_node.OUTPUT_LIMIT`)."""
-ACTIVE = frozenset({"COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED"})
+from typing_extensions import TypedDict
+
+from scripts.remote import program
+from scripts.remote.programs.slurm import ACTIVE as _ACTIVE
+from scripts.remote.values import Line, Name, Names, State, User
+
+ACTIVE = frozenset(_ACTIVE)
 """States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
 WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 """States of jobs that wait for nodes (the same page)."""
-SCRIPT = f"""\
-export PATH=/opt/slurm/bin:$PATH LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=standard
-set -e
-jobs_in() {{
-    squeue --noheader --states="$1" --sort=-p,i --format='%A|%20u|%25P|%T|%D|%M|%60r|%40j'
-}}
-section() {{
-    echo "# $1"
-    sed 's/^/ /'
-}}
-queues=$(sinfo --noheader --format='%R|%a')
-nodes=$(sinfo --noheader --Node --format='%R|%N|%T')
-problems=$(sinfo --noheader --list-reasons --format='%D|%T|%H|%{_WIDTH}N|%{_WIDTH}E')
-states=$(squeue --noheader --array --states=all --format='%P|%T')
-active=$(jobs_in {",".join(sorted(ACTIVE))})
-waiting=$(jobs_in PENDING)
-printf '%s\\n' "$queues" | section queues
-printf '%s' "$nodes" | sed -E 's/-[0-9]+\\|([^|]*)$/|\\1/' | sort | uniq --count | sed 's/^ *//' | section nodes
-printf '%s\\n' "$problems" | head --lines={PROBLEMS_LISTED} | section problems
-printf '%s' "$states" | sort | uniq --count | section counts
-printf '%s\\n%s\\n' "$active" "$waiting" | head --lines={JOBS_LISTED} | section jobs
-echo '# end'
-"""
-"""For a shell on the head node; `parse` reads what it prints.
-
-One line for each kind and state of node, not for each node. Reasons and names of jobs may hold any character, line ends
-as well, so each line within a section starts with a space. Jobs that have nodes come first.
-https://slurm.schedmd.com/sinfo.html, https://slurm.schedmd.com/squeue.html
-"""
+COMMAND = program.words("slurm", "state")
+"""For the head node, as root: users may not see jobs of others. `parse` reads what it prints."""
 _USABLE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 _FLAGS = {"~": "power saving", "#": "powering up", "%": "powering down", "!": "powering down", "*": "not responding"}
 """What the character after such a state means, for those that are more than the state.
@@ -52,16 +26,10 @@ _FLAGS = {"~": "power saving", "#": "powering up", "%": "powering down", "!": "p
 Not ``$@^-+``: in a maintenance reservation, to be rebooted, being rebooted, planned for a job, ending a job
 (https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES).
 """
-_QUEUE = re.compile(r"([^|]+)\|([^|]+)")
-_NODES = re.compile(r"(\d+) ([^|]+)\|([^|]+)\|([^|]+)")
-_COUNT = re.compile(r"\s*(\d+) ([^|]+)\|(\w+)")
-_PROBLEM = re.compile(r"^(\d+)\|([a-z]\w*\W?)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
-_JOB = re.compile(r"^(\d+)\|([^|\n]*)\|([^|\n]*)\|([A-Z_]+)\|(\d+)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
-"""How these start; what comes last, up to the next of them, may hold any character."""
 
 
 class SlurmError(ValueError):
-    """What the head node printed is not what Slurm's programs print; the message is what it printed."""
+    """The head node's answer is not that of `COMMAND`; the message is what it printed."""
 
 
 @dataclass(frozen=True)
@@ -181,57 +149,75 @@ class SlurmState:
         return _among(self.queue_counts.get(queue, {}), WAITING)
 
 
-def parse(text: str) -> SlurmState:
-    """Return what `SCRIPT` printed.
+class _Problem(NamedTuple):
+    size: int
+    state: State
+    since: Line
+    nodes: Line
+    reason: Line
+
+
+class _Job(NamedTuple):
+    number: int
+    user: User
+    queue: Names
+    state: State
+    nodes: int
+    elapsed: Line
+    reason: Line
+    name: Line
+
+
+class _Count(NamedTuple):
+    size: int
+    queues: Names
+    state: State
+
+
+class _Answer(TypedDict):
+    """What the head node answers; nodes by queue, kind and state."""
+
+    queues: dict[Name, State]
+    nodes: dict[Name, dict[Name, dict[State, int]]]
+    problems: list[_Problem]
+    counts: list[_Count]
+    jobs: list[_Job]
+
+
+def parse(text: str, errors: str = "") -> SlurmState:
+    """Return what `COMMAND` printed.
 
     Raises:
         SlurmError: It did not come to its end, or something else was printed.
     """
-    sections = dict(re.findall(r"^# (\w+)\n((?: .*\n?)*)", text, re.MULTILINE))
-    if sections.keys() != {"queues", "nodes", "problems", "counts", "jobs", "end"}:
-        raise SlurmError(text)
-    lines = {name: re.sub(r"^ ", "", body, flags=re.MULTILINE) for name, body in sections.items()}
-    availability = {row[0]: row[1] for row in _matches(_QUEUE, lines["queues"])}
-    nodes: dict[str, Counter[str]] = {queue: Counter() for queue in availability}
+    try:
+        answer = program.read(text, "state", _Answer, errors)
+    except ValueError as error:
+        raise SlurmError(str(error)) from None
+    nodes: dict[str, Counter[str]] = {queue: Counter() for queue in answer["queues"]}
     kinds: dict[tuple[str, str, bool], Counter[str]] = {}
-    for count, queue, name, written in _matches(_NODES, lines["nodes"]):
-        state = _state(written)
-        nodes.setdefault(queue, Counter())[state] += int(count)
-        life, _, compute_resource = name.removeprefix(f"{queue}-").partition("-")
-        kinds.setdefault((queue, compute_resource, life == "st"), Counter())[state] += int(count)
+    for queue, of_queue in answer["nodes"].items():
+        for kind, written in of_queue.items():
+            life, _, compute_resource = kind.partition("-")
+            states = kinds.setdefault((queue, compute_resource, life == "st"), Counter())
+            for state, count in written.items():
+                nodes.setdefault(queue, Counter())[_state(state)] += count
+                states[_state(state)] += count
     counts: Counter[str] = Counter()
     queue_counts: dict[str, Counter[str]] = {}
-    for count, queues, state in _matches(_COUNT, lines["counts"]):
-        counts[state] += int(count)
+    for count, queues, state in answer["counts"]:
+        counts[state] += count
         for queue in queues.split(","):
-            queue_counts.setdefault(queue, Counter())[state] += int(count)
+            queue_counts.setdefault(queue, Counter())[state] += count
     return SlurmState(
         nodes,
-        availability,
+        answer["queues"],
         tuple(NodeKind(*key, states.total(), _among(states, _USABLE)) for key, states in sorted(kinds.items())),
-        tuple(Problem(int(count), *rest) for count, *rest in _records(_PROBLEM, lines["problems"])),
+        tuple(Problem(*each) for each in answer["problems"]),
         counts,
         queue_counts,
-        tuple(
-            Job(int(number), user, queue, state, int(count), *rest)
-            for number, user, queue, state, count, *rest in _records(_JOB, lines["jobs"])
-        ),
+        tuple(Job(*each) for each in answer["jobs"]),
     )
-
-
-def _matches(pattern: re.Pattern[str], lines: str) -> list[tuple[str, ...]]:
-    matches = [pattern.fullmatch(line) for line in lines.splitlines() if line]
-    if None in matches:
-        raise SlurmError(lines)
-    return [match.groups() for match in matches if match]
-
-
-def _records(start: re.Pattern[str], lines: str) -> list[list[str]]:
-    """Return the fields of records, with single spaces for all white space."""
-    matches = list(start.finditer(lines))
-    ends = [*(match.start() for match in matches), len(lines)][1:]
-    rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(matches, ends, strict=True)]
-    return [[" ".join(field.split()) for field in row] for row in rows]
 
 
 def _state(written: str) -> str:

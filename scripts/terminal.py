@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,8 +23,44 @@ PLAIN_WIDTH = 124
 """Columns without a terminal: those of the widest table, so that none is cut off in a log."""
 _NARROW = 80
 """Columns for which tables are made."""
+_PICTURES = {**{chr(code): chr(0x2400 + code) for code in range(0x20)}, "\x7f": "\N{SYMBOL FOR DELETE}"}
 Say = Callable[[str], None]
 """Takes a message for people."""
+
+
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001345f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""What is no character to be seen: controls (C0, C1), formats such as those that turn the direction of text, halves of
+characters. Line ends and tabs may stay (https://www.unicode.org/reports/tr44/#General_Category_Values)."""
+
+
+def fit(text: str) -> str:
+    """Return text that a terminal shows and does not obey; it has the same length.
+
+    Whoever may name a job or write a file chooses what an administrator's terminal is sent: colours, titles, links, the
+    clipboard (OSC 52), lines that overwrite others. A control is shown by its picture, the rest as U+FFFD.
+    """
+    return _UNFIT.sub(lambda match: _PICTURES.get(match[0], "\N{REPLACEMENT CHARACTER}"), text)
+
+
+def fit_renderable(shown: RenderableType) -> RenderableType:
+    """Return something for a console with `fit` text: text and styled text; tables are made of these."""
+    from rich.text import Text
+
+    if isinstance(shown, str):
+        return Text(fit(shown))
+    if isinstance(shown, Text) and (plain := fit(shown.plain)) != shown.plain:
+        shown = shown.copy()
+        shown.plain = plain
+    return shown
+
+
+def echo(text: str = "", *, err: bool = False, end: str = "\n") -> None:
+    """Print text for people that fits a terminal, to standard output or error."""
+    print(fit(text), end=end, file=sys.stderr if err else sys.stdout, flush=True)
 
 
 def heading(text: str, output: str) -> None:
@@ -41,12 +78,16 @@ def console(output: str = "text", width: int | None = None, *, to_stderr: bool =
     from rich.table import Table
 
     class CommandConsole(Console):
-        """A console that leaves a closed pipe to `scripts.main`, and shows tables as lists where they do not fit."""
+        """A console of text that fits, which leaves a closed pipe to `scripts.main`, and shows wide tables as lists."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
+        def render_str(self, text: str, **more: Any) -> Text:
+            return super().render_str(fit(text), **more)
+
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            renderable = fit_renderable(renderable)
             within = options or self.options
             if isinstance(renderable, Table) and within.max_width < _NARROW:
                 longest = self.measure(renderable, options=within.update(max_width=_NARROW)).minimum
@@ -56,6 +97,7 @@ def console(output: str = "text", width: int | None = None, *, to_stderr: bool =
     screen = CommandConsole(
         highlight=False,
         emoji=False,
+        markup=False,
         stderr=to_stderr,
         quiet=output != "text",
         color_system=None if os.environ.get("NO_COLOR") else "auto",  # rich itself leaves bold and underlined
@@ -98,8 +140,8 @@ def _as_list(table: Table, screen: Console) -> Text:
 def speaker(screen: Console) -> Say:
     """Return what prints messages: to the console, or to standard error where that is silent."""
     if screen.quiet:
-        return lambda message: print(message, file=sys.stderr)
-    return lambda message: screen.print(message, markup=False)
+        return lambda message: echo(message, err=True)
+    return screen.print
 
 
 def require_answers(*, given: bool, instead: str = "--yes", output: str = "text") -> None:
@@ -133,7 +175,7 @@ def require_name(name: str, confirmed: str | None, *, given: bool, output: str =
 
 def agreed(question: str = "") -> bool:
     """Ask whether to continue; Enter and the end of input are no."""
-    print(f"{question}\nContinue? [y/N] ".lstrip(), end="", file=sys.stderr, flush=True)
+    echo(f"{question}\nContinue? [y/N] ".lstrip(), end="", err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -153,7 +195,7 @@ def confirm_name(name: str) -> None:
     Raises:
         OperationError: It is not.
     """
-    print(f"\nTo continue, type the name of the deployment, {name}: ", end="", file=sys.stderr, flush=True)
+    echo(f"\nTo continue, type the name of the deployment, {name}: ", end="", err=True)
     answer = sys.stdin.readline().strip()
     if answer != name:
         raise OperationError(f"got {answer!r}; nothing was changed")
@@ -167,7 +209,7 @@ def report_interrupted(sentence: str) -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError, KeyboardInterrupt):
-        print(sentence, file=sys.stderr)
+        echo(sentence, err=True)
         raise
 
 
@@ -177,4 +219,4 @@ def suggest(command: str, purpose: str = "", *, always: bool = False) -> None:
     if context and context.params.get("output", "text") != "text":
         return
     if always or sys.stderr.isatty():
-        print(f"\nNext: ./ultracluster {command}" + (f"  # {purpose}" if purpose else ""), file=sys.stderr)
+        echo(f"\nNext: ./ultracluster {command}" + (f"  # {purpose}" if purpose else ""), err=True)

@@ -12,6 +12,7 @@ from click.shell_completion import get_completion_class
 
 from scripts import options
 from scripts.errors import ExitCode
+from scripts.terminal import echo
 
 _COMMANDS = {
     "bash": {"bash_complete $1)": 'bash_complete "$1" 2>/dev/null)'},
@@ -44,5 +45,5 @@ def command(*, shell: str) -> int:
     script = complete(cli, {}, "ultracluster", COMPLETION).source()
     for before, after in _COMMANDS[shell].items():
         script = script.replace(before, after)
-    print(script)
+    echo(script)
     return ExitCode.DONE

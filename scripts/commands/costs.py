@@ -70,12 +70,12 @@ def command(
     from scripts.costs.screen import as_csv, page, table
 
     if output == "csv":
-        print(as_csv(report), end="")
+        terminal.echo(as_csv(report), end="")
     elif output == "html":
         path = options.BUILD / f"costs-{deployment.settings.name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(page(report), encoding="utf-8")
-        print(path)
+        terminal.echo(str(path))
     else:
         screen.show(table(report), terminal.view(output))
         terminal.suggest(f"jobs list {deployment.environment}")

@@ -14,7 +14,6 @@ answer was no; 2: the settings or arguments cannot be used, AWS did not answer, 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -66,7 +65,7 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
         terminal.suggest(f"status {deployment.environment}")
     if result.outcome == "failed" and not is_ended:
         hint = f"./ultracluster diagnose {result.environment}; the same command deploys the rest"
-        print(f"\nhint: {hint}", file=sys.stderr)
+        terminal.echo(f"\nhint: {hint}", err=True)
     return result.exit_code
 
 

@@ -37,7 +37,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     if output == "json":
         print(report.to_json())
     elif output == "markdown":
-        print(as_markdown(report), end="")
+        terminal.echo(as_markdown(report), end="")
     else:
         show(report, terminal.console())
         if report.busy:

@@ -13,6 +13,7 @@ import click
 
 from scripts import options
 from scripts.errors import ExitCode
+from scripts.terminal import echo
 
 SCENARIOS = (
     *("no-credentials", "no-read-permissions", "missing-bootstrap", "wrong-zone", "no-quota", "no-addresses"),
@@ -26,7 +27,7 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
         from scripts.emulate import described
 
-        print(*(f"{each:21} {described(each)}" for each in SCENARIOS), sep="\n")
+        echo("\n".join(f"{each:21} {described(each)}" for each in SCENARIOS))
         context.exit()
 
 
@@ -43,7 +44,7 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 def command(*, name: str, scenario: str | None) -> int:
     """Emulate, and return the exit code."""
     settings = options.settings_of(name)
-    print("Bootstrapping an emulated account, some seconds ...", flush=True)
+    echo("Bootstrapping an emulated account, some seconds ...")
 
     from scripts.emulate import emulate
 

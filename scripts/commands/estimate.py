@@ -100,7 +100,7 @@ def command(
         path = options.BUILD / f"estimate-{settings.name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(page(result), encoding="utf-8")
-        print(path)
+        terminal.echo(str(path))
     else:
         from rich.text import Text
 

@@ -35,7 +35,9 @@ LONGEST = 2880
     further="words",
 )
 @options.deployment
-@click.option("--user", metavar="NAME", help="Whose login shell runs it; default: such as ubuntu.")
+@click.option(
+    "--user", type=options.UserName(), metavar="NAME", help="Whose login shell runs it; default: such as ubuntu."
+)
 @click.option(
     "--timeout", type=click.IntRange(1, LONGEST), default=60, show_default=True, metavar="MINUTES", help="Kill it then."
 )
@@ -57,7 +59,8 @@ def command(
     if attach:
         streamed = streamed_command.attach(deployment, head_node, attach)
     else:
-        streamed = streamed_command.start(deployment, head_node, words, user=user, seconds=timeout * 60)
+        command = streamed_command.login_command(user or deployment.system_user, words)
+        streamed = streamed_command.start(deployment, head_node, command, seconds=timeout * 60)
         if sys.stderr.isatty():
             print_remark(f"If this machine goes offline, the command continues. {streamed.hint}")
     follow = streamed.follow if attach else streamed.follow_or_cancel

@@ -81,7 +81,9 @@ def render(
 
     from scripts.image import build as images
 
-    print(images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end="")
+    terminal.echo(
+        images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end=""
+    )
     terminal.suggest(f"image build {deployment.environment}")
     return ExitCode.DONE
 
@@ -123,6 +125,6 @@ def build(
         terminal.confirm(f"Build the image {image.image_id} in {region}, by way of {image.context.bucket}.")
     code = images.start(deployment, image)
     if code == ExitCode.DONE:
-        print(image.following(), end="")
+        terminal.echo(image.following(), end="")
         terminal.suggest(f"plan {deployment.environment}", "once cluster.custom_ami names the image")
     return code

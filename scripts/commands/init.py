@@ -65,7 +65,7 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
         draft.ask(missing.pop(0))
     with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
         file.write(draft.text)
-    print(f"Wrote config/{name}.yaml:\n{draft.report(missing)}", file=sys.stderr)
-    print(f"All settings: {options.SETTINGS_REFERENCE}", file=sys.stderr)
+    terminal.echo(f"Wrote config/{name}.yaml:\n{draft.report(missing)}", err=True)
+    terminal.echo(f"All settings: {options.SETTINGS_REFERENCE}", err=True)
     terminal.suggest(f"estimate {name}", "sizes and costs", always=True)
     return ExitCode.DONE

@@ -13,6 +13,7 @@ import click
 
 from scripts import options
 from scripts.errors import ExitCode
+from scripts.terminal import echo
 
 PAGES = ("stacks", "cluster", "nodes", "storage", "dashboard", "logs")
 
@@ -31,7 +32,7 @@ def command(*, name: str, page: str, only_print: bool) -> int:
     from scripts.open import addresses
 
     address = addresses(options.settings_of(name))[page]
-    print(address)
+    echo(address)
     if not only_print:
         webbrowser.open(address)
     return ExitCode.DONE

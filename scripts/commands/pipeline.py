@@ -82,7 +82,7 @@ def outputs(*, stage: str, confirm: str | None) -> int:
         name = options.settings_of(lines["environment"]).name
         if confirm != name:
             raise UnusableError(f"--confirm: got {confirm!r}; allowed: {name!r}, the name of the deployment")
-    print(*(f"{name}={value}" for name, value in lines.items()), sep="\n")
+    terminal.echo("\n".join(f"{name}={value}" for name, value in lines.items()))
     for each in pipeline.missing:
         click.echo(f"::notice file={PATH.name}::{each}", err=True)
     return ExitCode.DONE

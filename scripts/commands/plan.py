@@ -59,7 +59,7 @@ def command(
     if output == "json":
         print(plan.to_json())
     elif output == "markdown":
-        print(outputs.as_markdown(plan), end="")
+        terminal.echo(outputs.as_markdown(plan), end="")
     else:
         outputs.show(plan, terminal.console())
         if against is None and plan.ok:

@@ -75,7 +75,7 @@ def command(
     from scripts.rehearse.faults import as_text, parse
 
     if list_faults:
-        print(as_text())
+        terminal.echo(as_text())
         return ExitCode.DONE
     settings = options.settings_of(name)
     injected = tuple(map(parse, faults))

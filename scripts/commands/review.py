@@ -36,11 +36,11 @@ def command(*, name: str, file: Path | None, output: str) -> int:
 
     result = review(name)
     if output == "markdown":
-        print(markdown(result), end="")
+        terminal.echo(markdown(result), end="")
     else:
         path = file or options.BUILD / f"review-{result.name}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page(result), encoding="utf-8")
-        print(*result.lead, path, sep="\n")
+        terminal.echo("\n".join([*result.lead, str(path)]))
         terminal.suggest(f"preflight {name}")
     return ExitCode.DONE if result.ok else ExitCode.FAILED

@@ -22,6 +22,7 @@ import click
 
 from scripts import options
 from scripts.errors import ExitCode
+from scripts.terminal import echo
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -64,16 +65,15 @@ def command(
         raise click.UsageError("--user is for --write-config and --print-config; a shell is of who the IAM tag names")
 
     from scripts.remote import nodes, sessions, ssh_config
-    from ultracluster.domain import neuron
 
     settings = deployment.settings
     if write_config or print_config:
         key = ssh_config.identity(identity)
         text = ssh_config.block(deployment, ssh_config.user_of(deployment, user, key), key)
         if print_config:
-            print(text, end="")
+            echo(text, end="")
         else:
-            print(ssh_config.write(deployment, text) or f"Ready: ssh {deployment.environment}")
+            echo(ssh_config.write(deployment, text) or f"Ready: ssh {deployment.environment}")
         return ExitCode.DONE
     if proxy:
         host, port = proxy
@@ -83,7 +83,7 @@ def command(
             ssh_config.send_key(deployment, target, ssh_config.user_of(deployment, user, key), key)
         sessions.open_session(deployment, target.instance_id, sessions.ssh(int(port)))
     running = nodes.running(deployment, node)
-    default = None if settings.users else neuron.SYSTEMS[settings.cluster_spec.os].user
+    default = None if settings.users else deployment.system_user
     shell = sessions.shell(default, settings.cluster_spec.name)
     if output == "text":
         sessions.open_session(deployment, running.instance_id, shell)

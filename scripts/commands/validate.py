@@ -30,7 +30,7 @@ def command(*, names: Sequence[str], output: str) -> int:
     chosen = names or options.deployments()
     for outcome in outcomes(chosen):
         if output == "json":
-            print(outcome.model_dump_json(), flush=True)
+            print(outcome.to_line(), flush=True)
         console.print(outcome.to_text(), markup=False, soft_wrap=True)
         worst = max(worst, outcome.code)
     if worst == 0 and output == "text":

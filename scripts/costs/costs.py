@@ -155,7 +155,7 @@ def summarize(
     """
     arguments = [str(int(since.timestamp())), str(int(until.timestamp())), by, str(PART), json.dumps(before)]
     program = _PROGRAM.read_text(encoding="utf-8")
-    answer = head_node.run(shlex.join(["python3", "-c", program, *arguments]), seconds=SECONDS)
+    answer = head_node.run(shlex.join(["python3", "-I", "-c", program, *arguments]), seconds=SECONDS)
     if answer.code:
         reason = answer.errors.strip() or f"exit code {answer.code}"
         hint = "" if deployment.settings.accounting else "without `accounting` in the settings Slurm forgets jobs"
@@ -173,14 +173,14 @@ def summarize(
         ) from None
     finally:
         if path:
-            head_node.run(shlex.join(["rm", "--force", path]))
+            head_node.run(shlex.join(["rm", "--force", "--", path]))
     found["sums"] = [tuple(row) for row in found["sums"]]
     found["first"] = found["first"] and datetime.fromtimestamp(found["first"], UTC)
     return Summary(**found)
 
 
 def _part(head_node: HeadNode, path: str, start: int) -> str:
-    answer = head_node.run(f"tail --bytes=+{start + 1} {shlex.quote(path)} | head --bytes={PART}")
+    answer = head_node.run(f"tail --bytes=+{start + 1} -- {shlex.quote(path)} | head --bytes={PART}")
     if not answer.output:
         raise OperationError(f"{path} on the head node is gone: {answer.errors.strip()}")
     return answer.output

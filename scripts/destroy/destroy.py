@@ -5,7 +5,6 @@ All state is in AWS: a call after an interruption, on any machine, continues whe
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from scripts.inventory.costs import costs
 from scripts.inventory.model import Leftover, priced
 from scripts.inventory.removal import InUseError, remove
 from scripts.remote.head_node import HeadNode
-from scripts.terminal import Say
+from scripts.terminal import Say, echo
 
 _EVERY, _LIMIT = 15.0, 1800.0
 """Seconds between two tries to remove what is in use or being deleted, and until it must be gone."""
@@ -79,7 +78,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print(f"What AWS has started continues. {_CONTINUES}", file=sys.stderr)
+        echo(f"What AWS has started continues. {_CONTINUES}", err=True)
         raise
     except (BotoCoreError, ClientError) as error:
         problem, hint = f"{error}\n{_CONTINUES}", credentials_hint(error)

@@ -12,7 +12,6 @@ https://github.com/aws/aws-parallelcluster/issues/6329
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 from collections import Counter
@@ -22,6 +21,7 @@ from typing import Any, Final
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
+from scripts.document import Document
 from scripts.errors import OperationError, told
 from scripts.fleet.jobs import (
     UP,
@@ -33,7 +33,9 @@ from scripts.fleet.jobs import (
     unfinished,
     wait_for_end,
 )
+from scripts.remote import program
 from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.remote.values import Text
 from scripts.slurm import SlurmState
 from scripts.terminal import Say
 from toolchain.parallelcluster import FleetRequestError, ParallelCluster
@@ -221,6 +223,13 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
         raise
 
 
+class _Spending(Document):
+    """What the head node has of the budget: records by cluster, and the month in which the guard is overruled."""
+
+    records: dict[Text, dict[str, Any]]
+    overruled: Text
+
+
 def ask_guard(deployment: Deployment, head_node: HeadNode, clock: Clock) -> tuple[bool, list[str]]:
     """Return whether the month's budget is spent, and the queues of this cluster that its guard keeps closed.
 
@@ -233,16 +242,16 @@ def ask_guard(deployment: Deployment, head_node: HeadNode, clock: Clock) -> tupl
     if budget is None or budget.action == "none":
         return False, []
     directory, month = _spending(deployment, clock)
-    overruled = f"grep --quiet --no-messages {month} {directory}/overruled"
-    answer = head_node.run(f"{overruled} || grep --no-messages '' {directory}/*.json /dev/null")
+    words = program.as_user(deployment.system_user, program.words("files", "spending", directory))
+    answer = program.ask(head_node, words, "spending", _Spending)
+    if answer.overruled == month:
+        return False, []
     spent, closed = 0.0, []
-    for line in answer.output.splitlines():
-        path, _, text = line.partition(".json:")
+    for cluster, record in answer.records.items():
         with contextlib.suppress(ValueError, LookupError, TypeError):  # one that is damaged
-            record = json.loads(text)
             if record["month"] == month:
-                spent += record["usd"]
-                if path.endswith(f"/{deployment.settings.cluster_spec.name}"):
+                spent += float(record["usd"])
+                if cluster == deployment.settings.cluster_spec.name:
                     closed = [*record["closed"]]
     return spent >= budget.monthly_usd, closed
 
@@ -250,16 +259,16 @@ def ask_guard(deployment: Deployment, head_node: HeadNode, clock: Clock) -> tupl
 def _overrule_budget(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say) -> None:
     """Let the head node not close queues again this month."""
     directory, month = _spending(deployment, clock)
-    answer = head_node.run(f"echo {month} >{directory}/overruled")
+    answer = head_node.run(f"echo {month} >{shlex.quote(directory)}/overruled")
     if answer.code:
         raise OperationError(f"The guard of the budget cannot be overruled: {answer.errors.strip()}")
     say("The budget closes no queue until the month ends.")
 
 
 def _spending(deployment: Deployment, clock: Clock) -> tuple[str, str]:
-    """Return where the guard keeps its files, for a shell, and the month as it writes it."""
+    """Return where the guard keeps its files, and the month as it writes it."""
     directory = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/spending"
-    return shlex.quote(directory), f"{clock.now().astimezone(UTC):%Y-%m}"
+    return directory, f"{clock.now().astimezone(UTC):%Y-%m}"
 
 
 def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say) -> None:

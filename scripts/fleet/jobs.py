@@ -17,9 +17,9 @@ from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import OperationError
-from scripts.remote.head_node import HeadNode, HeadNodeError, ask_slurm
-from scripts.remote.streamed_command import print_output, start
-from scripts.slurm import ACTIVE, SCRIPT, Job, SlurmState, parse
+from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.remote.streamed_command import login_command, print_output, start
+from scripts.slurm import ACTIVE, COMMAND, Job, SlurmError, SlurmState, parse
 from scripts.terminal import Say
 
 if TYPE_CHECKING:
@@ -83,7 +83,11 @@ def slurm_state(head_node: HeadNode) -> SlurmState:
     Raises:
         HeadNodeError: It could not be asked, or Slurm did not answer.
     """
-    return ask_slurm(head_node, SCRIPT, parse)
+    answer = head_node.run(shlex.join(COMMAND))
+    try:
+        return parse(answer.output, answer.errors)
+    except SlurmError as error:
+        raise HeadNodeError(f"Slurm on the head node did not answer: {error}") from error
 
 
 def unfinished(state: SlurmState) -> int:
@@ -186,7 +190,8 @@ def submit(deployment: Deployment, words: Sequence[str]) -> int:
     command = ["python3", f"{jobs}/submit.py", *words]
     if shutil.which("sbatch"):
         return subprocess.run(command, check=False).returncode
-    sent = start(deployment, HeadNode(deployment), command, seconds=SECONDS_TO_SUBMIT)
+    login = login_command(deployment.system_user, command)
+    sent = start(deployment, HeadNode(deployment), login, seconds=SECONDS_TO_SUBMIT)
     return sent.follow_or_cancel(print_output)
 
 
@@ -215,7 +220,7 @@ def cancel(deployment: Deployment, jobs: tuple[str, ...]) -> None:
     Raises:
         OperationError: The head node cannot be asked, or Slurm refuses; the message has its reason.
     """
-    command = shlex.join(["scancel", *jobs])
+    command = shlex.join(["scancel", "--", *jobs])
     answer = HeadNode(deployment).run(f"export PATH=/opt/slurm/bin:$PATH LC_ALL=C\n{command}")
     if answer.code or answer.errors.strip():
         raise OperationError(f"{command}: {answer.errors.strip() or f'exit code {answer.code}'}")

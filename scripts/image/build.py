@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from scripts.image import configuration as configurations
 from scripts.image.configuration import BuildContext
 from scripts.interrupts import run
 from scripts.preflight.images import newest_official_image, official_name
+from scripts.terminal import echo
 from toolchain.bootstrap import assets_bucket
 from toolchain.parallelcluster import DryRun, ParallelCluster
 
@@ -166,5 +166,5 @@ def start(deployment: Deployment, image: ImageBuild) -> int:
     deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
     code = run(words["build"], options.ROOT)
     if code in ENDED:
-        print(f"If the build has started, it continues: {shlex.join(words['follow'])}", file=sys.stderr)
+        echo(f"If the build has started, it continues: {shlex.join(words['follow'])}", err=True)
     return code

@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from typing import cast
+
+from pydantic import Field
 
 from scripts.deployment import Deployment
+from scripts.document import Document
+from scripts.remote import program
 from scripts.remote.head_node import HeadNode
 from scripts.remote.streamed_command import OUTPUT, StreamedCommand, print_output, start
+from scripts.remote.values import Address, JobNumber, Name, State, Text, User
 
 MOST_NODES = 32
 """Nodes of a job whose logs are shown: those of a large job say the same."""
 LONGEST = 48 * 3600
-"""Seconds that a ``tail`` may run on the head node, should nobody end it: as long as Systems Manager lets it."""
-_SCRIPT = """\
-export PATH=/opt/slurm/bin:$PATH LC_ALL=C
-asked={job}
-case $asked in
-[0-9]*) number=$asked ;;
-*) number=$(squeue --states=all --name="$asked" --sort=-i --noheader --format=%A | head --lines=1) ;;
-esac
-[ -n "$number" ] || exit 0
-echo "Number=$number"
-job=$(scontrol show job "$number" |
-    awk -v RS= -v number="$number" 'number ~ /_/ || $1 == "JobId=" number {{ print; exit }}')
-nodes=$(printf '%s\\n' "$job" | sed --quiet 's/^ *NodeList=\\([^ (][^ ]*\\).*/\\1/p')
-printf '%s\\n' "$job" | grep --extended-regexp '^ *(JobState|UserId|StdOut)='
-[ -z "$nodes" ] || scontrol --oneliner show node "$nodes" |
-    sed --quiet 's/^NodeName=\\([^ ]*\\) .* NodeAddr=\\([^ ]*\\).*/Node=\\1 \\2/p' | head --lines={most}
-"""
-"""Prints number, state, user, output file and nodes of a job, or of the newest job of a name.
-
-https://slurm.schedmd.com/scontrol.html, https://slurm.schedmd.com/squeue.html. Of an array scontrol prints all jobs, a
-paragraph each: https://slurm.schedmd.com/job_array.html.
-"""
+"""Seconds that a file may be followed on the head node, should nobody end it: as long as Systems Manager lets it."""
 
 
-@dataclass(frozen=True)
-class KnownJob:
-    """A job that Slurm knows: it waits, runs, or ended some minutes ago.
+class KnownJob(Document):
+    """A job that Slurm knows: it waits, runs, or ended some minutes ago."""
 
-    Attributes:
-        number: Such as ``12``, or ``12_3`` of an array.
-        state: As Slurm has it, such as RUNNING.
-        user: Its user.
-        output: Its output file on the cluster; empty: it has none.
-        nodes: Names and addresses of its nodes, `MOST_NODES` at most; none: it waits.
-    """
-
-    number: str
-    state: str
-    user: str
-    output: str
-    nodes: dict[str, str]
+    number: JobNumber
+    state: State = Field(description="As Slurm has it, such as RUNNING.")
+    user: User = Field(description="Whose job it is.")
+    output: Text = Field(description="Its output file on the cluster; empty: it has none.")
+    nodes: dict[Name, Address] = Field(description="Its nodes, `MOST_NODES` at most; none: it waits.")
 
 
 def find(head_node: HeadNode, job: str) -> KnownJob | None:
@@ -63,22 +37,17 @@ def find(head_node: HeadNode, job: str) -> KnownJob | None:
     Raises:
         HeadNodeError: It could not be asked.
     """
-    answer = head_node.run(_SCRIPT.format(job=job, most=MOST_NODES)).output
-    facts: dict[str, str] = dict(re.findall(r"^ *(Number|JobState|UserId|StdOut)=(.*)$", answer, re.MULTILINE))
-    if not {"JobState", "UserId"} <= facts.keys():
-        return None
-    nodes = dict(re.findall(r"^Node=(\S+) (\S+)$", answer, re.MULTILINE))
-    state, user = facts["JobState"].split()[0], facts["UserId"].split("(")[0]
-    return KnownJob(facts["Number"], state, user, facts.get("StdOut", ""), nodes)
+    command = program.words("slurm", "job", job, str(MOST_NODES))
+    return program.ask(head_node, command, "job", cast("type[KnownJob | None]", KnownJob | None))
 
 
 class JobOutput:
-    """The output file of a job, read by a ``tail`` on the head node as the job's user."""
+    """The output file of a job, read on the head node as the job's user, who may have put anything in its place."""
 
     def __init__(self, deployment: Deployment, head_node: HeadNode, job: KnownJob, *, lines: int, follow: bool) -> None:
         """Start with the last lines. Needs what `streamed_command.start` needs."""
-        words = ["tail", f"--lines={lines}", *(["--follow=name", "--retry"] if follow else []), job.output]
-        self.command: StreamedCommand = start(deployment, head_node, words, user=job.user, seconds=LONGEST)
+        words = program.words("files", "tail", job.output, str(lines), *(["follow"] if follow else []))
+        self.command: StreamedCommand = start(deployment, head_node, program.as_user(job.user, words), seconds=LONGEST)
         self._rest = ""
 
     def new(self) -> list[str]:
@@ -88,7 +57,7 @@ class JobOutput:
         return lines
 
     def take(self, stream: str, text: str) -> None:
-        """Keep text of the file, and print what ``tail`` itself says."""
+        """Keep text of the file, and print what is said of it."""
         if stream == OUTPUT:
             self._rest += text
         else:

@@ -242,7 +242,7 @@ class LogView:
     def _print_on(self, lines: Sequence[Line]) -> None:
         if self.json:
             for line in lines:
-                print(line.model_dump_json(), flush=True)
+                print(line.to_line(), flush=True)
         self._print(lines)
 
     def _print(self, lines: Sequence[Line]) -> None:

@@ -11,6 +11,7 @@ from typing import IO
 from scripts import interrupts, options
 from scripts.errors import ENDED, ExitCode
 from scripts.plan.model import PlanError
+from scripts.terminal import echo
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,9 +40,9 @@ def run(*arguments: str, output: IO[str] | None = None, directory: Path | None =
     """
     code = interrupts.run(command(*arguments), directory or ROOT, environment(), output)
     if code in ENDED:
-        print(
+        echo(
             "The CDK was terminated. CloudFormation continues what it has started; the same command follows it.",
-            file=sys.stderr,
+            err=True,
         )
     return code
 

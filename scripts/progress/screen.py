@@ -102,13 +102,13 @@ class JsonLines:
 
     def show(self, current: Progress) -> None:
         """Print the progress."""
-        print(current.model_dump_json(), flush=True)
+        print(current.to_line(), flush=True)
 
     end = show
 
     def stop(self, reason: str) -> None:
         """Print the reason."""
-        print(Stopped(environment=self._environment, reason=reason).model_dump_json(), flush=True)
+        print(Stopped(environment=self._environment, reason=reason).to_line(), flush=True)
 
 
 Screen = JsonLines | LineReporter | LiveTable

@@ -85,13 +85,13 @@ class Stage:
     @contextmanager
     def step(self, title: str, shows: str) -> Iterator[None]:
         """Say what a step is and what it shows, wait for Enter if wanted, and measure it."""
-        self.console.print(f"\n[bold]{title}[/bold]", highlight=False)
+        self.console.print(f"\n{title}", style="bold")
         self.console.print(shows, markup=False)
         if self.pauses:
             self.console.input("(Enter) ")
         started = time.monotonic()
         yield
-        self.console.print(f"[green]done[/green] in {time.monotonic() - started:.1f} s")
+        self.console.print(f"done in {time.monotonic() - started:.1f} s", style="green")
 
     def say(self, line: str) -> None:
         """Show a line of a step."""

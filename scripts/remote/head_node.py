@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from scripts.aws_errors import is_unreachable
 from scripts.clock import Clock
@@ -21,7 +21,6 @@ OUTPUT_LIMIT = 24_000
 
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 """
-T = TypeVar("T")
 _RUNNING = frozenset({"Pending", "InProgress", "Delayed", "Cancelling"})
 
 
@@ -185,16 +184,3 @@ def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
             "(docs/reference/permissions.md)",
             f"if it was started minutes ago, try again; {status_command(deployment)}",
         ) from error
-
-
-def ask_slurm(head_node: HeadNode, script: str, parse: Callable[[str], T]) -> T:
-    """Run a script that asks Slurm, and return its output as `parse` reads it, which raises ValueError for other text.
-
-    Raises:
-        HeadNodeError: The head node or Slurm did not answer.
-    """
-    answer = head_node.run(script)
-    try:
-        return parse(answer.output)
-    except ValueError as error:
-        raise HeadNodeError(f"Slurm on the head node did not answer: {answer.errors or answer.output}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -12,7 +11,9 @@ from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.errors import OperationError, UnusableError
 from scripts.logs import streams
+from scripts.remote import program
 from scripts.remote.head_node import HeadNode, is_head_node, status_command
+from scripts.remote.values import Address, Name
 from scripts.terminal import Say
 
 HEAD_NODE = "head-node"
@@ -168,9 +169,8 @@ def _assigned(deployment: Deployment, group: str, text: str, say: Say) -> list[N
 
 def _address_in_slurm(deployment: Deployment, name: str) -> str:
     """Ask the head node for the address of a node by its name in Slurm; the name itself: it has none now."""
-    script = f"/opt/slurm/bin/scontrol --oneliner show node {shlex.quote(name)}"
-    address = re.search(r" NodeAddr=(\S+)", HeadNode(deployment).run(script).output)
-    return address[1] if address else name
+    words = program.words("slurm", "addresses", name)
+    return program.ask(HeadNode(deployment), words, "addresses", dict[Name, Address]).get(name, name)
 
 
 def host(address: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -20,6 +19,7 @@ from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import UnusableError
 from scripts.remote.head_node import reaching
+from scripts.terminal import echo
 from ultracluster.domain import names
 
 PLUGIN = "session-manager-plugin"
@@ -108,5 +108,5 @@ def open_session(deployment: Deployment, instance_id: str, session: Session, rem
     destination = (client.meta.region_name, "StartSession", os.environ.get("AWS_PROFILE", ""))
     arguments = [PLUGIN, _RESPONSE, *destination, json.dumps(parameters), client.meta.endpoint_url]
     if remark:
-        print(remark, file=sys.stderr, flush=True)
+        echo(remark, err=True)
     os.execve(plugin, arguments, environment)  # noqa: S606 - no shell is wanted

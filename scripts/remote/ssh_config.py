@@ -18,7 +18,7 @@ from scripts.deployment import Deployment
 from scripts.errors import OperationError, UnusableError
 from scripts.options import ROOT
 from scripts.remote.nodes import HEAD_NODE, Node
-from ultracluster.domain import neuron, ssh_keys
+from ultracluster.domain import ssh_keys
 
 DIRECTORY = Path("~/.ssh").expanduser()
 FILE = "ultracluster.conf"
@@ -71,7 +71,7 @@ def user_of(deployment: Deployment, given: str | None, key: Path) -> str:
     """
     users = deployment.settings.users
     if not users:
-        default = neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
+        default = deployment.system_user
         if given not in (None, default):
             raise UnusableError(f"got --user {given}; allowed: {default}, as the settings have no users")
         return default

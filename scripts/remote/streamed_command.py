@@ -25,6 +25,7 @@ from scripts.document import Document
 from scripts.errors import UnusableError
 from scripts.interrupts import uninterrupted
 from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode, HeadNodeError, NotRunError, reaching
+from scripts.terminal import echo, fit
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_OF_GRACE = 20.0
@@ -62,33 +63,27 @@ def create_log_group(logs: Any, group: str) -> None:
             raise
 
 
-def login_command(user: str, words: Sequence[str]) -> str:
-    """Return the shell command that runs words, unchanged, in a login shell of a user.
+def login_command(user: str, words: Sequence[str]) -> list[str]:
+    """Return the command that runs words, unchanged, in a login shell of a user.
 
     In the session of the agent, not a new one as by ``--command``: the agent ends a command by SIGKILL to the process
     group of its shell, and processes outside of that would continue.
     https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/executers/executers_unix.go,
     https://man7.org/linux/man-pages/man1/runuser.1.html
-
-    Raises:
-        UnusableError: Systems Manager would replace a part of the words.
     """
-    if parameter := _PARAMETER.search(" ".join(words)):
-        raise UnusableError(
-            f"got {parameter[0]} in the command, which Systems Manager replaces by a parameter's value; "
-            "allowed: words without it, such as a script on the file system that contains it"
-        )
-    return shlex.join(["runuser", "--login", user, "--session-command", shlex.join(words)])
+    return ["runuser", "--login", "--session-command", shlex.join(words), "--", user]
 
 
 def print_output(stream: str, text: str) -> None:
-    """Print text of an output of the command on the same output of this program."""
-    print(text, end="", file=getattr(sys, stream), flush=True)
+    """Print text of an output of the command on the same output of this program; what goes to a terminal fits it."""
+    target = getattr(sys, stream)
+    shown = fit(text.replace("\r\n", "\n").replace("\r", "\n")) if target.isatty() else text
+    print(shown, end="", file=target, flush=True)
 
 
 def print_remark(text: str) -> None:
     """Print a note about a command to standard error."""
-    print(text, file=sys.stderr)
+    echo(text, err=True)
 
 
 class OutputStream:
@@ -249,10 +244,8 @@ class StreamedCommand:
             )
 
 
-def start(
-    deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, user: str | None = None, seconds: int
-) -> StreamedCommand:
-    """Start a command in a login shell.
+def start(deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, seconds: int) -> StreamedCommand:
+    """Start a command as root; `login_command` and `program.as_user` return such of users.
 
     Needs ssm:SendCommand; logs:CreateLogGroup and logs:PutRetentionPolicy to have the outputs deleted after
     `RETENTION_DAYS`: without them the node creates the log group, and its events stay.
@@ -261,18 +254,19 @@ def start(
         deployment: Whose log group takes the output.
         head_node: Where it runs.
         words: The command and its arguments, which no shell interprets.
-        user: None: the cluster's user, such as ubuntu.
         seconds: How long it may take.
 
     Raises:
         UnusableError: Systems Manager would replace a part of the words.
         HeadNodeError: Systems Manager does not reach the head node.
     """
-    from ultracluster.domain import neuron
-
-    user = user or neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
+    if parameter := _PARAMETER.search(" ".join(words)):
+        raise UnusableError(
+            f"got {parameter[0]} in the command, which Systems Manager replaces by a parameter's value; "
+            "allowed: words without it, such as a script on the file system that contains it"
+        )
     mark = f"{_COMMENT}{uuid.uuid4().hex}"
-    script = f"{login_command(user, words)}\ncode=$?\necho {mark}\necho {mark} >&2\nexit $code\n"
+    script = f"{shlex.join(words)}\ncode=$?\necho {mark}\necho {mark} >&2\nexit $code\n"
     create_log_group(deployment.account.client("logs"), log_group(deployment))
     with reaching(deployment, head_node.instance_id):
         command_id = head_node.start(script, seconds=seconds, log_group=log_group(deployment), comment=mark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from scripts.deployment import tags_of
 from scripts.estimate.sizes import SCRATCH_MBPS_PER_TIB
 from scripts.preflight.reservations import CAPACITY_BLOCK, members, size, users
 from scripts.remote.head_node import Answer, HeadNode, NotRunError
-from scripts.slurm import SCRIPT, SlurmError, parse
+from scripts.slurm import COMMAND, SlurmError, parse
 from scripts.stacks import other_clusters
 from scripts.status import software
 from scripts.status.cost import cost_now
@@ -330,7 +331,8 @@ def _ask_head_node(
         return answer is not None
 
     try:
-        command_id = head_node.start(software.SCRIPT + SCRIPT, seconds=_LONGEST_SECONDS)
+        script = f"{shlex.join(software.command(deployment.system_user))} 2>/dev/null\n{shlex.join(COMMAND)}"
+        command_id = head_node.start(script, seconds=_LONGEST_SECONDS)
         clock.until(has_answered, every=1, limit=WAIT_SECONDS)
     except NotRunError as error:
         return Unavailable(reason=str(error)), None, False
@@ -341,12 +343,12 @@ def _ask_head_node(
         return Unavailable(reason=reason), None, False
     if answer is None:
         return Unavailable(reason=f"the head node did not answer within {WAIT_SECONDS:.0f} s"), None, None
-    of_jobs, of_slurm = software.parse(answer.output)
+    of_jobs = software.parse(answer.output)
     try:
-        return SlurmStatus.of(parse(of_slurm), clock.now()), of_jobs, True
-    except SlurmError:
-        output = [*(answer.errors or of_slurm).splitlines(), f"exit code {answer.code}"]
-        return Unavailable(reason=f"Slurm on the head node does not answer: {output[0]}"), of_jobs, True
+        return SlurmStatus.of(parse(answer.output, answer.errors), clock.now()), of_jobs, True
+    except SlurmError as error:
+        reason = str(error).splitlines()[0]
+        return Unavailable(reason=f"Slurm on the head node does not answer: {reason}"), of_jobs, True
 
 
 def explain(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:

@@ -13,7 +13,6 @@ exist. So the same command continues after an interruption, also on another mach
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,7 +151,7 @@ class Upgrade:
             if self.has_started:
                 done = ", ".join(each.name for each in self.steps) or "no step"
                 rest = "What AWS has started continues. The same command continues where this one stopped."
-                print(f"Done so far: {done}. {rest}", file=sys.stderr)
+                terminal.echo(f"Done so far: {done}. {rest}", err=True)
             raise
         else:
             outcome = "dry run" if self.dry_run and outcome != "nothing to do" else outcome

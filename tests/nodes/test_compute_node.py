@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from scripts.status.software import SCRIPT as SOFTWARE
+from scripts.remote.program import words
 from scripts.status.software import Software, parse
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE, IMAGE, PROJECT
@@ -443,6 +442,6 @@ def test_a_node_that_cannot_install_says_why_where_status_finds_it(compute_node:
 
 def told(node: Machine) -> Software:
     """Return what the head node, which has the same file system, would tell."""
-    software, rest = parse(node.output_of(f"exec sh -c {shlex.quote(SOFTWARE)}"))
-    assert (software is not None, rest) == (True, "")
-    return cast(Software, software)
+    software = parse(node.output_of(f"exec {shlex.join(words('files', 'software', '5'))}"))
+    assert software is not None
+    return software

@@ -1,22 +1,29 @@
-"""What a real Slurm printed for the script of `scripts.slurm`; tests/end_to_end/slurm/test_slurm_state.py compares."""
+"""What the head node answers of Slurm; tests/end_to_end/slurm/test_slurm_state.py compares it with a real one."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-RECORDED = Path(__file__).with_name("slurm_state.txt").read_text(encoding="utf-8")
+Row = Sequence[int | str]
+
+
+def answer(
+    queues: Mapping[str, str] | None = None,
+    nodes: Mapping[str, Mapping[str, Mapping[str, int]]] | None = None,
+    problems: Sequence[Row] = (),
+    counts: Sequence[Row] = (),
+    jobs: Sequence[Row] = (),
+) -> str:
+    """Return an answer: nodes by queue, kind and state; the rows as scripts/remote/programs/slurm.py prints them."""
+    state = {"queues": queues or {}, "nodes": nodes or {}, "problems": problems, "counts": counts, "jobs": jobs}
+    return f"{json.dumps({'state': state}, separators=(',', ':'))}\n"
+
+
+RECORDED = Path(__file__).with_name("slurm_state.json").read_text(encoding="utf-8")
 """All states of nodes and jobs: reasons and names with awkward characters, a queue that is closed."""
-IDLE = """\
-# queues
- trn1|up
-# nodes
- 1873 trn1|trn1-dy-trn1-32xl|idle~
- 2 trn1|trn1-st-trn1-32xl|idle
-# problems
-# counts
-# jobs
-# end
-"""
+IDLE = answer({"trn1": "up"}, {"trn1": {"dy-trn1-32xl": {"idle~": 1873}, "st-trn1-32xl": {"idle": 2}}})
 """An idle cluster of 1,875 nodes, two of them static."""
 
 

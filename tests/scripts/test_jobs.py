@@ -11,8 +11,9 @@ import pytest
 from scripts.fleet import jobs
 from scripts.remote.head_node import Answer
 from tests.command_line import ultracluster
+from tests.scripts.slurm_samples import answer
 
-STATE = Path(__file__).with_name("slurm_state.txt").read_text(encoding="utf-8")
+STATE = Path(__file__).with_name("slurm_state.json").read_text(encoding="utf-8")
 
 
 class FakeHeadNode:
@@ -50,8 +51,8 @@ def test_the_queue_is_listed(head_node: FakeHeadNode, capsys: pytest.CaptureFixt
 def test_why_a_job_waits_for_accounting_is_explained_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    waiting = [f" {number}|ann|trn1|PENDING|4|0:00|AssocGrpNodeLimit|train" for number in (7, 8)]
-    state = STATE.partition("# jobs")[0] + "\n".join(["# jobs", *waiting, "# end", ""])
+    waiting = [(number, "ann", "trn1", "PENDING", 4, "0:00", "AssocGrpNodeLimit", "train") for number in (7, 8)]
+    state = answer({"trn1": "up"}, jobs=waiting)
     monkeypatch.setattr(jobs, "HeadNode", lambda _: FakeHeadNode(Answer(0, state, "")))
     assert ultracluster("jobs", "list", "trn1-16") == 0
     text = capsys.readouterr().out
@@ -63,7 +64,7 @@ def test_why_a_job_waits_for_accounting_is_explained_once(
 def test_jobs_are_cancelled(head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]) -> None:
     head_node.answer = Answer(0, "", "")
     assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes") == 0
-    assert head_node.scripts[-1].splitlines()[-1] == "scancel 12 13_4"
+    assert head_node.scripts[-1].splitlines()[-1] == "scancel -- 12 13_4"
     assert capsys.readouterr().out == "Cancelled: 12, 13_4\n"
     assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes", "--output", "json") == 0
     assert json.loads(capsys.readouterr().out) == {"jobs": ["12", "13_4"]}

@@ -25,8 +25,8 @@ def test_what_a_terminal_shows_is_markdown(capsys: pytest.CaptureFixture[str]) -
     console = MarkdownConsole("`status trn1`")
     console.print(Group(Text("Unhealthy:", "bold red"), Text("- _p_"), Text("- $ q")))
     console.print("", Text(), Control.home(), empty, nodes)
-    console.print("* [x] of\n  aws ls --all", markup=False)
-    console.print("[dim]less[/dim]", style="bold")
+    console.print("* [x] of\n  aws ls --all")
+    console.print("[/dim] less", style="bold")
     assert (
         capsys.readouterr().out
         == """\
@@ -47,7 +47,7 @@ def test_what_a_terminal_shows_is_markdown(capsys: pytest.CaptureFixture[str]) -
 
 - aws ls --all
 
-**less**
+**[/dim] less**
 """
     )
 

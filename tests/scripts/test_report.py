@@ -127,8 +127,11 @@ def test_damaged_and_missing_runs_are_refused(run: Call, tmp_path: Path) -> None
 class LocalHeadNode:
     """Runs scripts on this machine."""
 
-    def run(self, script: str) -> Answer:
-        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    instance_id = "i-1"
+
+    def run(self, script: str, **_: Any) -> Answer:
+        local = f'runuser() {{ shift 2; "$@"; }}; {script}'
+        done = subprocess.run(["sh", "-c", local], capture_output=True, text=True, check=False)
         return Answer(done.returncode, done.stdout, done.stderr)
 
 
@@ -157,7 +160,7 @@ def test_the_runs_of_a_cluster(
 
 
 def test_an_answer_that_is_no_list_of_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(LocalHeadNode, "run", lambda *_: Answer(0, "Stale file handle\n", ""))
+    monkeypatch.setattr(LocalHeadNode, "run", lambda *_, **__: Answer(0, "Stale file handle\n", ""))
     monkeypatch.setattr(on_cluster, "HeadNode", lambda _: LocalHeadNode())
     assert ultracluster("runs", "list", "trn1-16") == 1
-    assert capsys.readouterr().err == "error: The runs cannot be listed: Stale file handle\n"
+    assert capsys.readouterr().err == "error: The head node i-1 did not say runs: Stale file handle\n"

@@ -29,7 +29,7 @@ from tests.scripts.plan.conftest import SNAPSHOTS
 from tests.scripts.plan.conftest import offline as offline  # noqa: PLC0414 - re-exported
 from tests.scripts.plan.conftest import parallelcluster as parallelcluster  # noqa: PLC0414 - re-exported
 from tests.scripts.plan.test_commands import edited as edited  # noqa: PLC0414 - re-exported
-from tests.scripts.slurm_samples import shell
+from tests.scripts.slurm_samples import answer, shell
 
 ROOT = Path(__file__).parents[2]
 SCREENS = ROOT / "docs" / "screens"
@@ -47,22 +47,7 @@ VARYING = {
 }
 """What differs from machine to machine or from run to run, and what is shown instead."""
 
-BUSY = """\
-# queues
- trn1|up
-# nodes
- 8 trn1|trn1-dy-trn1-32xl|allocated
- 1 trn1|trn1-dy-trn1-32xl|drained
- 7 trn1|trn1-dy-trn1-32xl|idle~
-# problems
- 1|drained|{since}|trn1-dy-trn1-32xl-5 |ultracluster: SRAM_ECC: neuron7 has sram_ecc_uncorrected 3 (replace)
-# counts
-       1 trn1|RUNNING
-       2 trn1|PENDING
-# jobs
-# end
-"""
-"""What the head node answers: a job on eight nodes, and a node that a health check drained."""
+REASON = "ultracluster: SRAM_ECC: neuron7 has sram_ecc_uncorrected 3 (replace)"
 Screen = Callable[..., None]
 
 
@@ -119,7 +104,10 @@ def test_status(screen: Screen, operated: Operated, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Clock, "now", lambda _: datetime.now(UTC) + timedelta(days=2, hours=4, minutes=5))
     operated.launch(9)
     drained = datetime.now(UTC) + timedelta(days=1)
-    operated.shell(shell(BUSY.format(since=drained.strftime("%Y-%m-%dT%H:%M:%S"))))
+    problem = (1, "drained", drained.strftime("%Y-%m-%dT%H:%M:%S"), "trn1-dy-trn1-32xl-5", REASON)
+    nodes = {"trn1": {"dy-trn1-32xl": {"allocated": 8, "drained": 1, "idle~": 7}}}
+    busy = answer({"trn1": "up"}, nodes, [problem], counts=[(1, "trn1", "RUNNING"), (2, "trn1", "PENDING")])
+    operated.shell(shell(busy))
     screen("status", "trn1-16")
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from emulator.aws import EmulatedAws
-from scripts import deploy, options
+from scripts import deploy, options, terminal
 from scripts.clock import Clock
 from scripts.errors import ExitCode
 from scripts.fleet import control
@@ -60,7 +61,7 @@ WITHOUT_ACCOUNT = {
 }
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 STOPPED = "nobody reads standard output any more, so the command stopped"
-STATE = Path(__file__).with_name("slurm_state.txt")
+STATE = Path(__file__).with_name("slurm_state.json")
 Situation = Callable[[str], Exception]
 """Returns how a call of AWS fails, by the name of its operation."""
 
@@ -195,7 +196,14 @@ def test_without_a_terminal_nobody_is_asked(capfd: pytest.CaptureFixture[str]) -
 # --- what runs on a node ---
 
 HOSTILE = "; touch pwned; $(touch pwned) `touch pwned` | touch pwned & \" ' \\ * ~ \n touch pwned\n"
-RUNUSER = '#!/bin/sh\nprintf "%s\\0" "$2" >>called\nexec sh -c "$4"\n'
+RUNS = ["--user=ubuntu", "-I", "-c", ..., "runs", HOSTILE, "50"]
+RUNUSER = """\
+#!/bin/sh
+case $1 in
+--user=*) printf "%s\\0" "$1" >>called && shift 2 && exec "$@" ;;
+*) printf "%s\\0" "$5" >>called && exec sh -c "$3" ;;
+esac
+"""
 PROGRAM = '#!/bin/sh\nprintf "%s\\0" "$@" >>called\n'
 
 
@@ -235,10 +243,10 @@ def sending(without_account: pytest.MonkeyPatch) -> None:
     ("words", "called"),
     [
         (["exec", "trn1-16", "--", "sinfo", HOSTILE], ["ubuntu", HOSTILE]),
-        (["exec", "trn1-16", "--user", HOSTILE, "--", "sinfo", "a"], [HOSTILE, "a"]),
+        (["exec", "trn1-16", "--user", "grace", "--", "sinfo", "a"], ["grace", "a"]),
         (["submit", "trn1-16", "--output", HOSTILE], ["ubuntu", ..., "--output", HOSTILE]),
-        (["runs", "list", "trn1-16", "--directory", HOSTILE], ["-c", ..., HOSTILE, "50"]),
-        (["jobs", "cancel", "trn1-16", "12", "13_4", "--yes"], ["12", "13_4"]),
+        (["runs", "list", "trn1-16", "--directory", HOSTILE], RUNS),
+        (["jobs", "cancel", "trn1-16", "12", "13_4", "--yes"], ["--", "12", "13_4"]),
     ],
 )  # fmt: skip
 def test_words_reach_a_node_unchanged(words: list[str], called: list[Any], tmp_path: Path) -> None:
@@ -267,6 +275,8 @@ def test_words_reach_a_node_unchanged(words: list[str], called: list[Any], tmp_p
         ["port-forward", "trn1-16", HOSTILE],
         ["port-forward", "trn1-16", "6006", "--node", HOSTILE],
         ["exec", "trn1-16", "--timeout", HOSTILE, "--", "sinfo"],
+        ["exec", "trn1-16", "--user", HOSTILE, "--", "sinfo"],
+        ["exec", "trn1-16", "--user=--shell=/bin/sh", "--", "sinfo"],
         ["exec", "trn1-16", "--", "{{ssm:parameter}}"],  # Systems Manager would replace it
         ["fleet", "scale", "trn1-16", "--queue", HOSTILE, "--max", "4", "--yes"],
     ],
@@ -312,9 +322,10 @@ SHOWING: Mapping[str, tuple[str, ...]] = {
 NODE = """\
 script=$(cat)
 case $script in
-*run.json*) echo '{"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}' ;;
+*" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
+*" job 1 "*) echo '{"job": null}' ;;
 *sacct*) PATH=$SLURM:$PYTHON:$PATH TMPDIR=$SLURM; export PATH TMPDIR; eval "$script" ;;
-*runuser*) runuser() { echo "$2"; }; eval "$script" ;;
+*--session-command*) runuser() { echo "$5"; }; eval "$script" ;;
 *) cat "$STATE" ;;
 esac
 """
@@ -337,6 +348,65 @@ def test_a_narrow_terminal_and_a_closed_pipe(
     for name, more in SHOWING.items():
         words = [*name.split(), "trn1-16", *more, *(["--identity", str(tmp_path / "key")] if name == "ssh" else [])]
         check_narrow_and_closed(words, monkeypatch, capfd)
+
+
+HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x07 \x00\u202e\x9b31m <b> --x"
+"""What a user may give a name or write into a file."""
+
+
+def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
+    operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By each command in each format, but for the program that `exec` and `submit` run, and its output in a pipe."""
+    [head] = operated.deployment().nodes()
+    stream = f"ip-{head['PrivateIpAddress'].replace('.', '-')}.{head['InstanceId']}.slurmctld"
+    now = datetime.now(UTC)
+    monkeypatch.setattr(Clock, "now", lambda _: now)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
+    write(tmp_path, SACCT.replace("|trn1|1|", f"|trn1|{int(time.time()) - 60}|"))
+    shown: dict[str, dict[tuple[str, ...], str]] = {}
+    for text in (re.sub(r"\S", "x", HARMFUL), HARMFUL):
+        operated.log(stream, f"sched: Allocate JobId=1 {text}")
+        reason, since = f"Kill task failed {text}", "2026-11-21T12:00:00"
+        state = {
+            "queues": {"trn1": "up"},
+            "nodes": {"trn1": {"dy-trn1-32xl": {"drained": 1}}},
+            "problems": [[1, "drained", since, "trn1-dy-trn1-32xl-1", reason]],
+            "counts": [[1, "trn1", "PENDING"]],
+            "jobs": [[1, "ann", "trn1", "PENDING", 1, "0:00", text, text]],
+        }
+        software = dict.fromkeys(("state", "unit", "environment", "reason"), text)
+        software |= {"since": since, "log": [text], "failed_nodes": [[text, since, text]], "by_hand": [text]}
+        answers = {"state": state, "software": software, "job": None}
+        (tmp_path / "state").write_text("".join(f"{json.dumps({key: answers[key]})}\n" for key in answers))
+        listed = [{"directory": f"/fsx/{text}", "problem": text}]
+        (tmp_path / "runs").write_text(json.dumps({"runs": {"total": 1, "runs": listed}}))
+        node = NODE.replace('echo \'{"runs"', 'cat $SLURM/runs; : \'{"runs"')
+        operated.shell(f"STATE={tmp_path}/state SLURM={tmp_path} PYTHON={Path(sys.executable).parent}; {node}")
+        for name in SHOWING.keys() - {"exec", "ssh", "submit"}:
+            formats = next((each.type for each in COMMANDS[name].params if each.name == "output"), None)
+            for output in formats.choices if isinstance(formats, click.Choice) else ("text",):
+                if output in ("html", "csv"):
+                    continue  # files; accounts and users, which administrators name
+                words = (*name.split(), "trn1-16", *SHOWING[name], "--output", output)
+                assert ultracluster(*words) in (ExitCode.DONE, ExitCode.FAILED), words
+                out, err = capfd.readouterr()
+                for each in (out, err):
+                    assert terminal.fit(each) == each, words
+                shown.setdefault(text, {})[words] = out if output == "json" else f"{out}{err}"
+    harmless, harmful = shown.values()
+    for words in harmless:
+        if "json" in words:
+            assert layout(json.loads(harmless[words])) == layout(json.loads(harmful[words])), words
+        else:
+            assert len(harmless[words].splitlines()) == len(harmful[words].splitlines()), words
+
+
+def layout(document: Any) -> Any:
+    """Return a document of JSON without its texts and numbers."""
+    if isinstance(document, dict):
+        return {key: layout(value) for key, value in document.items()}
+    return [layout(each) for each in document] if isinstance(document, list) else type(document).__name__
 
 
 def closed_pipe() -> IO[str]:

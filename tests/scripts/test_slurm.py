@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
-import subprocess
+import io
+import os
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from scripts.slurm import SCRIPT, NodeKind, SlurmError, parse
-from tests.scripts.slurm_samples import IDLE, RECORDED
+from scripts.remote.programs import slurm as program
+from scripts.slurm import NodeKind, SlurmError, parse
+from tests.scripts.slurm_samples import IDLE, RECORDED, answer
 
-PROGRAMS = """
-sinfo() {
-    case "$*" in
-    *'%R|%a'*) printf '%s\\n' 'q-1|up' 'other|inactive' ;;
-    *'%R|%N|%T'*) [ -z "$BROKEN" ] || return 1
-        printf '%s\\n' 'q-1|q-1-st-a-1|idle' 'q-1|q-1-st-a-22|idle-' 'q-1|q-1-st-a-3|down*'
-        echo 'other|other-dy-b-1x-1|idle~' ;;
-    esac
-}
-squeue() {
-    case "$*" in
-    *--states=all*) printf '%s\\n' 'q-1,other|PENDING' 'q-1|RUNNING' 'q-1|RUNNING' ;;
-    esac
-}
+MARKED = """\
+#!/bin/sh
+# Prints records as a program of Slurm does with the format in its environment: a mark before each field.
+mark=$(printf %s "$SINFO_FORMAT$SQUEUE_FORMAT" | cut -c 1-32)
+print() { printf "$mark%s" "$@" && echo; }
+"""
+SINFO = """
+case "$SINFO_FORMAT" in
+*%R*%a) print q-1 up && print other inactive ;;
+esac
+case "$*" in
+*--format=*) [ -z "$BROKEN" ] || exit 1
+    printf '%s\\n' 'q-1|q-1-st-a-1|idle' 'q-1|q-1-st-a-22|idle-' 'q-1|q-1-st-a-3|down*' 'other|other-dy-b-1x-1|idle~' ;;
+esac
+"""
+SQUEUE = """
+case "$*" in *--states=all*) print q-1,other PENDING && print q-1 RUNNING && print q-1 RUNNING ;; esac
 """
 """Slurm's programs, which print less than a real one."""
 
 
-def answer(**sections: str) -> str:
-    filled = {"queues": "", "nodes": "", "problems": "", "counts": "", "jobs": "", **sections}
-    return "".join(f"# {name}\n{body}" for name, body in filled.items()) + "# end\n"
+def run(directory: Path, **environment: str) -> str:
+    for name, text in {"sinfo": SINFO, "squeue": SQUEUE}.items():
+        (directory / name).write_text(MARKED + text, encoding="utf-8")
+        (directory / name).chmod(0o755)
+    path = f"{directory}:{os.environ['PATH']}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "_ENVIRONMENT", {"PATH": path, **environment})
+        patch.setattr("sys.stdout", printed := io.StringIO())
+        with suppress(SystemExit):
+            program.main("state")
+    return printed.getvalue()
 
 
-def run(environment: str = "") -> str:
-    script = f"{environment}{PROGRAMS}{SCRIPT}"
-    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False).stdout
-
-
-def test_the_script_counts_nodes_and_jobs() -> None:
-    state = parse(run())
+def test_the_program_counts_nodes_and_jobs(tmp_path: Path) -> None:
+    state = parse(run(tmp_path))
     assert state.availability == {"q-1": "up", "other": "inactive"}
     assert state.nodes == {"q-1": {"idle": 2, "down": 1}, "other": {"power saving": 1}}
     assert state.kinds == (
@@ -48,9 +58,9 @@ def test_the_script_counts_nodes_and_jobs() -> None:
     assert (state.missing_static, state.node_count("q-1", "a", static=True), state.active_jobs) == (1, 3, 2)
 
 
-def test_nodes_that_slurm_does_not_list_are_not_no_nodes() -> None:
+def test_nodes_that_slurm_does_not_list_are_not_no_nodes(tmp_path: Path) -> None:
     with pytest.raises(SlurmError):
-        parse(run("BROKEN=1\n"))
+        parse(run(tmp_path, BROKEN="1"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +86,7 @@ def test_nodes_that_slurm_does_not_list_are_not_no_nodes() -> None:
     ],
 )
 def test_states_of_nodes(written: str, state: str, ready: int) -> None:
-    parsed = parse(answer(queues=" trn1|up\n", nodes=f" 3 trn1|trn1-st-a|{written}\n"))
+    parsed = parse(answer({"trn1": "up"}, {"trn1": {"st-a": {written: 3}}}))
     assert (parsed.nodes, parsed.kinds[0].ready) == ({"trn1": {state: 3}}, ready)
 
 
@@ -101,8 +111,9 @@ def test_a_job_that_waits_in_two_queues_is_one() -> None:
     "text",
     [
         "",
-        IDLE.removesuffix("# end\n"),
-        answer(counts=" 3 RUNNING\n"),
+        IDLE[:-9],
+        answer(counts=[(3, "RUNNING", "trn1", "")]),
+        answer(jobs=[(1, "--shell=/home/grace/x", "trn1", "RUNNING", 1, "0:00", "None", "a")]),
     ],
 )
 def test_output_that_is_not_slurms_is_an_error(text: str) -> None:

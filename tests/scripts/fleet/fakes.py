@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -18,21 +19,23 @@ from scripts.fleet import control as fleet
 from scripts.fleet import scaling
 from scripts.options import CONFIG
 from scripts.remote.head_node import Answer, HeadNodeError
+from tests.scripts.slurm_samples import answer
 
 _SHELL = """\
 cd {0}
 script=$(cat)
 case $script in
-*spending*) eval "$script" ;;
-*scontrol*)
+*" spending "*) runuser() {{ shift 2; "$@"; }}; eval "$script" ;;
+*/spending/*) eval "$script" ;;
+*"scontrol update"*)
     grep scontrol <<<"$script" >>commands
     [ ! -e refuses ] || {{ echo 'slurm_update error: Invalid user id' >&2; exit 1; }}
     while read -r _ _ queue state; do
         queue=${{queue#PartitionName=}} state=${{state#State=}}
-        sed -i "s/^ $queue|.*/ $queue|${{state,,}}/" queues
+        sed -i 's/"'"$queue"'":"[a-z]*"/"'"$queue"'":"'"${{state,,}}"'"/' answer
     done < <(grep scontrol <<<"$script")
     ;;
-*) printf '# queues\\n%s\\n%s\\n%s\\n# end\\n' "$(<queues)" "$(<nodes)" "$(<jobs)" ;;
+*) cat answer ;;
 esac
 """
 
@@ -54,32 +57,39 @@ class FakeSlurm:
         return _SHELL.format(self.directory)
 
     def queues(self, **states: str) -> None:
-        self._write("queues", *(f" {name}|{state}" for name, state in states.items()))
+        self._write(queues=states)
 
     def nodes(self, *lines: str) -> None:
-        kinds = Counter(
-            f"{queue}|{name.rpartition('-')[0]}|{state}" for queue, name, state in (line.split("|") for line in lines)
-        )
-        self._write("nodes", "# nodes", *(f" {count} {kind}" for kind, count in kinds.items()), "# problems")
+        nodes: dict[str, dict[str, Counter[str]]] = {}
+        for queue, name, state in (line.split("|") for line in lines):
+            kind = name.rpartition("-")[0].removeprefix(f"{queue}-")
+            nodes.setdefault(queue, {}).setdefault(kind, Counter())[state] += 1
+        self._write(nodes=nodes)
 
     def jobs(self, *states: str) -> None:
-        listed = [f" {i}|alice|trn1|{state}|4|1:00|None|bert" for i, state in enumerate(states, start=11)][:40]
-        counts = [f" {count} trn1|{state}" for state, count in Counter(states).items()]
-        self._write("jobs", "# counts", *counts, "# jobs", *listed)
+        listed = [[i, "alice", "trn1", state, 4, "1:00", "None", "bert"] for i, state in enumerate(states, start=11)]
+        counts = [[count, "trn1", state] for state, count in Counter(states).items()]
+        self._write(jobs=listed[:40], counts=counts)
 
     def refuse(self) -> None:
-        self._write("refuses")
+        (self.directory / "refuses").touch()
 
     @property
     def states(self) -> list[str]:
-        return (self.directory / "queues").read_text(encoding="utf-8").split()
+        return [f"{queue}|{state}" for queue, state in self._now["queues"].items()]
 
     @property
     def commands(self) -> list[str]:
         return (self.directory / "commands").read_text(encoding="utf-8").splitlines()
 
-    def _write(self, name: str, *lines: str) -> None:
-        (self.directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    @property
+    def _now(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads((self.directory / "answer").read_text(encoding="utf-8"))["state"]
+        return state
+
+    def _write(self, **changed: Any) -> None:
+        before = self._now if (self.directory / "answer").exists() else {}
+        (self.directory / "answer").write_text(answer(**{**before, **changed}), encoding="utf-8")
 
 
 class FakeCluster(Clock):
@@ -151,7 +161,7 @@ class FakeCluster(Clock):
         head_node = {"Tags": [{"Key": "parallelcluster:node-type", "Value": "HeadNode"}]}
         return [{"Instances": [head_node, *nodes]}]
 
-    def run(self, script: str) -> Answer:
+    def run(self, script: str, **_: Any) -> Answer:
         if self.error:
             raise self.error
         done = subprocess.run(

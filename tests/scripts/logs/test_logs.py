@@ -76,9 +76,9 @@ def test_a_name_in_slurm_that_is_in_no_log(
 ) -> None:
     [instance_id] = operated.launch(1)
     host = next(each.host for each in nodes.list_present(operated.deployment()) if each.instance_id == instance_id)
-    operated.shell(
-        f"grep -q 'show node trn1-st-trn1-32xl-2' && echo 'NodeName=x NodeAddr={host[3:].replace('-', '.')} X=1'"
-    )
+    address = host[3:].replace("-", ".")
+    answer = f'{{"addresses":{{"trn1-st-trn1-32xl-2":"{address}"}}}}'
+    operated.shell(f"grep -q 'addresses trn1-st-trn1-32xl-2' && echo '{answer}'")
     operated.log(f"{host}.{instance_id}.slurmd", "here")
     assert run_logs("trn1-st-trn1-32xl-2") == 0
     assert without_times(capsys.readouterr().out) == "trn1-st-trn1-32xl-2 slurmd | here\n"

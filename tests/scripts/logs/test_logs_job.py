@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,35 +19,45 @@ Logs = Callable[..., int]
 
 
 SLURM = """\
-runuser() { printf '%s\\n' "$2" >USER; bash -c "$4"; }
-scontrol() {
-    case "$*" in
-    *"show job 12" | *"show job 12_3") cat JOBS;;
-    *"show node"*) echo "NodeName=trn1-dy-trn1-32xl-1 Arch=x86_64 NodeAddr=ADDRESS NodeHostName=x";;
-    *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; return 1;;
-    esac
-}
-squeue() { case "$*" in *"--name=train "*"--sort=-i "*) printf '12\n7\n';; esac; }
+runuser() { printf '%s\\n' "${1#--user=}" >DIRECTORY/user; shift 2; "$@"; }
+PATH=DIRECTORY:$PATH
 source /dev/stdin
 """
-JOB = """\
-JobId={id} {array}JobName=a JobState=PENDING StdOut=no
-   UserId=somebody(1000) GroupId=somebody(1000) MCS_label=N/A
-   JobState=RUNNING Reason=None Dependency=(null)
-   ReqNodeList=(null) ExcNodeList=(null)
-   NodeList={nodes}
-   WorkDir=/fsx
-   StdOut={output}
+PROGRAMS = {
+    "scontrol": """\
+#!/bin/sh
+case "$*" in
+"show job 12 --json" | "show job 12_3 --json") cat DIRECTORY/jobs;;
+"show hostnames"*) echo trn1-dy-trn1-32xl-1;;
+"show node"*) echo '{"nodes":[{"name":"trn1-dy-trn1-32xl-1","address":"ADDRESS"}]}';;
+*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;
+esac
+""",
+    "squeue": """\
+#!/bin/sh
+case "$*" in *"--name=train "*"--sort=-i "*) printf '12\\n7\\n';; esac
+""",
+}
 
-"""
-"""As Slurm shows one: https://slurm.schedmd.com/scontrol.html."""
+
+def job(number: int, output: Path, *, nodes: str = "", array: tuple[int, int] | None = None) -> dict[str, Any]:
+    """Return a job as Slurm's JSON has it: https://slurm.schedmd.com/rest_api.html#v0_0_42_job_info."""
+    master, task = array or (0, 0)
+    return {
+        "job_id": number, "array_job_id": {"number": master}, "array_task_id": {"number": task},
+        "job_state": ["RUNNING"], "user_name": "somebody", "user_id": 1000, "nodes": nodes,
+        "standard_output": str(output),
+    }  # fmt: skip
 
 
-def slurm(operated: Operated, directory: Path, *jobs: str, address: str = "") -> None:
+def slurm(operated: Operated, directory: Path, *jobs: dict[str, Any], address: str = "10.0.0.1") -> None:
     """Have Slurm know jobs, on a node with an address."""
-    (directory / "jobs").write_text("".join(jobs), encoding="utf-8")
-    replaced = SLURM.replace("JOBS", str(directory / "jobs")).replace("USER", str(directory / "user"))
-    operated.shell(replaced.replace("ADDRESS", address))
+    (directory / "jobs").write_text(json.dumps({"jobs": jobs}), encoding="utf-8")
+    for name, text in PROGRAMS.items():
+        replaced = text.replace("DIRECTORY", str(directory)).replace("ADDRESS", address)
+        (directory / name).write_text(replaced, encoding="utf-8")
+        (directory / name).chmod(0o755)
+    operated.shell(SLURM.replace("DIRECTORY", str(directory)))
 
 
 def test_a_job_is_its_output_and_its_nodes(
@@ -56,8 +68,7 @@ def test_a_job_is_its_output_and_its_nodes(
     output = tmp_path / "my run.log"
     output.write_text("step 1\nstep 2", encoding="utf-8")
     address = host.removeprefix("ip-").replace("-", ".")
-    job = JOB.format(id=12, array="", nodes="trn1-dy-trn1-32xl-1", output=output)
-    slurm(operated, tmp_path, job, address=address)
+    slurm(operated, tmp_path, job(12, output, nodes="trn1-dy-trn1-32xl-1"), address=address)
     operated.log(f"{host}.{instance_id}.slurmd", "launch task StepId=12.0")
     assert run_logs("--job", "12") == 0
     printed, errors = capsys.readouterr()
@@ -72,7 +83,7 @@ def test_a_name_is_that_of_the_newest_job(
     operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "log").write_text("step 1\n", encoding="utf-8")
-    slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=tmp_path / "log"))
+    slurm(operated, tmp_path, job(12, tmp_path / "log"))
     assert run_logs("--job", "train") == 0
     output, errors = capsys.readouterr()
     assert output == "job 12 output | step 1\n"
@@ -88,8 +99,8 @@ def test_one_of_an_array_of_jobs(
     """Slurm shows all jobs of an array by the number that they have in common, which is the last one's, too."""
     for name in ("third", "last"):
         (tmp_path / name).write_text(f"{name}\n", encoding="utf-8")
-    third = JOB.format(id=15, array="ArrayJobId=12 ArrayTaskId=3 ", nodes="(null)", output=tmp_path / "third")
-    last = JOB.format(id=12, array="ArrayJobId=12 ArrayTaskId=4 ", nodes="(null)", output=tmp_path / "last")
+    third = job(15, tmp_path / "third", array=(12, 3))
+    last = job(12, tmp_path / "last", array=(12, 4))
     slurm(operated, tmp_path, *([third] if "_" in asked else [third, last]))
     assert run_logs("--job", asked) == 0
     assert capsys.readouterr().out == f"job {asked} output | {'third' if '_' in asked else 'last'}\n"
@@ -101,7 +112,7 @@ def test_new_lines_of_the_output_are_shown_once_they_are_complete(
     """And nothing continues on the head node afterwards."""
     file = tmp_path / "job.log"
     file.write_text("1\n2\n3\n", encoding="utf-8")
-    slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=file))
+    slurm(operated, tmp_path, job(12, file))
 
     def append() -> None:
         with file.open("a", encoding="utf-8") as opened:

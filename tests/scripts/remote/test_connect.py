@@ -99,7 +99,7 @@ def test_a_compute_node_by_each_of_its_names(operated: Operated, capsys: pytest.
     [instance_id] = operated.launch(1)
     host = next(each.host for each in nodes.list_present(operated.deployment()) if each.instance_id == instance_id)
     address = host.removeprefix("ip-").replace("-", ".")
-    operated.shell(f"echo 'NodeName=trn1-dy-trn1-32xl-1 Arch=x86_64 NodeAddr={address} NodeHostName=x'")
+    operated.shell(f"""echo '{{"addresses":{{"trn1-dy-trn1-32xl-1":"{address}"}}}}'""")
     for name in (instance_id, host, address, "trn1-dy-trn1-32xl-1"):
         assert print_json("--node", name) == 0
         assert json.loads(capsys.readouterr().out)["instance_id"] == instance_id

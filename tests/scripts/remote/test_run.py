@@ -18,7 +18,7 @@ from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.refusals import refusal
 
-SHELL = 'trap "exit 143" TERM; runuser() { printf "%s\\n" "$2" >"$TRACE/user"; bash -c "$4"; }; source /dev/stdin'
+SHELL = 'trap "exit 143" TERM; runuser() { printf "%s\\n" "$5" >"$TRACE/user"; bash -c "$3"; }; source /dev/stdin'
 """A node whose users are all this one."""
 Run = Callable[..., int]
 

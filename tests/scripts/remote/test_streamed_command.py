@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,15 +19,18 @@ from tests.scripts.account import Operated
 
 def test_no_shell_interprets_the_words() -> None:
     words = ("a b", "it's", '"', "$HOME", "*", "", "--", "a\nb", "ä", "`id`", "\\", "{{ x }}")
-    script = f'runuser() {{ bash -c "$4"; }}; {streamed_command.login_command("somebody", ["printf", "<%s>", *words])}'
+    command = streamed_command.login_command("somebody", ["printf", "<%s>", *words])
+    script = f'runuser() {{ bash -c "$3"; }}; {shlex.join(command)}'
     printed = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True).stdout
     assert printed == "".join(f"<{each}>" for each in words)
 
 
 @pytest.mark.parametrize("word", ["{{ssm:token}}", "a {{ ssm-secure:token }}"])
-def test_words_that_systems_manager_would_replace_are_rejected(word: str) -> None:
+def test_words_that_systems_manager_would_replace_are_rejected(operated: Operated, word: str) -> None:
+    deployment = operated.deployment()
+    node = head_node.HeadNode(deployment)
     with pytest.raises(UnusableError, match="in the command, which Systems Manager replaces"):
-        streamed_command.login_command("somebody", ["echo", word])
+        streamed_command.start(deployment, node, ["echo", word], seconds=1)
 
 
 class Logs:
@@ -60,7 +64,7 @@ def test_an_output_is_read_to_its_mark() -> None:
 @pytest.fixture
 def impatient(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll often, on a head node whose users are all this one."""
-    operated.shell('runuser() { bash -c "$4"; }; source /dev/stdin')
+    operated.shell('runuser() { bash -c "$3"; }; source /dev/stdin')
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
@@ -96,7 +100,8 @@ def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Ope
     )
     node = head_node.HeadNode(operated.deployment())
     words = ["bash", "-c", f"id --user --name >{public}/user; echo $$ >{public}/pid; sleep 600"]
-    sent = streamed_command.start(operated.deployment(), node, words, user="nobody", seconds=600)
+    command = streamed_command.login_command("nobody", words)
+    sent = streamed_command.start(operated.deployment(), node, command, seconds=600)
     pid = public / "pid"
     assert node.clock.until(lambda: pid.exists() and pid.read_text().endswith("\n"), every=0.05, limit=20)
     process = Path("/proc", pid.read_text(encoding="utf-8").strip())
@@ -112,7 +117,7 @@ def test_a_command_that_takes_too_long_is_killed(
 ) -> None:
     """Its last lines come after its end is known."""
     node = head_node.HeadNode(operated.deployment())
-    sent = streamed_command.start(operated.deployment(), node, ["bash", "-c", "echo on; sleep 9"], user="a", seconds=1)
+    sent = streamed_command.start(operated.deployment(), node, ["bash", "-c", "echo on; sleep 9"], seconds=1)
     new, answer, is_over = StreamedCommand.new, head_node.HeadNode.answer, False
 
     def late(self: StreamedCommand, write: streamed_command.Write) -> None:

@@ -42,7 +42,7 @@ def test_the_command_runs_on_the_head_node_and_its_result_comes_back(
         *capsys.readouterr(),
     ) == result
     command = "python3 /fsx/ultracluster/jobs/current/submit.py --nodes 16 --output '/fsx/my run'"
-    assert called.read_text(encoding="utf-8").splitlines() == ["--login", "ubuntu", "--session-command", command]
+    assert called.read_text(encoding="utf-8").splitlines() == ["--login", "--session-command", command, "--", "ubuntu"]
 
 
 def test_a_command_that_never_ran_is_no_success(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:

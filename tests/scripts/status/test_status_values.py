@@ -198,7 +198,7 @@ def test_a_block_says_when_it_starts_and_ends() -> None:
 
 def test_long_names_and_numbers_fit_into_80_columns() -> None:
     name = "a-name-of-forty-characters-and-not-fewer"
-    recorded = RECORDED.replace("cpu|", "a-queue-of-25-characters-x|").replace("idle~|5", "idle~|1875")
+    recorded = RECORDED.replace('"cpu"', '"a-queue-of-25-characters-x"').replace('"idle~":5', '"idle~":1875')
     wide = status(
         stacks=tuple(replace(each, name=f"{name}-monitoring", status="UPDATE_ROLLBACK_FAILED") for each in STACKS),
         slurm=SlurmStatus.of(parse(recorded), NOW),

@@ -1,0 +1,249 @@
+"""What users of a cluster write reaches no terminal, option or table as anything but text.
+
+tests/end_to_end/slurm/test_hostile_jobs.py has what runs, and as whom, with a real Slurm.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import re
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.text import Text
+
+from scripts import screen, terminal
+from scripts.document import Document
+from scripts.remote import program
+from scripts.remote.programs import files
+from scripts.remote.programs import slurm as slurm_program
+from scripts.remote.values import Address, JobNumber, Name, Names, State, User
+from scripts.runs import RunList
+from scripts.slurm import SlurmError, parse
+from tests.scripts.slurm_samples import answer
+
+ROOT = Path(__file__).parents[2]
+PIECES = (
+    "\n", "\r\n", "\0", "\x1b[2J", "\x1b]52;c;eA==\x07", "\x1b]0;title\x1b\\", "\x9b31m", "\x7f", "\u202e", "\u2066",
+    "\u2028", "\ud800", "[/b]", "[bold]", "[link=http://evil.example]x[/link]", "--shell=/home/grace/evil", "-x", "'",
+    '"', "`id`", "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
+)  # fmt: skip
+HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, max_size=6).map("".join)
+QUICK = settings(
+    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+)
+CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def test_a_terminal_gets_no_character_that_it_obeys() -> None:
+    for number in range(sys.maxunicode + 1):
+        character = chr(number)
+        category = unicodedata.category(character)
+        fitted = terminal.fit(character)
+        if category in CONTROLS and character not in "\n\t":
+            assert fitted != character, hex(number)
+            assert unicodedata.category(fitted) in {"So", "Sm"}
+        elif category[0] in "LNPS" or category == "Zs" or character in "\n\t":
+            assert fitted == character, hex(number)
+
+
+def shape(*rows: tuple[str, ...]) -> tuple[list[str], str]:
+    """Return what a console prints of a table whose rows have these cells, and of one of them, without their text."""
+    console = terminal.console(width=200)
+    console.file = printed = io.StringIO()
+    table = screen.table("one", ">two", "three")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(Text.assemble(("label ", "cyan"), rows[0][0]), rows[0][1])
+    text = printed.getvalue()
+    assert terminal.fit(text) == text
+    return [re.sub(r"[^\s─]", "x", line).rstrip() for line in text.splitlines()], text
+
+
+@QUICK
+@given(HOSTILE)
+def test_tables_and_lines_have_the_shape_of_those_with_harmless_text(hostile: str) -> None:
+    line = " ".join(re.sub("[\x07\x08\x0b\x0c\r]", "", hostile).split())[:40] or "-"  # rich leaves these out itself
+    if any(unicodedata.east_asian_width(each) in "WF" or unicodedata.combining(each) for each in terminal.fit(line)):
+        return  # they are as wide as they are
+    harmless = re.sub(r"\S", "x", terminal.fit(line))
+    assert shape((line, "1", line), ("a", line, "b"))[0] == shape((harmless, "1", harmless), ("a", harmless, "b"))[0]
+
+
+def test_markup_is_text() -> None:
+    _, printed = shape(("[/b]", "[link=http://evil.example]x[/link]", "[red]"))
+    assert "[/b]" in printed
+    assert "[link=http://evil.example]x[/link]" in printed
+
+
+def is_json(argument: ast.expr | None) -> bool:
+    return (
+        isinstance(argument, ast.Call)
+        and isinstance(argument.func, ast.Attribute)
+        and argument.func.attr in {"to_json", "to_line", "dumps"}
+    )
+
+
+def test_everything_is_printed_by_what_makes_it_fit() -> None:
+    """Only documents of JSON, which are ASCII, are printed otherwise, and what `exec` relays to a file or pipe."""
+    own = {"scripts/terminal.py", "scripts/remote/streamed_command.py", "scripts/environments.py", "scripts/pins.py"}
+    own.add("scripts/costs/summary.py")  # it runs on the head node
+    for path in sorted((ROOT / "scripts").rglob("*.py")):
+        name = str(path.relative_to(ROOT))
+        if (
+            name in own
+            or name == "scripts/costs/summary.py"
+            or name.startswith(("scripts/remote/programs", "scripts/bench"))
+        ):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            assert called not in {"sys.stdout.write", "sys.stderr.write", "Console", "Text.from_markup"}, name
+            if called == "print" and isinstance(node, ast.Call):
+                assert is_json(node.args[0] if node.args else None), f"{name}:{node.lineno}: scripts.terminal.echo"
+
+
+class Anything(Document):
+    """A document with a text of users."""
+
+    text: str
+
+
+@QUICK
+@given(HOSTILE)
+def test_json_has_the_text_and_is_ascii(hostile: str) -> None:
+    text = hostile.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    for printed in (Anything(text=text).to_json(), Anything(text=text).to_line()):
+        assert json.loads(printed) == {"text": text}
+        assert printed.isascii()
+        assert terminal.fit(printed) == printed or "\x7f" in text
+
+
+# --- values ---
+
+
+@QUICK
+@given(HOSTILE.filter(lambda text: not re.fullmatch(r"[\w.@+,-]*", text, re.ASCII)))
+def test_what_goes_into_commands_has_a_type(hostile: str) -> None:
+    for kind in (User, Name, Names, State, Address, JobNumber):
+        with pytest.raises(ValueError, match=r"got '|what was not asked for"):
+            program.read(json.dumps({"value": hostile}), "value", kind)
+
+
+@pytest.mark.parametrize("user", ["--shell=/home/grace/evil", "-", "", "root\n", "a b", "x" * 200, "@"])
+def test_no_user_is_an_option(user: str) -> None:
+    with pytest.raises(ValueError, match="value: got"):
+        program.read(json.dumps({"value": user}), "value", User)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("user", ["ubuntu", "p001", "ann.b-c", "ann@corp.example.com", "CORP\\ann", "1000", "svc_x"])
+def test_users_of_directories_are_users(user: str) -> None:
+    assert program.read(json.dumps({"value": user}), "value", User) == user  # type: ignore[arg-type]
+
+
+@QUICK
+@given(HOSTILE)
+def test_texts_of_jobs_and_nodes_stay_on_their_line(hostile: str) -> None:
+    problem, job = (
+        (1, "drained", hostile, hostile, hostile),
+        (7, "ann", "trn1", "RUNNING", 1, hostile, hostile, hostile),
+    )
+    state = parse(answer({"trn1": "up"}, problems=[problem], jobs=[job]))
+    assert len(state.jobs) == len(state.problems) == 1
+    assert (state.jobs[0].user, state.jobs[0].number) == ("ann", 7)
+    assert "\n" not in state.jobs[0].name + state.problems[0].reason
+
+
+@QUICK
+@given(HOSTILE.filter(lambda text: not re.fullmatch(r"[\w.@+-]*", text, re.ASCII)))
+def test_a_job_of_nobody_is_an_error(hostile: str) -> None:
+    with pytest.raises(SlurmError):
+        parse(answer({"trn1": "up"}, jobs=[(7, hostile, "trn1", "RUNNING", 1, "0:00", "None", "a")]))
+
+
+# --- the programs of the head node ---
+
+
+@QUICK
+@given(HOSTILE, HOSTILE)
+def test_fields_of_slurm_cannot_be_forged(name: str, reason: str) -> None:
+    """However Slurm prints names and reasons, they are what stands between two marks that nobody could know."""
+
+    def slurm(_: Any, **variables: str) -> str:
+        [form] = variables.values()
+        return form.replace("%r", reason).replace("%j", name).replace("%A", "7") + "\n"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slurm_program, "call", slurm)
+        assert slurm_program.records(("%A", "%r", "%j"), "squeue") == [["7", reason, f"{name}\n"]]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Directories as users may leave them, one of them with a run."""
+    for number, name in enumerate(("[/x]", "\x1b]52;c;eA==\x07", "a\nb", "--x", "\u202e", "n" * 200)):
+        (tmp_path / name).mkdir(parents=True)
+        record: Any = [1, [], {"attempts": "x"}, {"attempts": [{}]}, "\ud800", {"attempts": [], "options": 5}][number]
+        (tmp_path / name / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")).mkdir()
+    for name, make in {
+        "fifo": os.mkfifo,
+        "zero": lambda path: path.symlink_to("/dev/zero"),
+        "shadow": lambda path: path.symlink_to("/etc/shadow"),
+        "directory": lambda path: path.mkdir(),
+        "deep": lambda path: path.write_text("[" * 100_000, encoding="utf-8"),
+        "large": lambda path: path.write_bytes(b"1" * (files.MOST_BYTES + 1)),
+        "number": lambda path: path.write_text(f'{{"attempts": [{{"nodes": {"9" * 400}, "job": 1, "started": 1}}]}}'),
+    }.items():
+        (tmp_path / name).mkdir()
+        make(tmp_path / name / "run.json")
+    good = tmp_path / "team" / "good"
+    good.mkdir(parents=True)
+    attempt = {"nodes": 2, "job": "7", "started": 1.5}
+    (good / "run.json").write_text(json.dumps({"attempts": [attempt], "options": {"steps": 9}}), encoding="utf-8")
+    (good / "metrics.jsonl").write_text('{"step": 3, "loss": 2.5, "time": 7.0}\n', encoding="utf-8")
+    return tmp_path
+
+
+def test_files_of_users_end_no_list_of_runs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe, a device, a link, a file without end or a record of another kind is a run with a problem."""
+    files.main("runs", str(runs), "50")
+    text = capsys.readouterr().out
+    assert len(text) < 24_000
+    listed = program.read(text, "runs", RunList)
+    good, *others = listed.runs
+    assert (good.job, good.nodes, good.step, good.steps, good.loss) == ("7", 2, 3, 9, 2.5)
+    assert listed.total == 14
+    assert all(each.problem for each in others)
+
+
+@pytest.mark.parametrize("what", ["fifo", "zero", "link", "directory", "missing"])
+def test_only_a_regular_file_is_shown_as_output(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "out"
+    make = {"fifo": os.mkfifo, "zero": lambda each: each.symlink_to("/dev/zero"), "directory": Path.mkdir}
+    if what == "link":
+        (tmp_path / "other").write_text("secret", encoding="utf-8")
+        path.symlink_to(tmp_path / "other")
+    elif what in make:
+        make[what](path)  # type: ignore[operator]
+    with pytest.raises(SystemExit) as ended:
+        files.tail(str(path), 10, follow=False)
+    assert str(path) in str(ended.value)
+
+
+def test_the_end_of_a_large_file_is_its_last_lines(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"x" * (2 * files.MOST_BYTES) + b"\nlast but one\nlast")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", os.fdopen(os.dup(1), "w"))
+        files.tail(str(path), 2, follow=False)
+    assert capfdbinary.readouterr().out == b"last but one\nlast"

@@ -11,7 +11,7 @@ from constructs import Construct
 from config.settings import Settings
 from stacks.deployment_stack import DeploymentStack
 from stacks.network_stack import Network
-from stacks.sessions import add_session_document
+from stacks.sessions import add_session_document, add_ssh_document
 from stacks.team_stack import HOMES_NAME, TeamStack
 from ultracluster.domain.accounting import slurm_settings
 from ultracluster.domain.cluster import ClusterSpec
@@ -78,6 +78,7 @@ class ClusterStack(DeploymentStack):
             accepted_warnings=spec.accepted_warnings,
             parallelcluster_version=spec.parallelcluster_version,
         )
+        add_ssh_document(self, spec.name)
         if settings.users:
             add_session_document(self, spec.name)
         self._add_outputs(spec, network, file_system, mount_dir)

@@ -1,4 +1,7 @@
-"""Sessions of Session Manager as the person who opens them."""
+"""Documents of Session Manager: who a session is, and where it leads."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -14,21 +17,42 @@ def add_session_document(scope: Construct, cluster: str) -> ssm.CfnDocument:
     https://docs.aws.amazon.com/systems-manager/latest/userguide/session-preferences-run-as.html,
     https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-schema.html
     """
+    content = {
+        "description": f"A shell on a node of {cluster}, as the user of the IAM tag SSMSessionRunAs",
+        "sessionType": "Standard_Stream",
+        "inputs": {
+            "runAsEnabled": True,
+            "runAsDefaultUser": "",
+            "shellProfile": {"linux": "exec bash --login"},
+        },
+    }
+    return _document(scope, "Sessions", names.session_document(cluster), content)
+
+
+def add_ssh_document(scope: Construct, cluster: str) -> ssm.CfnDocument:
+    """Add the document of a cluster's sessions that carry SSH: they lead to sshd, and nowhere else.
+
+    Systems Manager's agent connects to the port as root, whoever opens the session, and the firewall of nodes lets root
+    to the tunnels to EFS. So a session has no parameter, unlike those of AWS-StartSSHSession, whose port is free.
+    Without ``type`` the plugin takes the connection from its standard streams.
+    https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/session/plugins/port/port.go,
+    https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/portsession/portsession.go
+    """
+    content = {
+        "description": f"SSH to a node of {cluster}",
+        "sessionType": "Port",
+        "properties": {"portNumber": "22"},
+    }
+    return _document(scope, "Ssh", names.ssh_document(cluster), content)
+
+
+def _document(scope: Construct, construct_id: str, name: str, content: Mapping[str, Any]) -> ssm.CfnDocument:
     return ssm.CfnDocument(
         scope,
-        "Sessions",
-        name=names.session_document(cluster),
+        construct_id,
+        name=name,
         document_type="Session",
         document_format="JSON",
         update_method="NewVersion",
-        content={
-            "schemaVersion": "1.0",
-            "description": f"A shell on a node of {cluster}, as the user of the IAM tag SSMSessionRunAs",
-            "sessionType": "Standard_Stream",
-            "inputs": {
-                "runAsEnabled": True,
-                "runAsDefaultUser": "",
-                "shellProfile": {"linux": "exec bash --login"},
-            },
-        },
+        content={"schemaVersion": "1.0", **content},
     )

@@ -18,14 +18,10 @@ _DEFAULTS = DatabaseSpec()
 _USER = "slurm"
 _PORT = 3306
 _FAMILY = "mysql8.4"
-_PARAMETERS = {
-    "innodb_lock_wait_timeout": "900",
-    "max_allowed_packet": str(16 * 1024**2),
-    "require_secure_transport": "ON",
-}
-"""Those of AWS's template (aws-parallelcluster 3.16.1, cloudformation/database/serverless-database.yaml), and what
-slurmdbd asks for (https://github.com/SchedMD/slurm, accounting_storage_mysql.c). It also complains of a buffer pool
-below 4 GiB, and works with less."""
+_PARAMETERS = {"innodb_lock_wait_timeout": "900", "require_secure_transport": "1"}
+"""What slurmdbd asks for (https://github.com/SchedMD/slurm, accounting_storage_mysql.c), and TLS. Booleans of RDS for
+MySQL are 0 and 1, those of Aurora ON and OFF. slurmdbd also asks for a max_allowed_packet of 16 MiB, where MySQL 8.4
+has 64 MiB by default, and complains of a buffer pool below 4 GiB, but works with less."""
 _NOT_IN_PASSWORDS = " \"'/@\\#%`$&<>;|"
 """The password stands as it is in a line of Slurm's configuration, where # starts a comment. RDS refuses / @ and "."""
 _PASSWORD_LENGTH = 32

@@ -3,20 +3,26 @@
 Messages are as AWS's users report them:
 https://github.com/aws-cloudformation/aws-cloudformation-resource-providers-rds/pull/189 (zones),
 https://github.com/anomalyco/sst/issues/6592 and
-https://github.com/terraform-aws-modules/terraform-aws-rds-aurora/issues/466 (groups in use).
+https://github.com/terraform-aws-modules/terraform-aws-rds-aurora/issues/466 (groups in use),
+https://github.com/aws-samples/aws-cdk-examples/issues/825 (parameters that cannot be set).
 """
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
-from moto.rds.exceptions import DBParameterGroupNotFoundError, InvalidParameterCombination, RDSClientError
+from moto.rds.exceptions import (
+    DBParameterGroupNotFoundError,
+    InvalidParameterCombination,
+    InvalidParameterValue,
+    RDSClientError,
+)
 from moto.rds.models import DBInstance, RDSBackend, rds_backends
 from moto.rds.responses import RDSResponse
 
@@ -25,6 +31,54 @@ from emulator.aws import ACCOUNT
 _ENGINES: Final = {"mysql": "8.4.7", "mariadb": "11.8.5"}
 """Engines that have servers, and the version of an instance for which none is asked."""
 _ZONES: Final = 2
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """A parameter of a family as DescribeEngineDefaultParameters has it; `allowed` is AllowedValues."""
+
+    allowed: str
+    is_modifiable: bool = True
+
+
+_PARAMETERS: Final[Mapping[str, Mapping[str, _Parameter]]] = {
+    "mysql8.4": {
+        # Recorded of mysql8.0: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Appendix.MySQL.Parameters.html
+        "activate_all_roles_on_login": _Parameter("0,1"),
+        "allow-suspicious-udfs": _Parameter("0,1", is_modifiable=False),
+        # Set to 1 in RDS's guide, as all booleans of RDS for MySQL; Aurora has ON,OFF:
+        # https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/mysql-ssl-connections.require-ssl.html
+        "require_secure_transport": _Parameter("0,1"),
+        # MySQL's own ranges, RDS may allow less: https://dev.mysql.com/doc/refman/8.4/en/innodb-parameters.html,
+        # https://dev.mysql.com/doc/refman/8.4/en/server-system-variables.html
+        "innodb_lock_wait_timeout": _Parameter("1-1073741824"),
+        "max_allowed_packet": _Parameter("1024-1073741824"),
+    }
+}
+"""What public sources record; nobody has published the whole of mysql8.4. What is not here, formulas too, is refused:
+
+`aws rds describe-engine-default-parameters --db-parameter-group-family mysql8.4` prints a row to add.
+"""
+
+
+def refusal(family: str, name: str, value: str) -> str:
+    """Return why RDS, or CloudFormation before it, does not take a value of a parameter; empty: it does."""
+    parameter = _PARAMETERS.get(family, {}).get(name)
+    if parameter is None:
+        return f"parameter {name} of family {family} is not recorded here"
+    if not parameter.is_modifiable:
+        return f"Invalid / Unmodifiable / Unsupported DB Parameter: {name}"
+    if any(_is_within(value, each) for each in parameter.allowed.split(",")):
+        return ""
+    return f"Invalid parameter value: {value} for: {name} allowed values are: {parameter.allowed}"
+
+
+def _is_within(value: str, allowed: str) -> bool:
+    """Tell whether a value is the one that is allowed, or a number within a range such as 1-100."""
+    least, is_range, most = allowed.partition("-")
+    if not is_range:
+        return value == allowed
+    return value.isdecimal() and int(least) <= int(value) <= int(most)
 
 
 @dataclass(frozen=True)
@@ -184,6 +238,14 @@ class Rds(RDSResponse):
         if name is not None and name not in self.backend.db_parameter_groups:
             raise DBParameterGroupNotFoundError(name)
         return super().describe_db_parameter_groups()
+
+    def modify_db_parameter_group(self) -> ActionResult:
+        name = self.params["DBParameterGroupName"]
+        family = str(self.backend.modify_db_parameter_group(name, []).family)
+        for each in self.params["Parameters"]:
+            if reason := refusal(family, each["ParameterName"], each["ParameterValue"]):
+                raise InvalidParameterValue(reason)
+        return super().modify_db_parameter_group()
 
     def delete_db_parameter_group(self) -> ActionResult:
         name = self.params["DBParameterGroupName"]

@@ -3,6 +3,7 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, cast
@@ -22,18 +23,31 @@ _IMAGES = f"{_PUBLIC}ami-amazon-linux-latest/"
 _ROOT_DEVICE = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 8}}
 
 _DOCUMENT: Final = "AWS-RunShellScript"
-_SESSION_DOCUMENTS: Final = (
-    "SSM-SessionManagerRunShell",
-    "AWS-PasswordReset",
-    "AWS-StartInteractiveCommand",
-    "AWS-StartNonInteractiveCommand",
-    "AWS-StartPortForwardingSession",
-    "AWS-StartPortForwardingSessionToRemoteHost",
-    "AWS-StartSSHSession",
-)
-"""Session documents that every account has; the first one is that of a session without one.
+DEFAULT_SESSION_DOCUMENT: Final = "SSM-SessionManagerRunShell"
 
-https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-specify-session-document.html
+
+def _session_document(session_type: str, *parameters: str) -> Mapping[str, Any]:
+    """Return a session document whose properties are its parameters."""
+    return {
+        "sessionType": session_type,
+        "parameters": {name: {"type": "String"} for name in parameters},
+        "properties": {name: f"{{{{ {name} }}}}" for name in parameters},
+    }
+
+
+SESSION_DOCUMENTS: Final = {
+    DEFAULT_SESSION_DOCUMENT: _session_document("Standard_Stream"),
+    "AWS-PasswordReset": _session_document("InteractiveCommands", "username"),
+    "AWS-StartInteractiveCommand": _session_document("InteractiveCommands", "command"),
+    "AWS-StartNonInteractiveCommand": _session_document("NonInteractiveCommands", "command"),
+    "AWS-StartPortForwardingSession": _session_document("Port", "portNumber", "localPortNumber"),
+    "AWS-StartPortForwardingSessionToRemoteHost": _session_document("Port", "host", "portNumber", "localPortNumber"),
+    "AWS-StartSSHSession": _session_document("Port", "portNumber"),
+}
+"""Session documents that every account has, with what their sessions take from the caller.
+
+https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html,
+https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-schema.html
 """
 _LONGEST: Final = {"stdout": 24_000, "stderr": 8_000}
 """Characters of a command's output that GetCommandInvocation returns.
@@ -221,17 +235,32 @@ class Ssm(SimpleSystemManagerResponse):
     def start_session(self) -> ActionResult:
         """Start a session that nothing carries: the plugin finds no data channel at its URL, which leads here.
 
-        Its document is one of AWS's, or a Session document of the account, by name or ARN.
+        Its document is one of AWS's, or a Session document of the account, by name or ARN, and has its parameters.
+        https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-troubleshooting.html,
+        https://github.com/boto/boto3/issues/3151 (words of the last refusal)
         """
-        target, document = self._get_param("Target"), self._get_param("DocumentName", _SESSION_DOCUMENTS[0])
-        own = self.ssm_backend._documents.get(document.rpartition("/")[2])
-        if document not in _SESSION_DOCUMENTS and (own is None or own.get_default_version().document_type != "Session"):
-            raise JsonRESTError("InvalidDocument", f"Document with name {document} does not exist.")
+        target, document = self._get_param("Target"), self._get_param("DocumentName", DEFAULT_SESSION_DOCUMENT)
+        content = SESSION_DOCUMENTS.get(document) or self._own_session_document(document)
+        if set(self._get_param("Parameters") or {}) - content.get("parameters", {}).keys():
+            raise JsonRESTError("InvalidParameters", f"document {document} does not support parameters.")
         if not self._is_connected(target):
             raise JsonRESTError("TargetNotConnected", f"{target} is not connected.")
         session_id = f"session-{uuid4().hex[:17]}"
         url = f"ws://{self.headers['Host']}/v1/data-channel/{session_id}?role=publish_subscribe"
         return ActionResult({"SessionId": session_id, "TokenValue": uuid4().hex, "StreamUrl": url})
+
+    def _own_session_document(self, document: str) -> Mapping[str, Any]:
+        own = self.ssm_backend._documents.get(document.rpartition("/")[2])
+        if own is None:
+            raise JsonRESTError("InvalidDocument", f"Document with name {document} does not exist.")
+        version = own.get_default_version()
+        if version.document_type != "Session":
+            raise JsonRESTError(
+                "InvalidDocument",
+                f"Document type: '{version.document_type}' is not supported. Only type: 'Session' is supported for "
+                "Session Manager.",
+            )
+        return cast(Mapping[str, Any], version.content_json)
 
     def get_connection_status(self) -> ActionResult:
         target = self._get_param("Target")

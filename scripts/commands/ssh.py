@@ -6,11 +6,11 @@ names.
 Session Manager opens it, and needs its plugin on PATH, not the AWS CLI. With --write-config plain ssh, scp, rsync and
 editors reach the nodes the same way: `ssh research` is the head node, `ssh NODE.research` another. It writes a block to
 ~/.ssh/ultracluster.conf, and says which line ~/.ssh/config needs; EC2 Instance Connect sends your public key at each
-connection, unless the settings have `users`: nodes have their keys. The path from an AWS account has not been tried
-yet.
+connection, unless the settings have `users`: nodes have their keys. Such sessions lead to port 22 alone, by a document
+of the cluster, which an older cluster gets at its next `deploy`. The path from an AWS account has not been tried yet.
 
 Exit code: the plugin's own once it was started; before that 1: no such node is running, 2: arguments, settings or
-credentials cannot be used, or there is no plugin; 130: Ctrl-C.
+credentials cannot be used, or there is no plugin or document; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -77,11 +77,12 @@ def command(
         return ExitCode.DONE
     if proxy:
         host, port = proxy
+        ssh_config.check_port(port)
         target = nodes.running(deployment, ssh_config.node_name(deployment, host))
         if not settings.users:
             key = ssh_config.identity(identity)
             ssh_config.send_key(deployment, target, ssh_config.user_of(deployment, user, key), key)
-        sessions.open_session(deployment, target.instance_id, sessions.ssh(int(port)))
+        sessions.open_session(deployment, target.instance_id, sessions.ssh(settings.cluster_spec.name))
     running = nodes.running(deployment, node)
     default = None if settings.users else deployment.system_user
     shell = sessions.shell(default, settings.cluster_spec.name)

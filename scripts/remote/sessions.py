@@ -65,13 +65,13 @@ def shell(user: str | None, cluster: str) -> Session:
     return Session("AWS-StartInteractiveCommand", {"command": [f"sudo su - {user}"]})
 
 
-def ssh(port: int = 22) -> Session:
-    """Return the session that carries SSH on its standard streams."""
-    return Session("AWS-StartSSHSession", {"portNumber": [str(port)]})
+def ssh(cluster: str) -> Session:
+    """Return the session that carries SSH on its standard streams, to the port that the cluster's document names."""
+    return Session(names.ssh_document(cluster))
 
 
 def forwarding(port: int, local_port: int) -> Session:
-    """Return the session that forwards a port of this machine to one of the instance."""
+    """Return the session that forwards a port of this machine to one of the instance, where root connects to it."""
     return Session("AWS-StartPortForwardingSession", {"portNumber": [str(port)], "localPortNumber": [str(local_port)]})
 
 
@@ -88,7 +88,7 @@ def open_session(deployment: Deployment, instance_id: str, session: Session, rem
     """Become the plugin, with a session on an instance, after a remark to people. Needs ssm:StartSession.
 
     Raises:
-        UnusableError: The plugin is not installed.
+        UnusableError: The plugin is not installed, or the cluster has not got the document yet.
         HeadNodeError: Session Manager does not reach the instance.
     """
     plugin = shutil.which(PLUGIN)
@@ -101,8 +101,14 @@ def open_session(deployment: Deployment, instance_id: str, session: Session, rem
         "Parameters": session.parameters,
         "Reason": "ultracluster",
     }
-    with reaching(deployment, instance_id):
-        answer = client.start_session(**parameters)
+    try:
+        with reaching(deployment, instance_id):
+            answer = client.start_session(**parameters)
+    except client.exceptions.InvalidDocument as error:
+        raise UnusableError(
+            f"There is no session document {session.document}, which clusters get when they are deployed",
+            f"./ultracluster deploy {deployment.environment}",
+        ) from error
     response = json.dumps({key: answer[key] for key in ("SessionId", "TokenValue", "StreamUrl")})
     environment = {**os.environ, _RESPONSE: response}
     destination = (client.meta.region_name, "StartSession", os.environ.get("AWS_PROFILE", ""))

@@ -117,6 +117,16 @@ def node_name(deployment: Deployment, host: str) -> str:
     return host.removesuffix(f".{name}")
 
 
+def check_port(port: str) -> None:
+    """Refuse another port than sshd's, to which alone a session leads.
+
+    Raises:
+        UnusableError: ssh was given one.
+    """
+    if port != "22":
+        raise UnusableError(f"got port {port}; allowed: 22")
+
+
 def send_key(deployment: Deployment, node: Node, user: str, key: Path) -> None:
     """Let a public key into a user's account on a node, for a minute. Needs ec2-instance-connect:SendSSHPublicKey.
 

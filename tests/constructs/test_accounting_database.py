@@ -11,6 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk.assertions import Template
 
+from emulator.moto_patches import rds
 from ultracluster import (
     AccountingDatabase,
     ComputeResource,
@@ -60,6 +61,14 @@ def test_it_is_protected_and_takes_no_connections_but_from_the_client_group(stac
     generated = secret["Properties"]["GenerateSecretString"]
     assert generated.keys() == {"ExcludeCharacters", "PasswordLength"}, "plain text, not JSON"
     assert set("\"'/@\\# ") <= set(generated["ExcludeCharacters"])
+
+
+def test_rds_allows_its_parameters(stack: cdk.Stack, vpc: ec2.Vpc) -> None:
+    AccountingDatabase(stack, "Accounting", vpc=vpc, subnets=vpc.private_subnets)
+    [group] = Template.from_stack(stack).find_resources("AWS::RDS::DBParameterGroup").values()
+    family, parameters = group["Properties"]["Family"], group["Properties"]["Parameters"]
+    assert [rds.refusal(family, name, value) for name, value in parameters.items()] == [""] * len(parameters)
+    assert parameters["require_secure_transport"] == "1", "TLS alone"
 
 
 def test_it_goes_with_its_stack_if_it_is_told_to(stack: cdk.Stack, vpc: ec2.Vpc) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -123,19 +124,40 @@ def test_a_node_that_does_not_run_is_refused(node: Node) -> None:
     assert code_and_message(refusal.value)[0] == "InvalidInstanceId"
 
 
-@pytest.mark.parametrize(("kind", "accepted"), [("Session", True), ("Command", False), (None, False)])
-def test_a_session_has_a_session_document_that_exists(node: Node, kind: str | None, accepted: bool) -> None:
+OWN, SSH = "own-sessions", "AWS-StartSSHSession"
+SESSION = {"schemaVersion": "1.0", "description": "x", "sessionType": "Port", "properties": {"portNumber": "22"}}
+TAKING_A_PORT = {**SESSION, "parameters": {"portNumber": {"type": "String"}}}
+COMMAND = {"schemaVersion": "2.2", "description": "x", "mainSteps": []}
+OF_COMMANDS = "Document type: 'Command' is not supported. Only type: 'Session' is supported for Session Manager."
+WITHOUT_PARAMETERS = "document {} does not support parameters."
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "parameters", "refusal"),
+    [
+        (("Session", SESSION), OWN, [], None),
+        (("Session", TAKING_A_PORT), OWN, ["portNumber"], None),
+        (("Session", SESSION), OWN, ["portNumber"], ("InvalidParameters", WITHOUT_PARAMETERS.format(OWN))),
+        (("Command", COMMAND), OWN, [], ("InvalidDocument", OF_COMMANDS)),
+        (None, OWN, [], ("InvalidDocument", f"Document with name {OWN} does not exist.")),
+        (None, SSH, ["portNumber"], None),
+        (None, SSH, ["host"], ("InvalidParameters", WITHOUT_PARAMETERS.format(SSH))),
+    ],
+)
+def test_a_session_has_a_session_document_that_exists_and_its_parameters(
+    node: Node,
+    made: tuple[str, dict[str, object]] | None,
+    name: str,
+    parameters: list[str],
+    refusal: tuple[str, str] | None,
+) -> None:
     node.aws.set_shell("true")
-    name = "own-sessions"
-    if kind == "Session":
-        content = '{"schemaVersion": "1.0", "description": "x", "sessionType": "Standard_Stream", "inputs": {}}'
-        node.ssm.create_document(Name=name, DocumentType=kind, Content=content)
-    elif kind == "Command":
-        content = '{"schemaVersion": "2.2", "description": "x", "mainSteps": []}'
-        node.ssm.create_document(Name=name, DocumentType=kind, Content=content)
-    if accepted:
-        assert node.ssm.start_session(Target=node.id, DocumentName=name)["SessionId"]
+    if made:
+        node.ssm.create_document(Name=OWN, DocumentType=made[0], Content=json.dumps(made[1]))
+    request = {"Target": node.id, "DocumentName": name, "Parameters": {each: ["22"] for each in parameters}}
+    if refusal is None:
+        assert node.ssm.start_session(**request)["SessionId"]
         return
     with pytest.raises(ClientError) as caught:
-        node.ssm.start_session(Target=node.id, DocumentName=name)
-    assert code_and_message(caught.value) == ("InvalidDocument", f"Document with name {name} does not exist.")
+        node.ssm.start_session(**request)
+    assert code_and_message(caught.value) == refusal

@@ -59,6 +59,33 @@ def test_a_subnet_group_covers_two_zones(account: Account) -> None:
         account.create("AWS::RDS::DBSubnetGroup", DBSubnetGroupDescription="x", SubnetIds=[subnet.ref])
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        (
+            "require_secure_transport",
+            "ON",
+            "Invalid parameter value: ON for: require_secure_transport allowed values are: 0,1",
+        ),
+        (
+            "innodb_lock_wait_timeout",
+            0,
+            "Invalid parameter value: 0 for: innodb_lock_wait_timeout allowed values are: 1-1073741824",
+        ),
+        ("allow-suspicious-udfs", "1", "Invalid / Unmodifiable / Unsupported DB Parameter: allow-suspicious-udfs"),
+        ("tls_version", "TLSv1.3", "parameter tls_version of family mysql8.4 is not recorded here"),
+    ],
+)
+def test_a_parameter_has_a_value_that_its_family_allows(account: Account, name: str, value: Any, reason: str) -> None:
+    made = account.create("AWS::RDS::DBParameterGroup", Description="x", Family="mysql8.4")
+    listed = account.client("rds").describe_db_parameter_groups()["DBParameterGroups"]
+    with refused("InvalidParameterValue", reason):
+        account.create("AWS::RDS::DBParameterGroup", Description="x", Family="mysql8.4", Parameters={name: value})
+    assert account.client("rds").describe_db_parameter_groups()["DBParameterGroups"] == listed
+    with refused("InvalidParameterValue", reason):
+        account.update(made, Parameters={name: value})
+
+
 def test_a_secret_is_json_where_a_template_of_it_is_given(account: Account) -> None:
     generated = {"SecretStringTemplate": '{"username": "slurm"}', "GenerateStringKey": "password", "PasswordLength": 20}
     secret = account.create("AWS::SecretsManager::Secret", GenerateSecretString=generated, Tags=tags(Name="a"))

@@ -368,10 +368,10 @@ def _parameter_group(account: Account) -> Case:
         properties={
             "Description": "x",
             "Family": "mysql8.4",
-            "Parameters": {"require_secure_transport": "ON", "innodb_lock_wait_timeout": 900},
+            "Parameters": {"require_secure_transport": "1", "innodb_lock_wait_timeout": 900},
         },
         look=look,
-        made=("mysql8.4", {"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"}, []),
+        made=("mysql8.4", {"require_secure_transport": "1", "innodb_lock_wait_timeout": "900"}, []),
         changes={"Parameters": {"innodb_lock_wait_timeout": 60}, "Tags": tags(Name="a")},
         changed=("mysql8.4", {"innodb_lock_wait_timeout": "60"}, tags(Name="a")),
     )

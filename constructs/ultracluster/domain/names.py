@@ -42,3 +42,8 @@ def longest_node_fqdn(cluster: str, queue: str, compute_resource: str, max_count
 def session_document(cluster: str) -> str:
     """Return the name of the Session Manager document of a cluster with users."""
     return f"ultracluster-{cluster}"
+
+
+def ssh_document(cluster: str) -> str:
+    """Return the name of the Session Manager document of a cluster for SSH; names of clusters have no dot."""
+    return f"ultracluster-{cluster}.ssh"

@@ -23,8 +23,8 @@ NAME = "history"
 
 
 def test_of_a_parameter_group_formulas_do_not_count() -> None:
-    given = {"max_connections": "{DBInstanceClassMemory/12582880}", "require_secure_transport": "ON"}
-    assert options(given, 3307)[-2:] == ["--loose-require_secure_transport=ON", "--port=3307"]
+    given = {"max_connections": "{DBInstanceClassMemory/12582880}", "require_secure_transport": "1"}
+    assert options(given, 3307)[-2:] == ["--loose-require_secure_transport=1", "--port=3307"]
 
 
 def test_names_and_passwords_are_quoted() -> None:

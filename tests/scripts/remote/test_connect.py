@@ -13,6 +13,7 @@ import pytest
 from scripts.deployment import Deployment
 from scripts.remote import nodes
 from tests.command_line import ultracluster
+from tests.config.test_users import ED25519
 from tests.scripts.account import Operated
 
 ROOT = Path(__file__).parents[3]
@@ -21,6 +22,10 @@ FORWARDING = {
     "DocumentName": "AWS-StartPortForwardingSession",
     "Parameters": {"portNumber": ["6006"], "localPortNumber": ["9999"]},
 }
+NO_DOCUMENT = (
+    "There is no session document ultracluster-trn1-16.ssh, which clusters get when they are deployed\n\n"
+    "hint: ./ultracluster deploy trn1-16\n"
+)
 PLUGIN = """\
 #!/bin/bash
 printf '%s\\n' "$@" "$AWS_SSM_START_SESSION_RESPONSE" >"$0.called"
@@ -40,6 +45,11 @@ def install_plugin(directory: Path) -> Path:
     [
         (["ssh", "trn1-16"], SHELL, ""),
         (
+            ["ssh", "trn1-16", "--identity", "KEY", "--proxy", "trn1-16", "22"],
+            {"DocumentName": "ultracluster-trn1-16.ssh", "Parameters": {}},
+            "",
+        ),
+        (
             ["port-forward", "trn1-16", "6006", "--local-port", "9999"],
             FORWARDING,
             "http://localhost:9999 is port 6006 of head-node, until Ctrl-C\n",
@@ -50,9 +60,10 @@ def test_the_plugin_gets_what_the_aws_cli_gives_it(
     words: list[str], session: dict[str, object], said: str, operated: Operated, tmp_path: Path
 ) -> None:
     operated.shell("true")
-    plugin = install_plugin(tmp_path)
+    plugin, key = install_plugin(tmp_path), tmp_path / "key"
+    Path(f"{key}.pub").write_text(ED25519, encoding="utf-8")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "scripts", *words]
+    command = [sys.executable, "-m", "scripts", *(str(key) if each == "KEY" else each for each in words)]
     done = subprocess.run(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (4, said)
     called = Path(f"{plugin}.called").read_text(encoding="utf-8").splitlines()
@@ -80,6 +91,23 @@ def test_an_agent_that_is_down(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert ultracluster("ssh", "trn1-16") == 1
     assert "it still boots" in capsys.readouterr().err
+
+
+def test_ssh_leads_to_port_22_by_the_document_of_the_cluster_or_nowhere(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operated.shell("true")
+    install_plugin(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    operated.client("ssm").delete_document(Name="ultracluster-trn1-16.ssh")
+    (tmp_path / "key.pub").write_text(ED25519, encoding="utf-8")
+    proxy = ["ssh", "trn1-16", "--identity", str(tmp_path / "key"), "--proxy", "trn1-16"]
+    operated.calls()
+    assert ultracluster(*proxy, "20049") == 2
+    assert capsys.readouterr().err.endswith("got port 20049; allowed: 22\n")
+    assert operated.calls() == []
+    assert ultracluster(*proxy, "22") == 2
+    assert capsys.readouterr().err.endswith(NO_DOCUMENT)
 
 
 def print_json(*arguments: str) -> int:

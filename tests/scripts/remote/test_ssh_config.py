@@ -66,7 +66,7 @@ def test_ssh_and_scp_reach_the_head_node(
     assert copied.returncode == 0
     assert (tmp_path / "copy").read_text(encoding="utf-8") == "hello"
     called = Path(f"{plugin}.called").read_text(encoding="utf-8")
-    assert '"DocumentName": "AWS-StartSSHSession"' in called
+    assert '"DocumentName": "ultracluster-trn1-16.ssh"' in called
     assert operated.head_node in called
     assert "ec2-instance-connect:SendSSHPublicKey" in operated.calls()
 

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +143,12 @@ def test_what_goes_into_commands_has_a_type(hostile: str) -> None:
 @pytest.mark.parametrize("user", ["--shell=/home/grace/evil", "-", "", "root\n", "a b", "x" * 200, "@"])
 def test_no_user_is_an_option(user: str) -> None:
     with pytest.raises(ValueError, match="value: got"):
-        program.read(json.dumps({"value": user}), "value", User)  # type: ignore[arg-type]
+        program.read(json.dumps({"value": user}), "value", User)
 
 
 @pytest.mark.parametrize("user", ["ubuntu", "p001", "ann.b-c", "ann@corp.example.com", "CORP\\ann", "1000", "svc_x"])
 def test_users_of_directories_are_users(user: str) -> None:
-    assert program.read(json.dumps({"value": user}), "value", User) == user  # type: ignore[arg-type]
+    assert program.read(json.dumps({"value": user}), "value", User) == user
 
 
 @QUICK
@@ -195,7 +196,7 @@ def runs(tmp_path: Path) -> Path:
         record: Any = [1, [], {"attempts": "x"}, {"attempts": [{}]}, "\ud800", {"attempts": [], "options": 5}][number]
         (tmp_path / name / "run.json").write_text(json.dumps(record), encoding="utf-8")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")).mkdir()
-    for name, make in {
+    made: dict[str, Callable[[Path], object]] = {
         "fifo": os.mkfifo,
         "zero": lambda path: path.symlink_to("/dev/zero"),
         "shadow": lambda path: path.symlink_to("/etc/shadow"),
@@ -203,7 +204,8 @@ def runs(tmp_path: Path) -> Path:
         "deep": lambda path: path.write_text("[" * 100_000, encoding="utf-8"),
         "large": lambda path: path.write_bytes(b"1" * (files.MOST_BYTES + 1)),
         "number": lambda path: path.write_text(f'{{"attempts": [{{"nodes": {"9" * 400}, "job": 1, "started": 1}}]}}'),
-    }.items():
+    }
+    for name, make in made.items():
         (tmp_path / name).mkdir()
         make(tmp_path / name / "run.json")
     good = tmp_path / "team" / "good"
@@ -229,12 +231,16 @@ def test_files_of_users_end_no_list_of_runs(runs: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("what", ["fifo", "zero", "link", "directory", "missing"])
 def test_only_a_regular_file_is_shown_as_output(tmp_path: Path, what: str) -> None:
     path = tmp_path / "out"
-    make = {"fifo": os.mkfifo, "zero": lambda each: each.symlink_to("/dev/zero"), "directory": Path.mkdir}
+    make: dict[str, Callable[[Path], object]] = {
+        "fifo": os.mkfifo,
+        "zero": lambda each: each.symlink_to("/dev/zero"),
+        "directory": Path.mkdir,
+    }
     if what == "link":
         (tmp_path / "other").write_text("secret", encoding="utf-8")
         path.symlink_to(tmp_path / "other")
     elif what in make:
-        make[what](path)  # type: ignore[operator]
+        make[what](path)
     with pytest.raises(SystemExit) as ended:
         files.tail(str(path), 10, follow=False)
     assert str(path) in str(ended.value)

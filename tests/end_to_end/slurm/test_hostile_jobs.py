@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ CUT = {"jobs": 40, "reasons": 120}
 
 
 @pytest.fixture(scope="module")
-def controller(slurm_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Controller:
+def controller(slurm_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     with Controller(slurm_workspace / "base", tmp_path_factory.mktemp("hostile"), SETTINGS["this stack's"]) as started:
         yield started
 
@@ -91,9 +91,8 @@ def test_the_output_of_a_job_is_read_as_its_user_who_put_something_else_in_its_p
         assert (job.user, job.output) == (USER, path)
         with pytest.raises(ClusterError) as refused:
             controller.run(shlex.join(program.as_user(job.user, program.words("files", "tail", job.output, "100"))))
-        assert re.search(
-            f"(Too many levels of symbolic links|not a regular file).*{path}|{path}: not", str(refused.value)
-        )
+        said = str(refused.value).splitlines()[-1]
+        assert said in (f"Too many levels of symbolic links: {path}", f"{path}: not a regular file")
     for name in NAMES[:-1]:
         path = f"/tmp/{name.replace('/', '')}.out"  # noqa: S108
         number = submit(controller, "a", f"--output={path.replace('%', '%%')}")

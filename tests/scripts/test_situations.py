@@ -375,8 +375,8 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
             "counts": [[1, "trn1", "PENDING"]],
             "jobs": [[1, "ann", "trn1", "PENDING", 1, "0:00", text, text]],
         }
-        software = dict.fromkeys(("state", "unit", "environment", "reason"), text)
-        software.update(since=since, log=[text], failed_nodes=[[text, since, text]], by_hand=[text])
+        facts = dict.fromkeys(("state", "unit", "environment", "reason"), text)
+        software = {**facts, "since": since, "log": [text], "failed_nodes": [[text, since, text]], "by_hand": [text]}
         answers: dict[str, Any] = {"state": state, "software": software, "job": None}
         (tmp_path / "state").write_text("".join(f"{json.dumps({key: answers[key]})}\n" for key in answers))
         listed = [{"directory": f"/fsx/{text}", "problem": text}]

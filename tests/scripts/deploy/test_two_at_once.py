@@ -12,6 +12,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from botocore.exceptions import ClientError
 
 from config.settings import load
 from emulator.aws import EmulatedAws
-from scripts import operations
+from scripts import operations, options, pipeline
 from scripts.approval import Approval
 from scripts.deploy import carry_out
 from scripts.deployment import Deployment
@@ -137,9 +138,9 @@ class Account:
 
         def away(point: str) -> None:
             hook(point)
-            self._act_as(who)
+            self.act_as(who)
 
-        self._act_as(who)
+        self.act_as(who)
         directory = write_assembly(self._directory / value, value, tag, waits=self.waits)
         try:
             operations.check(Deployment("dev", DEV))
@@ -150,7 +151,8 @@ class Account:
             return error.exit_code, f"{error}\n{error.hint}"
         return code, "\n".join(conflicts)
 
-    def _act_as(self, who: str) -> None:
+    def act_as(self, who: str) -> None:
+        """Be somebody, on a machine of their own."""
         self._monkeypatch.setattr("socket.gethostname", lambda: who)
         self._monkeypatch.setattr(operations, "_caller", lambda _: f"arn:aws:sts::123456789012:assumed-role/Team/{who}")
 
@@ -221,6 +223,25 @@ def test_who_replaces_what_was_deployed_after_the_plan_is_told(point: str, accou
     assert "this replaced what somebody else deployed after the plan was made" in results["anna"][1]
 
 
+def test_a_stack_that_somebody_else_is_about_to_create_is_left_to_them(account: Account) -> None:
+    def killed(point: str) -> None:
+        if point == "change set":
+            raise KeyboardInterrupt
+
+    def meanwhile(point: str) -> None:
+        if point == "question":
+            with pytest.raises(KeyboardInterrupt):
+                account.deploy("ben", "120", killed)
+
+    code, told = account.deploy("anna", "90", meanwhile)
+    assert code == ExitCode.FAILED
+    assert re.match(
+        rf"dev-network changed after this plan was made.*REVIEW_IN_PROGRESS, started {BEN}", told, re.DOTALL
+    )
+    assert account.deploy("anna", "90") == (ExitCode.DONE, "")  # what is older than the plan is a change set left over
+    assert account.deployed == dict.fromkeys(STACKS, "90")
+
+
 def test_the_same_deployment_twice_is_no_conflict(account: Account) -> None:
     def meanwhile(point: str) -> None:
         if point == "change set":
@@ -238,3 +259,32 @@ def test_other_tags_are_no_success(account: Account) -> None:
     code, told = account.deploy("anna", "90", meanwhile)
     assert code == ExitCode.FAILED
     assert "not the tags that you approved" in told
+
+
+def test_the_pipelines_roles_are_not_deployed_beside_somebody_else(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = write_assembly(tmp_path / "pipeline", "0", "one", waits=False)
+    started: list[tuple[str, ...]] = []
+
+    def run(*words: str) -> int:
+        started.append(words)
+        return ExitCode.DONE
+
+    monkeypatch.setattr(options, "BUILD", tmp_path)
+    monkeypatch.setattr(pipeline, "load", lambda: SimpleNamespace(region=DEV.region))
+    monkeypatch.setattr(pipeline, "synthesize", lambda: ExitCode.DONE)
+    monkeypatch.setattr(pipeline, "run", run)
+    assert account.deploy("zoe", "0") == (ExitCode.DONE, "")
+    assert pipeline.deploy("--verbose") == (ExitCode.DONE, [])
+    [words] = started
+    assert words[:4] == ("deploy", "--all", "--app", str(directory))
+    assert (words[4], words[-1]) == ("--change-set-name", "--verbose")
+    write_assembly(tmp_path / "pipeline", "1", "one", waits=False)
+    code, conflicts = pipeline.deploy()  # nothing deploys that
+    assert (code, len(conflicts)) == (ExitCode.FAILED, len(STACKS))
+    monkeypatch.setattr("scripts.stacks.in_progress", lambda _: True)
+    account.act_as("anna")
+    with pytest.raises(OperationError, match=r"dev-network: .* by zoe with \./ultracluster deploy"):
+        pipeline.deploy()
+    assert len(started) == 2

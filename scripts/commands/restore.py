@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, output: str) -> int:
     """List the snapshots or restore one, and return the exit code."""
-    from scripts import operations
     from scripts.clock import Clock
     from scripts.restoration import SnapshotList, restore, snapshots
 
@@ -52,7 +51,6 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
         else:
             terminal.suggest(f"restore {deployment.environment}", "the newest of an earlier head node")
         return ExitCode.DONE
-    operations.check(deployment)
     chosen = restore(deployment, snapshot, Clock(), terminal.speaker(view))
     done = f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not."
     view.print(done, markup=False)

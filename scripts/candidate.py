@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from scripts.terminal import Say
 if TYPE_CHECKING:
     from config.edit import Scalar
     from config.settings import Settings
+    from scripts.approval import Approval
     from scripts.plan.model import Plan
     from scripts.preflight.check import Check
     from scripts.preflight.model import FailOn
@@ -27,6 +28,8 @@ class Candidate:
     environment: str
     path: Path
     settings: Settings
+    _approvals: list[Approval] = field(default_factory=list, repr=False, compare=False)
+    """What was planned last, once something was."""
 
     @classmethod
     def create(cls, path: Path, directory: Path, values: Mapping[KeyPath, Scalar]) -> Candidate:
@@ -55,11 +58,14 @@ class Candidate:
         Raises:
             PlanError: It cannot be planned.
         """
+        from scripts.approval import Approval
+        from scripts.deployment import Deployment
         from scripts.plan import cdk
         from scripts.plan.plan import make_plan
 
         if not self._assembly.exists():
             cdk.synthesize(str(self.path.with_suffix("")), self._assembly)
+        self._approvals[:] = [Approval.of(Deployment(self.environment, self.settings), self._assembly)]
         return make_plan(self.environment, self._assembly)
 
     def check(self, checks: Sequence[Check], say: Say, fail_on: FailOn) -> None:
@@ -79,17 +85,19 @@ class Candidate:
             raise OperationError("\n".join(["The account has no room for this:", *lines]))
 
     def deploy(self, *stacks: str, quiet: bool) -> None:
-        """Let the CDK deploy stacks as planned, and those that they depend on; without a name: all stacks.
+        """Let the CDK deploy stacks as planned last, and those that they depend on; without a name: all stacks.
 
         With `quiet` its output goes to standard error.
 
         Raises:
-            OperationError: The CDK failed.
+            OperationError: The CDK failed, or somebody else deploys or has deployed since the plan.
         """
-        from scripts.deploy import deploy
+        from scripts.deploy import MEANWHILE, deploy
 
         output = sys.stderr if quiet else None
-        code = deploy(self.environment, self._assembly, (), stacks=stacks or ("--all",), output=output)
+        code, conflicts = deploy(self.environment, self._approvals[0], (), stacks=stacks, output=output)
+        if conflicts:
+            raise OperationError("\n  ".join([f"{MEANWHILE}:", *conflicts]), "the same command plans again")
         if code != 0:
             raise OperationError(
                 f"The CDK failed with exit code {code}",

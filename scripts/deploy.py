@@ -1,19 +1,24 @@
-"""Plans and deploys with the CDK, once no operation on the stacks is in progress."""
+"""Plans and deploys with the CDK, once no operation on the stacks is in progress.
+
+What is deployed is compared with what was approved (`approval`). Who uses the console, `aws` or `cdk` can start an
+operation at any time, which nothing here refuses; it is found out afterwards, and never reported as success.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
-from scripts import terminal
+from scripts import operations, terminal
+from scripts.approval import Approval
 from scripts.document import Document
-from scripts.errors import ExitCode, OperationError
+from scripts.errors import ENDED, ExitCode, OperationError
 from scripts.plan import cdk
 from scripts.preflight.check import CheckStatus
 
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 BUILD = cdk.ROOT / "build"
+MEANWHILE: Final = "Somebody else has changed these stacks meanwhile"
 _OUTDATED: Final = (
     "There are newer clusters than the settings say: cluster.generation {}",
     "use the settings file that the upgrade wrote, and merge it first",
@@ -47,7 +53,11 @@ class DeployResult(Document):
     environment: str = Field(description="File name in config/ without .yaml.")
     region: str = Field(description="Region of the stacks.")
     outcome: Literal["deployed", "blocked", "failed"] = Field(
-        description="deployed: all stacks are as planned; blocked: nothing was changed; failed: the CDK failed."
+        description="deployed: all stacks are as planned; blocked: nothing was changed; failed: the CDK failed, or "
+        "somebody else deployed meanwhile."
+    )
+    conflicts: tuple[str, ...] = Field(
+        default=(), description="What others have done to the stacks since the plan, a sentence each."
     )
     blockers: tuple[str, ...] = Field(description="What blocks it, a sentence each.")
     exit_code: int = Field(description="That of the command.")
@@ -64,7 +74,8 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
     CDK. `accepted` tells that replacing and removing what holds data was accepted, `asks` that somebody is asked.
 
     Raises:
-        OperationError: What was in progress failed, the settings are outdated, or the answer was no.
+        OperationError: What was in progress failed, somebody else's operation is in progress or was since the plan, the
+            settings are outdated, or the answer was no.
         PlanError: There is no plan; the message says why.
     """
     from scripts.plan import output
@@ -75,17 +86,21 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
         assembly = Path(directory) / "cdk.out"
         settle(deployment, console)
         cdk.synthesize(name, assembly)
+        approval = Approval.of(deployment, assembly)
         plan = make_plan(name, assembly, accepted=accepted)
         output.show(plan, console)
         code: int = ExitCode.FAILED
+        conflicts: list[str] = []
         if plan.ok:
             if asks and not plan.empty:
                 terminal.confirm()
-            code = deploy(name, assembly, of_cdk, output=sys.stderr if console.stderr else None)
+            code, conflicts = deploy(name, approval, of_cdk, output=sys.stderr if console.stderr else None)
+        report(conflicts)
     return DeployResult(
         environment=name,
         region=plan.region,
         outcome="deployed" if code == ExitCode.DONE else "failed" if plan.ok else "blocked",
+        conflicts=tuple(conflicts),
         blockers=tuple(f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is CheckStatus.FAIL),
         exit_code=code,
         seconds=round(time.monotonic() - started, 1),
@@ -108,8 +123,8 @@ def show(result: DeployResult, console: Console) -> None:
     from scripts.screen import duration, table
 
     console.print(f"{result.outcome.capitalize()} after {duration(result.seconds)}.", markup=False)
-    for blocker in result.blockers:
-        console.print(f"- {blocker}", markup=False)
+    for sentence in (*result.blockers, *result.conflicts):
+        console.print(f"- {sentence}", markup=False)
     stacks, outputs = table("Stack", "Status"), table("Stack", "Output", "Value")
     for each in result.stacks:
         stacks.add_row(each.name, each.status)
@@ -120,16 +135,15 @@ def show(result: DeployResult, console: Console) -> None:
 
 
 def settle(deployment: Deployment, console: Console) -> None:
-    """Follow operations in progress on a deployment's stacks to their end.
+    """Follow operations in progress on a deployment's stacks to their end, if the same person or pipeline started them.
 
     Raises:
-        OperationError: One failed, or the settings are of an older generation than the newest cluster: from before an
-            upgrade, they would create the replaced cluster again.
+        OperationError: One is somebody else's; one failed; or the settings are of an older generation than the newest
+            cluster: from before an upgrade, they would create the replaced cluster again.
     """
     from scripts import generations
     from scripts.clock import Clock
     from scripts.progress import watch as progress
-    from scripts.stacks import in_progress
 
     settings = deployment.settings
     stacks = deployment.account.list("cloudformation", "describe_stacks")
@@ -137,8 +151,7 @@ def settle(deployment: Deployment, console: Console) -> None:
     if newer:
         problem, hint = _OUTDATED
         raise OperationError(problem.format(", ".join(map(str, newer))), hint)
-    names = [settings.stack_name(part) for part in settings.parts]
-    if not in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
+    if not operations.check(deployment):
         return
     if progress.watch(deployment, console, clock=Clock(), as_json=False) != ExitCode.DONE:
         problem, hint = _FOLLOWED_FAILED
@@ -147,17 +160,65 @@ def settle(deployment: Deployment, console: Console) -> None:
 
 def deploy(
     environment: str,
-    assembly: Path,
+    approval: Approval,
     arguments: Sequence[str],
     *,
-    stacks: Sequence[str] = ("--all",),
+    stacks: Sequence[str] = (),
     output: IO[str] | None = None,
-) -> int:
-    """Let the CDK deploy an assembly, and return its exit code.
+) -> tuple[int, list[str]]:
+    """Let the CDK deploy what was approved, as `carry_out` does.
 
     With `stacks` those alone, and what they depend on. `output` takes the CDK's standard output; None: this program's.
     """
+
+    def start(name: str) -> int:
+        return run_cdk(environment, approval.directory, name, arguments, stacks=stacks, output=output)
+
+    return carry_out(approval, start, stacks)
+
+
+def report(conflicts: Sequence[str]) -> None:
+    """Print what others have done to the stacks meanwhile."""
+    if conflicts:
+        print(f"\n{MEANWHILE}:", *conflicts, sep="\n  ", file=sys.stderr)
+
+
+def carry_out(approval: Approval, start: Callable[[str], int], stacks: Sequence[str] = ()) -> tuple[int, list[str]]:
+    """Let the CDK deploy what was approved, and compare what is deployed then with it.
+
+    `start` runs the CDK to its end with a name for its change sets. With `stacks` it deploys those alone, and what they
+    depend on.
+
+    Returns:
+        The exit code of the CDK, or `FAILED` where that is 0 and a stack is not as approved; and what others have done
+        to the stacks meanwhile, a sentence each.
+
+    Raises:
+        OperationError: Somebody else's operation is in progress, or was since the plan; nothing is deployed.
+    """
+    approval.check()
+    name = approval.new_name()
+    code = start(name)
+    if code != ExitCode.DONE:
+        approval.discard(name)
+    if code in ENDED:
+        return code, []
+    conflicts = approval.conflicts(name, stacks, is_done=code == ExitCode.DONE)
+    return (ExitCode.FAILED if conflicts and code == ExitCode.DONE else code), conflicts
+
+
+def run_cdk(
+    environment: str,
+    assembly: Path,
+    change_set: str,
+    arguments: Sequence[str],
+    *,
+    stacks: Sequence[str] = (),
+    output: IO[str] | None = None,
+) -> int:
+    """Let the CDK deploy an assembly by change sets of a name, one for each stack, and return its exit code."""
     BUILD.mkdir(exist_ok=True)
     outputs = BUILD / f"outputs-{environment}.json"
-    words = ("deploy", *stacks, "--app", str(assembly), "--require-approval", "never")
-    return cdk.run(*words, "--outputs-file", str(outputs), *arguments, output=output)
+    words = ("deploy", *(stacks or ("--all",)), "--app", str(assembly), "--require-approval", "never")
+    further = ("--change-set-name", change_set, "--outputs-file", str(outputs))
+    return cdk.run(*words, *further, *arguments, output=output)

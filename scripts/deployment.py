@@ -112,6 +112,13 @@ class Account:
         return future.result()
 
 
+def described(account: Account, stack_name: str) -> dict[str, Any] | None:
+    """Return a stack as CloudFormation describes it; None: it does not exist."""
+    answer = account.find("cloudformation", "describe_stacks", StackName=stack_name) or {"Stacks": [None]}
+    stack: dict[str, Any] | None = answer["Stacks"][0]
+    return None if stack is None or stack["StackStatus"] == "DELETE_COMPLETE" else stack
+
+
 class Deployment:
     """A deployment: its settings, and its account.
 
@@ -142,9 +149,7 @@ class Deployment:
 
     def stack(self, name: str) -> dict[str, Any] | None:
         """Return a stack as CloudFormation describes it; None: it does not exist."""
-        answer = self.account.find("cloudformation", "describe_stacks", StackName=name) or {"Stacks": [None]}
-        stack: dict[str, Any] | None = answer["Stacks"][0]
-        return None if stack is None or stack["StackStatus"] == "DELETE_COMPLETE" else stack
+        return described(self.account, name)
 
     def physical_ids(self, stack_name: str) -> dict[str, str]:
         """Return the physical ids of a stack's resources by logical id; none: the stack does not exist."""

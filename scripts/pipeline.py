@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 
-from config.pipeline import PATH, READ, READ_ROLE, Pipeline, deploy_role
+from config.pipeline import PATH, READ, READ_ROLE, Pipeline, deploy_role, load
 from scripts import options
-from scripts.errors import UnusableError
+from scripts.errors import ExitCode, UnusableError
 from scripts.plan.cdk import run
 
 _APP = ("--app", "python3 pipeline_app.py", "--output", "build/pipeline")
@@ -21,6 +21,38 @@ def synthesize() -> int:
 def cdk(*words: str) -> int:
     """Run the CDK on the app of the roles, and return its exit code."""
     return run(*_APP, *words)
+
+
+def deploy(*words: str) -> tuple[int, list[str]]:
+    """Synthesize the roles and let the CDK deploy them, which shows changes of permissions, and asks.
+
+    Returns:
+        The exit code, and what others have done to the stacks meanwhile, as `deploy.carry_out` does.
+
+    Raises:
+        OperationError: Somebody else's operation is in progress, or was since the synthesis; nothing is deployed.
+    """
+    from scripts import operations
+    from scripts.approval import Approval
+    from scripts.deploy import carry_out
+    from scripts.deployment import Account, described
+
+    code = synthesize()
+    if code != ExitCode.DONE:
+        return code, []
+    account, directory = Account(load().region), options.BUILD / "pipeline"
+
+    def check_progress() -> None:
+        account.forget()
+        existing = [stack for name in approval.stacks if (stack := described(account, name))]
+        operations.check_stacks(account, existing, "the same command, once that has ended")
+
+    approval = Approval(account, directory, check_progress)
+
+    def start(name: str) -> int:
+        return run("deploy", "--all", "--app", str(directory), "--change-set-name", name, *words)
+
+    return carry_out(approval, start)
 
 
 def outputs_of(pipeline: Pipeline, stage: str) -> dict[str, str]:

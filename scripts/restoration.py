@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pydantic import Field
 
+from scripts import operations
 from scripts.clock import Clock
 from scripts.deployment import Deployment, filters, tags_of
 from scripts.document import Document
@@ -76,7 +77,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     Called again after an interruption it continues with the volume that is there.
 
     Raises:
-        OperationError: The snapshot cannot be copied; the message says what is left.
+        OperationError: Somebody else changes a stack, or the snapshot cannot be copied; the message says what is left.
     """
     from botocore.exceptions import WaiterError
 
@@ -92,6 +93,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
             "root volume that snapshots are taken of)",
             "it outlives head nodes; a backup of it: docs/guides/homes.md",
         )
+    operations.check(deployment)
     head_node = HeadNode(deployment, clock)
     [instance] = [each for each in deployment.nodes() if each["InstanceId"] == head_node.instance_id]
     mapped = {each["DeviceName"]: each["Ebs"]["VolumeId"] for each in instance.get("BlockDeviceMappings", [])}

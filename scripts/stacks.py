@@ -59,6 +59,7 @@ class StackEvent(Document):
     reason: str = Field(description="Why; empty: CloudFormation gives no reason.")
     time: datetime = Field(description="When.")
     properties: str = Field(exclude=True, description="The resource's properties as JSON; empty: not recorded.")
+    token: str = Field(exclude=True, default="", description="The request's token; empty: the request had none.")
 
     @property
     def is_own(self) -> bool:
@@ -183,6 +184,7 @@ def events(cloudformation: Any, stack: str, since: datetime | None = None) -> It
                 reason=described.get("ResourceStatusReason", ""),
                 time=described["Timestamp"],
                 properties=described.get("ResourceProperties", ""),
+                token=described.get("ClientRequestToken", ""),
             )
             if since and event.time < since:
                 return

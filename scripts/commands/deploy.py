@@ -1,15 +1,19 @@
 """Deploy: synthesize the settings, show what would change, ask, and let the CDK deploy exactly that.
 
-If an operation on a stack of the deployment is in progress, such as that of a job that ended, it is followed to its end
-first. Words after -- go to `cdk deploy`: --verbose, --debug, --ci, --no-color, --progress bar|events,
---concurrency STACKS.
+An operation on the deployment's stacks that is in progress is followed to its end first if it is your own, from this
+checkout, or that of an earlier job of the same pipeline. The command is refused if somebody else's is in progress, or
+somebody else has deployed since the plan was made. When the CDK has ended, what is deployed is compared with what was
+planned. That holds for what others do with the console, `aws` or `cdk`, too; but nothing refuses theirs.
+
+Words after -- go to `cdk deploy`: --verbose, --debug, --ci, --no-color, --progress bar|events, --concurrency STACKS.
 
 What the CDK prints is for people. With -o json all of that goes to standard error, and the result ends the command on
 standard output: stacks, their status and outputs, and what blocks the deployment. `plan -o json` has what would change.
 The stacks' outputs are in build/outputs-DEPLOYMENT.json, too.
 
-Exit code: the CDK's own once it was started; before that 1: there is a blocker, what was followed failed, or the
-answer was no; 2: the settings or arguments cannot be used, AWS did not answer, or nobody can be asked; 130: Ctrl-C.
+Exit code: the CDK's own once it was started, but 1 where that is 0 and a stack is not as planned; before that 1: there
+is a blocker, somebody else deploys, what was followed failed, or the answer was no; 2: the settings or arguments cannot
+be used, AWS did not answer, or nobody can be asked; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -65,6 +69,8 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
         terminal.suggest(f"status {deployment.environment}")
     if result.outcome == "failed" and not is_ended:
         hint = f"./ultracluster diagnose {result.environment}; the same command deploys the rest"
+        if result.conflicts:
+            hint = "agree with them; the same command plans again"
         terminal.echo(f"\nhint: {hint}", err=True)
     return result.exit_code
 

@@ -62,6 +62,7 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     if limit is not None and not drain:
         raise click.UsageError("--limit goes with --drain.")
 
+    from scripts import operations
     from scripts.clock import Clock
     from scripts.fleet import control
     from scripts.fleet.jobs import confirm_termination
@@ -72,6 +73,7 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
         confirm_termination(deployment, clock)
     seconds = None if limit is None else limit * 60
     control.known_status(deployment)  # without credentials or a cluster nothing is requested
+    operations.check(deployment)
     with terminal.report_interrupted(_CONTINUES.format("stop")):
         control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds)
     _show(deployment, output, following="fleet start")
@@ -92,10 +94,12 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
 @options.output("json", "markdown")
 def start(*, deployment: Deployment, output: str) -> int:
     """Start the fleet, show it, and return the exit code."""
+    from scripts import operations
     from scripts.clock import Clock
     from scripts.fleet import control
 
     control.known_status(deployment)
+    operations.check(deployment)
     with terminal.report_interrupted(_CONTINUES.format("start")):
         control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)), overrule=True)
     _show(deployment, output, following="jobs list")

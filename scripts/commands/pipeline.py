@@ -42,16 +42,19 @@ def synth() -> int:
 
     Programs read the roles from `pipeline outputs`.
 
-    Exit code: that of `cdk deploy`.
+    Exit code: that of `cdk deploy`; before that 1: somebody else's operation on the stacks is in progress; after it 1:
+    somebody else has changed them meanwhile.
     """,
     ("pipeline deploy", "once, and after changes of pipeline.yaml"),
     further="of_cdk",
 )
 def deploy(*, of_cdk: Sequence[str]) -> int:
     """Deploy, and return the exit code."""
-    from scripts.pipeline import cdk
+    from scripts import pipeline
+    from scripts.deploy import report
 
-    code = cdk("deploy", "--all", *of_cdk)
+    code, conflicts = pipeline.deploy(*of_cdk)
+    report(conflicts)
     if code == ExitCode.DONE:
         terminal.suggest("pipeline outputs read", "what a workflow gets")
     return code

@@ -52,6 +52,7 @@ def command(
     output: str,
 ) -> int:
     """Recover, and return the exit code."""
+    from scripts import operations
     from scripts.clock import Clock
     from scripts.upgrade.backend import UpgradeBackend
     from scripts.upgrade.recovery import Recovery
@@ -66,6 +67,8 @@ def command(
 
     path = options.CONFIG / f"{name}.yaml"
     backend = UpgradeBackend(name, console, Clock(), say, skip=skip)
+    if not dry_run:
+        operations.check(deployment)
     with TemporaryDirectory() as directory:
         work = Recovery(
             path,

@@ -56,6 +56,7 @@ def command(
     output: str,
 ) -> int:
     """Upgrade, or go back, and return the exit code."""
+    from scripts import operations
     from scripts.clock import Clock
     from scripts.upgrade.backend import UpgradeBackend
     from scripts.upgrade.upgrade import Upgrade, edit, show
@@ -72,6 +73,8 @@ def command(
     backend = UpgradeBackend(name, console, Clock(), say, skip=skip, drain_limit=limit)
     path = options.CONFIG / f"{name}.yaml"
     changes = dict(map(edit, edits))
+    if not dry_run:
+        operations.check(deployment)
     with TemporaryDirectory() as directory:
         work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
         result = work.run(abandon=abandon)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from scripts import operations
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
@@ -42,13 +43,15 @@ def destroy(
     filled meanwhile, for a caller who must know it after an interruption.
 
     Raises:
-        OperationError: Something blocks it, jobs have nodes, or the fleet does not stop; nothing is deleted.
+        OperationError: Something blocks it, somebody else changes a stack, jobs have nodes, or the fleet does not stop;
+            nothing is deleted.
         botocore.exceptions.BotoCoreError: AWS does not answer, or there are no credentials any more.
         botocore.exceptions.ClientError: The credentials are not valid any more, or AWS refuses to stop the fleet.
     """
     planned = plan(deployment, options)
     if planned.blockers:
         raise OperationError("\n".join(planned.blockers))
+    operations.check(deployment)
     outcome = DestroyOutcome(started=clock.now()) if outcome is None else outcome
     steps = _Steps(deployment, options, clock, say, outcome)
     if "cluster" in planned.parts:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scripts import stacks
+from scripts import operations, stacks
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
 from scripts.errors import OperationError
@@ -89,7 +89,8 @@ def _delete_once(
     if described["StackStatus"] != "DELETE_IN_PROGRESS":
         if unprotect and described.get("EnableTerminationProtection"):
             cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
-        cloudformation.delete_stack(StackName=stack)
+        token = operations.new_name(deployment.account, "destroy")
+        cloudformation.delete_stack(StackName=stack, ClientRequestToken=token)
     say(f"{name}: is being deleted.")
     report = Changes(say)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from scripts import terminal
+from scripts import operations, terminal
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
@@ -120,9 +120,12 @@ def scale(
     With `checks` preflight looks for room for more nodes first; with `quiet` the plan is not shown.
 
     Raises:
-        OperationError: There is no cluster or no room, something blocks it, a step failed, or the answer was no.
+        OperationError: There is no cluster or no room, somebody else changes a stack, something blocks it, a step
+            failed, or the answer was no.
         UnusableError: There is no such compute resource, or the settings break rules with these counts.
     """
+    if not dry_run:
+        operations.check(deployment)
     with TemporaryDirectory() as directory:
         change = prepare(deployment, target, counts, Path(directory))
         if change.grows and checks:

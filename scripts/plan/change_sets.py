@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -37,17 +36,18 @@ Description = list[Mapping[str, Any]]
 """The changes of resources in a change set, as CloudFormation describes them (ResourceChange)."""
 
 
-def describe(cloudformation: Any, stacks: Collection[Stack]) -> dict[str, Description | ChangeSetError]:
+def describe(cloudformation: Any, stacks: Collection[Stack], name: str) -> dict[str, Description | ChangeSetError]:
     """Return the change set of each stack; none is left when this returns, or is interrupted.
 
     Args:
         cloudformation: A boto3 client. The role with which the CDK deployed a stack stays the stack's.
         stacks: What is to be deployed, of stacks that exist and can be updated.
+        name: The name of the change sets, which nothing else has.
 
     Raises:
         PlanError: A change set could not be deleted.
     """
-    name, requested = f"changes-{uuid.uuid4().hex}", dict.fromkeys(each.name for each in stacks)
+    requested = dict.fromkeys(each.name for each in stacks)
     answered = False
     try:
         errors = {stack.name: _create(cloudformation, stack, name) for stack in stacks}

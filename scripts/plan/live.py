@@ -36,6 +36,15 @@ class CdkAccount(Account):
         self._role = role
         self._cloudformation: Any = None
 
+    @classmethod
+    def of(cls, directory: Path, stacks: Mapping[str, Stack]) -> CdkAccount:
+        """Return the account of an assembly, by the role of its stacks, which is the same one for all."""
+        name, stack = next(iter(stacks.items()))
+        role: str = stack_properties(directory)[name]["assumeRoleArn"]
+        for placeholder in ("AWS::AccountId", "AWS::Partition"):
+            role = role.replace(f"${{{placeholder}}}", str(stack.pseudo_parameters[placeholder]))
+        return cls(stack.region, role)
+
     def client(self, service: str, region: str | None = None) -> Any:
         """Return a client of a service in the deployment's Region, or another."""
         if service != "cloudformation":
@@ -89,7 +98,7 @@ class LiveStacks:
         self.new = Assembly(directory, self.account_id).stacks
         properties = stack_properties(directory)
         self.to_be_protected = {name for name, each in properties.items() if each.get("terminationProtection")}
-        self.deployment.account = CdkAccount(settings.region, self._role(properties))
+        self.deployment.account = CdkAccount.of(directory, self.new)
         described = {name: self.deployment.stack(name) for name in self.new}
         self.statuses = {name: stack["StackStatus"] for name, stack in described.items() if stack}
         present = {name: stack for name, stack in described.items() if stack and stack["StackStatus"] not in NOT_THERE}
@@ -106,14 +115,6 @@ class LiveStacks:
                 case {"Fn::GetAtt": argument} if output in values:
                     logical_id, attribute = attribute_reference(argument)
                     yield (name, logical_id, str(attribute)), values[output]
-
-    def _role(self, properties: Mapping[str, Mapping[str, Any]]) -> str:
-        """Return the role in which the CDK deploys, the same one for all stacks."""
-        name, stack = next(iter(self.new.items()))
-        role: str = properties[name]["assumeRoleArn"]
-        for placeholder in ("AWS::AccountId", "AWS::Partition"):
-            role = role.replace(f"${{{placeholder}}}", str(stack.pseudo_parameters[placeholder]))
-        return role
 
     def _stack(self, name: str, description: Mapping[str, Any]) -> Stack:
         template = self.deployment.account.ask("cloudformation", "get_template", StackName=name)["TemplateBody"]

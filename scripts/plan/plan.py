@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from config.settings import PARTS, Settings
-from scripts import options
+from scripts import operations, options
 from scripts.plan import cdk, change_sets, findings
 from scripts.plan.change_sets import ChangeSetError
 from scripts.plan.cluster import plan_cluster
@@ -132,7 +132,8 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
 def _stacks_of_account(live: LiveStacks, comparison: Comparison) -> tuple[StackPlan, ...]:
     ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
     cloudformation = live.deployment.account.client("cloudformation")
-    described = change_sets.describe(cloudformation, [live.new[name] for name in ready])
+    name_of_all = operations.new_name(live.deployment.account, "plan")
+    described = change_sets.describe(cloudformation, [live.new[name] for name in ready], name_of_all)
     stacks = []
     for name, new in live.new.items():
         changes = comparison.changes[name]

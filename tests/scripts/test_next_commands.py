@@ -125,7 +125,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"review.review.write": ["dev"]},
         "plan dev  # what it would do to what is running; comments are in build/review",
     ),
-    ("pipeline deploy", {"pipeline.cdk": 0}, "pipeline outputs read  # what a workflow gets"),
+    ("pipeline deploy", {"pipeline.deploy": (0, [])}, "pipeline outputs read  # what a workflow gets"),
 ]
 
 
@@ -138,7 +138,7 @@ def test_the_next_command_is_named_at_a_terminal_alone(
     following: str,
 ) -> None:
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
-    for name, result in replaced.items():
+    for name, result in {"operations.check": None, **replaced}.items():
         monkeypatch.setattr(f"scripts.{name}", Mock(return_value=result))
     assert ultracluster(*words.split()) in (0, 1)
     assert "Next:" not in "".join(capsys.readouterr())

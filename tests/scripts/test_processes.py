@@ -112,7 +112,7 @@ def test_ctrl_c_during_a_deployment_is_left_to_the_cdk(
     monkeypatch.setattr(deploy, "BUILD", tmp_path)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        assert deploy.deploy("trn1-16", tmp_path, ()) == code
+        assert deploy.run_cdk("trn1-16", tmp_path, "unique", ()) == code
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -121,7 +121,7 @@ def test_a_reader_that_has_gone_does_not_end_the_cdk(tmp_path: Path, monkeypatch
     monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", "for _ in range(9): print('x', flush=True)"])
     monkeypatch.setattr(deploy, "BUILD", tmp_path)
     monkeypatch.setattr(sys, "stdout", closed_pipe())
-    assert deploy.deploy("trn1-16", tmp_path, ()) == ExitCode.DONE
+    assert deploy.run_cdk("trn1-16", tmp_path, "unique", ()) == ExitCode.DONE
 
 
 def test_neither_an_encoding_nor_a_grandchild_with_the_pipe_holds_up_the_cdk(

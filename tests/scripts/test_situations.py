@@ -472,7 +472,7 @@ def test_the_same_of_commands_that_work_first(
     monkeypatch.setattr(Clock, "sleep", lambda *_: time.sleep(0.05))
     synthesized = operated.synthesized.directory
     monkeypatch.setattr(cdk, "synthesize", lambda _, directory: shutil.copytree(synthesized, directory))
-    monkeypatch.setattr(deploy, "deploy", lambda *_, **__: 0)
+    monkeypatch.setattr(deploy, "run_cdk", lambda *_, **__: 0)
     monkeypatch.setattr(options, "BUILD", tmp_path)
     monkeypatch.setattr(images, "EmulatedAws", lambda: nullcontext(operated.aws))
     monkeypatch.setattr(cdk, "command", lambda *_: ["echo", "bootstrapped"])

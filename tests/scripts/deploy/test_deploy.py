@@ -1,16 +1,18 @@
-"""`./ultracluster deploy` follows what a job that ended left in progress."""
+"""`./ultracluster deploy` follows what its own earlier run left in progress, and nothing of others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from config.settings import load
-from scripts import deploy, terminal
+from scripts import deploy, operations, terminal
 from scripts.deployment import Account, Deployment
 from scripts.errors import ExitCode, OperationError
+from scripts.operations import Operation
 from scripts.options import CONFIG
 from scripts.progress import watch as progress
 
@@ -27,11 +29,18 @@ def stacks(status: str, name: str = "dev-network") -> list[dict[str, str]]:
     return [{"StackName": name, "StackStatus": status}]
 
 
+def operation(stack: dict[str, str], *, is_own: bool) -> Operation:
+    since = datetime(2026, 5, 4, 3, 2, tzinfo=UTC)
+    return Operation(stack["StackName"], "us-west-2", stack["StackStatus"], since, "anna", "name", is_own)
+
+
 @pytest.fixture
 def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
     """Return a function that hands stacks and the end of what is in progress to `settle`: what was followed."""
 
-    def called(listed: list[dict[str, str]] | Exception, ends: int | Exception = ExitCode.DONE) -> list[str]:
+    def called(
+        listed: list[dict[str, str]] | Exception, ends: int | Exception = ExitCode.DONE, *, is_own: bool = True
+    ) -> list[str]:
         followed: list[str] = []
 
         def answer(*_: Any, **__: Any) -> list[dict[str, str]]:
@@ -46,6 +55,7 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
             return ends
 
         monkeypatch.setattr(Account, "list", answer)
+        monkeypatch.setattr(operations, "last", lambda _, stack: operation(stack, is_own=is_own))
         monkeypatch.setattr(progress, "watch", watch)
         deploy.settle(Deployment("dev", DEV), terminal.console())
         return followed
@@ -68,6 +78,14 @@ def test_nothing_is_followed_where_nothing_is_in_progress(listed: list[dict[str,
 
 def test_what_is_in_progress_is_followed_to_its_end(settle: Settle) -> None:
     assert settle(stacks("UPDATE_ROLLBACK_IN_PROGRESS", "dev-cluster")) == ["dev"]
+
+
+def test_what_somebody_else_has_in_progress_is_not_followed(settle: Settle) -> None:
+    with pytest.raises(
+        OperationError, match=r"dev-cluster: UPDATE_IN_PROGRESS, started 2026-05-04 .* by anna"
+    ) as error:
+        settle(stacks("UPDATE_IN_PROGRESS", "dev-cluster"), is_own=False)
+    assert error.value.hint == "./ultracluster status dev --watch follows it; then the same command"
 
 
 def test_after_a_failure_nothing_is_deployed(settle: Settle) -> None:

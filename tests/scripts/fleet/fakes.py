@@ -109,6 +109,7 @@ class FakeCluster(Clock):
         self._now = datetime(2026, 1, 1, tzinfo=UTC)
         self.deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
         self.deployment.account = self  # type: ignore[assignment]
+        monkeypatch.setattr("scripts.operations.check", lambda _: [])
         monkeypatch.setattr(fleet, "request", self._request)
         for module in (fleet, scaling):
             monkeypatch.setattr(module, "HeadNode", lambda *_: self)

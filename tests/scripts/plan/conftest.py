@@ -76,7 +76,7 @@ def cluster(deployed_cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def without_change_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Any, stacks: list[Stack]) -> dict[str, change_sets.ChangeSetError]:
+    def refuse(_: Any, stacks: list[Stack], __: str) -> dict[str, change_sets.ChangeSetError]:
         return {stack.name: change_sets.ChangeSetError("not authorized") for stack in stacks}
 
     monkeypatch.setattr(change_sets, "describe", refuse)

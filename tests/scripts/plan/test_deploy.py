@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts import deploy
-from scripts.deploy import deploy as deploy_assembly
+from scripts.deploy import run_cdk
 from scripts.deployment import Deployment
 from scripts.errors import ExitCode
 from scripts.plan import cdk, plan
@@ -35,6 +35,30 @@ def planned(*changes: ResourceChange, findings: Sequence[Finding] = ()) -> Plan:
     )
 
 
+class Approved:
+    """An approval of stacks that nobody else changes."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.found: list[str] = []
+
+    @classmethod
+    def of(cls, _: Deployment, directory: Path) -> Approved:
+        return cls(directory)
+
+    def new_name(self) -> str:
+        return "unique"
+
+    def check(self) -> None:
+        pass
+
+    def discard(self, name: str) -> None:
+        pass
+
+    def conflicts(self, *_: object, is_done: bool) -> list[str]:
+        return self.found
+
+
 class Deploying:
     """`deploy` with a plan in place of what an account says; notes what the CDK would be started with."""
 
@@ -44,12 +68,13 @@ class Deploying:
         self.started: list[list[str]] = []
         monkeypatch.setattr(deploy, "settle", lambda *_: None)
         monkeypatch.setattr(cdk, "synthesize", lambda *_: None)
+        monkeypatch.setattr(deploy, "Approval", Approved)
         monkeypatch.setattr(plan, "make_plan", self._make_plan)
 
     def leave_out_the_cdk(self) -> None:
-        self._monkeypatch.setattr(deploy, "deploy", self._note)
+        self._monkeypatch.setattr(deploy, "run_cdk", self._note)
 
-    def _note(self, name: str, _: Path, arguments: Sequence[str], **__: object) -> int:
+    def _note(self, name: str, _: Path, __: str, arguments: Sequence[str], **___: object) -> int:
         self.started.append([name, *arguments])
         return 0
 
@@ -179,7 +204,7 @@ def test_the_cdk_ends_with_the_command(
     monkeypatch.setattr("scripts.deploy.BUILD", tmp_path)
     before = signal.signal(number, lambda *_: None)  # until the command listens
     try:
-        assert deploy_assembly("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
+        assert run_cdk("trn1-16", tmp_path, "unique", ()) == 128 + signal.SIGTERM
     finally:
         signal.signal(number, before)
     assert "The CDK was terminated." in capfd.readouterr().err

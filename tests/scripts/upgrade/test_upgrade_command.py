@@ -30,6 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def backend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
     made = FakeBackend(folder)
+    monkeypatch.setattr("scripts.operations.check", lambda _: [])
     monkeypatch.setattr(upgrade_backend, "UpgradeBackend", lambda *_, **__: made)
     return made
 

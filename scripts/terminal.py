@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scripts import interrupts
 from scripts.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def require_name(name: str, confirmed: str | None, *, given: bool, output: str =
 
 def agreed(question: str = "") -> bool:
     """Ask whether to continue; Enter and the end of input are no."""
+    interrupts.check()
     print(f"{question}\nContinue? [y/N] ".lstrip(), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -153,6 +155,7 @@ def confirm_name(name: str) -> None:
     Raises:
         OperationError: It is not.
     """
+    interrupts.check()
     print(f"\nTo continue, type the name of the deployment, {name}: ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().strip()
     if answer != name:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,13 +24,14 @@ from scripts import deployment, interrupts, main
 from scripts.clock import LONGEST_PAUSE
 from scripts.deployment import Account
 from scripts.errors import ExitCode
+from scripts.image import build as images
 from scripts.interrupts import Terminated, changing, check, listening, stopped, uninterrupted
 from scripts.options import CONFIG, ROOT
 from scripts.plan import cdk
 from tests.command_line import Call, leaves
 from tests.scripts.account import Operated
 from tests.scripts.slurm_samples import IDLE, shell
-from toolchain.parallelcluster import ParallelCluster
+from toolchain.parallelcluster import DryRun, ParallelCluster
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 STOPS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -254,6 +255,9 @@ def test_no_command_changes_anything_after_a_signal_that_was_lost(
 
     monkeypatch.setattr(main.cli, "main", interrupted)
     monkeypatch.setattr(cdk, "synthesize", synthesize)
+    monkeypatch.setattr(images, "EmulatedAws", lambda: nullcontext(operated.aws))
+    monkeypatch.setattr(images, "ParallelCluster", lambda _: nullcontext())
+    monkeypatch.setattr(images, "validate", lambda *_: DryRun(accepted=True, messages=(), reason=""))
     for name, (words, asks_slurm) in CHANGING.items():
         operated.set_fleet("STOPPED" if name == "fleet start" else "RUNNING")
         with observed(monkeypatch, asks_slurm=asks_slurm) as (changed, refused):

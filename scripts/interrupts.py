@@ -124,10 +124,11 @@ def changing(operation: str = "") -> Iterator[None]:
 def _hear(number: int, _: FrameType | None) -> None:
     """Remember a signal, and raise it, unless it must wait."""
     heard, is_first = _current(), _remember(number)
+    if heard:
+        heard.is_pending = is_first and bool(heard.promises or heard.calls or heard.is_unsaid)
     if heard and heard.promises:
         return
-    if heard and is_first and (heard.calls or heard.is_unsaid):
-        heard.is_pending = True
+    if heard and heard.is_pending:
         if heard.calls:
             with suppress(OSError):
                 os.write(2, _AWAITED)  # a handler must not use what it may have interrupted, such as sys.stderr

@@ -152,6 +152,19 @@ def test_the_second_signal_ends_a_change_at_once() -> None:
             signal.raise_signal(signal.SIGTERM)
 
 
+def test_a_signal_during_what_was_promised_is_honoured_after_it(calls: list[str]) -> None:
+    ec2 = Account("us-west-2").client("ec2")
+    with listening():
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            ec2.describe_volumes()
+            ec2.delete_volume(VolumeId="vol-1")
+        with pytest.raises(KeyboardInterrupt):
+            ec2.describe_volumes()
+        ec2.describe_volumes()  # once raised, it is for clean-up to look at what there is
+    assert calls == ["DescribeVolumes", "DeleteVolume", "DescribeVolumes"]
+
+
 def test_no_program_is_started_after_one_that_got_the_signal(tmp_path: Path) -> None:
     program = f"import os; os.kill(os.getppid(), {int(signal.SIGINT)})"
     with listening():

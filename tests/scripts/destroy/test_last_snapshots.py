@@ -19,6 +19,7 @@ from scripts.destroy.head_node import RootVolume, announcement
 from scripts.destroy.model import DestroyOptions
 from scripts.destroy.plan import Existing, decide
 from scripts.options import CONFIG
+from scripts.stacks import CLUSTER
 from tests.command_line import Call
 from tests.scripts.account import Operated
 from tests.scripts.destroy.accounts import FastClock
@@ -65,7 +66,7 @@ ON_VOLUME: Mapping[str, tuple[dict[str, Any] | None, bool]] = {
 @pytest.mark.parametrize("where", ON_VOLUME)
 def test_home_is_where_the_deployed_cluster_has_it(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration, on_volume = ON_VOLUME[where]
-    cluster = {"Type": homes.CLUSTER, "Properties": {"ClusterConfiguration": configuration}}
+    cluster = {"Type": CLUSTER, "Properties": {"ClusterConfiguration": configuration}}
     template = configuration and {"TemplateBody": {"Resources": {"Cluster": cluster}}}
     deployment = Deployment("trn1-16", DEPLOYMENT.settings)
     monkeypatch.setattr(deployment.account, "find", lambda *_, **__: template)

@@ -9,6 +9,7 @@ ones. It is complete before anything is deleted: until then EBS may still fail t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 
 from scripts import homes
@@ -27,6 +28,7 @@ from scripts.terminal import Say
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 _SECONDS_TO_WRITE = 120
+_FRESH = timedelta(minutes=30)
 _NEVER_READY = ("CREATE_FAILED", "CREATE_IN_PROGRESS", "ROLLBACK_")
 """How the status of a cluster's own stack starts whose creation has not succeeded: nobody has worked there."""
 
@@ -86,7 +88,7 @@ def announcement(deployment: Deployment, volume: RootVolume) -> str:
 def back_up(deployment: Deployment, volume: RootVolume, clock: Clock, say: Say) -> str:
     """Make the last snapshot, wait until it is complete, and return its id.
 
-    One that an interrupted call made is used if the cluster's deletion has been requested since.
+    One that an interrupted call made is used for half an hour, and if the cluster's deletion has been requested since.
 
     Raises:
         OperationError: It failed, AWS refused it, or it is not complete within 12 hours.
@@ -94,7 +96,7 @@ def back_up(deployment: Deployment, volume: RootVolume, clock: Clock, say: Say) 
     from botocore.exceptions import ClientError
 
     ec2 = deployment.account.client("ec2")
-    snapshot = _made_before(deployment, volume)
+    snapshot = _made_before(deployment, volume, clock)
     if snapshot is None:
         _write_caches(deployment, volume, clock, say)
         tags = {
@@ -136,14 +138,17 @@ def _write_caches(deployment: Deployment, volume: RootVolume, clock: Clock, say:
         say(f"The snapshot lacks what the head node has not written to its disk, usually the last seconds: {why}")
 
 
-def _made_before(deployment: Deployment, volume: RootVolume) -> str | None:
-    """Return the last snapshot that there is once the cluster's deletion has been requested; None: there is none."""
+def _made_before(deployment: Deployment, volume: RootVolume, clock: Clock) -> str | None:
+    """Return the last snapshot that an interrupted call made; None: there is none, or people may have worked since."""
+    deployment.account.forget()
     own, ours = destroy_stacks.of_cluster(deployment), deployment.stack(deployment.stack_name("cluster"))
-    if not any(each and each["StackStatus"].startswith("DELETE_") for each in (own, ours)):
-        return None  # people may have written to the volume since
+    is_leaving = any(each and each["StackStatus"].startswith("DELETE_") for each in (own, ours))
+    since = clock.now() - _FRESH
     wanted = filters({"volume-id": [volume.id], f"tag:{FINAL_BACKUP}": [deployment.settings.name]})
     made = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
-    usable = [each for each in made if each["State"] in ("pending", "completed")]
+    usable = [
+        each for each in made if each["State"] in ("pending", "completed") and (is_leaving or each["StartTime"] > since)
+    ]
     return str(max(usable, key=lambda each: each["StartTime"])["SnapshotId"]) if usable else None
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from scripts import interrupts
 from scripts.errors import OperationError
 
 LONGEST_PAUSE = "ULTRACLUSTER_LONGEST_PAUSE"
@@ -21,7 +22,12 @@ class Clock:
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:
-        """Wait, but for no longer than `LONGEST_PAUSE` says."""
+        """Wait, but for no longer than `LONGEST_PAUSE` says.
+
+        Raises:
+            KeyboardInterrupt: A signal has stopped this command, meanwhile or before.
+        """
+        interrupts.check()
         time.sleep(min(seconds, float(os.environ.get(LONGEST_PAUSE, seconds))))
 
     def until(self, condition: Callable[[], bool], *, every: float, limit: float) -> bool:

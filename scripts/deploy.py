@@ -180,7 +180,7 @@ def deploy(
 def report(conflicts: Sequence[str]) -> None:
     """Print what others have done to the stacks meanwhile."""
     if conflicts:
-        print(f"\n{MEANWHILE}:", *conflicts, sep="\n  ", file=sys.stderr)
+        terminal.echo("\n  ".join([f"\n{MEANWHILE}:", *conflicts]), err=True)
 
 
 def carry_out(approval: Approval, start: Callable[[str], int], stacks: Sequence[str] = ()) -> tuple[int, list[str]]:

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from config.settings import Settings
+from scripts import interrupts
 from scripts.aws_errors import is_not_found
 
 
@@ -20,6 +21,26 @@ def filters(wanted: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
 def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
     """Return the tags of something, as a service describes it."""
     return {tag["Key"]: tag["Value"] for tag in described.get("Tags", [])}
+
+
+class _Interruptible:
+    """What each client of AWS does first: nothing is changed after a signal, and no change is cut off."""
+
+    def _make_api_call(self, operation_name: str, api_params: Any) -> Any:
+        with interrupts.changing(operation_name):
+            return super()._make_api_call(operation_name, api_params)  # type: ignore[misc]
+
+
+def session() -> Any:
+    """Return a session of boto3 whose clients change nothing after a signal.
+
+    https://boto3.amazonaws.com/v1/documentation/api/latest/guide/events.html
+    """
+    import boto3
+
+    made = boto3.Session()
+    made.events.register("creating-client-class", lambda base_classes, **_: base_classes.insert(0, _Interruptible))
+    return made
 
 
 SECONDS_FOR_AN_ANSWER = 10
@@ -42,7 +63,6 @@ class Account:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Return a client of a service in the deployment's Region, or another."""
-        import boto3
         from botocore.config import Config
 
         config = Config(
@@ -53,7 +73,7 @@ class Account:
         )
         key = (service, region or self._region)
         with self._lock:  # clients are thread-safe, sessions are not
-            self._session = self._session or boto3.Session()
+            self._session = self._session or session()
             if key not in self._clients:
                 self._clients[key] = self._session.client(service, region_name=key[1], config=config)
             return self._clients[key]
@@ -106,9 +126,13 @@ class Account:
                 future = self._answers[key] = Future()
         if is_first:
             try:
-                future.set_result(fetch())
+                answer = fetch()
             except BaseException as error:
+                if not isinstance(error, Exception):  # a signal says nothing about AWS
+                    self._answers.pop(key, None)
                 future.set_exception(error)
+            else:
+                future.set_result(answer)
         return future.result()
 
 

@@ -49,6 +49,22 @@ def differs(old: Deployment, new: Settings) -> bool:
     return not isinstance(ids[0], dict) if new.homes.is_made else ids[0] != new.homes.file_system_id
 
 
+def on_head_node(deployment: Deployment) -> bool:
+    """Tell whether /home of a cluster is on its head node's volume, as it was deployed, not by the settings file.
+
+    True, too, if its stack is deleted already and the head node is there: that is not known any more.
+    """
+    stack = deployment.stack_name("cluster")
+    answer = deployment.account.find("cloudformation", "get_template", StackName=stack)
+    if answer is None:
+        return True
+    in_efs = any(
+        each.get("HeadNode", {}).get("SharedStorageType") == "Efs" for each in _configurations(answer["TemplateBody"])
+    )
+    mounted = {str(each.get("MountDir")).strip("/") for each in _shared_storage(answer["TemplateBody"])}
+    return not in_efs and HOME.strip("/") not in mounted
+
+
 def copy(old: Deployment, new: Settings, clock: Clock, say: Say, *, last: bool) -> None:
     """Copy /home from the head node of an earlier cluster to the file system of other settings.
 
@@ -130,12 +146,13 @@ def _volume(deployment: Deployment, volume_id: str) -> dict[str, Any]:
 
 
 def _shared_storage(template: Any) -> list[dict[str, Any]]:
+    return [each for configuration in _configurations(template) for each in configuration.get("SharedStorage", [])]
+
+
+def _configurations(template: Any) -> list[dict[str, Any]]:
     text = json.loads(json.dumps(template))
     clusters = [each for each in text["Resources"].values() if each["Type"] == CLUSTER]
-    storage: list[dict[str, Any]] = [
-        each for cluster in clusters for each in cluster["Properties"]["ClusterConfiguration"].get("SharedStorage", [])
-    ]
-    return storage
+    return [each["Properties"]["ClusterConfiguration"] for each in clusters]
 
 
 def _id(storage: dict[str, Any]) -> Any:

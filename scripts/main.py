@@ -8,16 +8,15 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from types import FrameType
 
 import click
 from click.shell_completion import CompletionItem
 
+from scripts import interrupts
 from scripts.errors import ENDED, CliError, ExitCode
 from scripts.terminal import echo
 
@@ -143,14 +142,6 @@ def cli() -> None:
     """
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM or a closed terminal; programs clean up as after Ctrl-C."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return its exit code.
 
@@ -160,9 +151,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     stdout = sys.stdout
     try:
-        # Without standalone mode Click returns what the command returns, and raises what it raises.
-        code = cli.main(given, prog_name="ultracluster", standalone_mode=False, terminal_width=_width_of_help())
-        return int(code or ExitCode.DONE)
+        with interrupts.listening():
+            # Without standalone mode Click returns what the command returns, and raises what it raises.
+            code = cli.main(given, prog_name="ultracluster", standalone_mode=False, terminal_width=_width_of_help())
+            return _code_after_signals(int(code or ExitCode.DONE))
     except SystemExit:
         if sys.stdout is stdout:
             raise
@@ -173,6 +165,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code is None:
             raise
         return code
+
+
+def _code_after_signals(code: int) -> int:
+    """Return the exit code of a command that has ended by itself: after a signal that of the signal, for the caller."""
+    number = interrupts.stopped()
+    if number is None or code in ENDED:
+        return code
+    if code == ExitCode.DONE:
+        print("The signal to stop came when all of this was done.", file=sys.stderr)
+    return 128 + number
 
 
 def _width_of_help() -> int | None:
@@ -193,7 +195,7 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
     if isinstance(error, click.Abort) and error.__cause__ is not None:  # Click's word for Ctrl-C
         error = error.__cause__
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return 128 + error.number if isinstance(error, Terminated) else ExitCode.INTERRUPTED
+        return 128 + error.number if isinstance(error, interrupts.Terminated) else ExitCode.INTERRUPTED
     if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return _discard_output()
     if debug:
@@ -265,23 +267,8 @@ def _advice(error: BaseException) -> tuple[int, str] | None:
     return None
 
 
-def clean_up_on_signals() -> None:
-    """Let SIGTERM and a closed terminal raise `Terminated`, so that commands clean up as after Ctrl-C.
-
-    A signal that was ignored at the start, as SIGHUP is under nohup, stays ignored.
-    """
-
-    def terminate(number: int, _: FrameType | None) -> None:
-        raise Terminated(number)
-
-    for number in (signal.SIGHUP, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, terminate)
-
-
 def run() -> int:
     """Run the command line as this process, and return its exit code."""
-    clean_up_on_signals()
     code = main()
     try:
         sys.stdout.flush()

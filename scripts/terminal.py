@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scripts import interrupts
 from scripts.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def require_name(name: str, confirmed: str | None, *, given: bool, output: str =
 
 def agreed(question: str = "") -> bool:
     """Ask whether to continue; Enter and the end of input are no."""
+    interrupts.check()
     echo(f"{question}\nContinue? [y/N] ".lstrip(), end="", err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -195,6 +197,7 @@ def confirm_name(name: str) -> None:
     Raises:
         OperationError: It is not.
     """
+    interrupts.check()
     echo(f"\nTo continue, type the name of the deployment, {name}: ", end="", err=True)
     answer = sys.stdin.readline().strip()
     if answer != name:

@@ -16,7 +16,7 @@ WILDCARDS = {
     "Resource::*": "actions that know no resources, or look at what others made",
     "Resource::arn:aws:cloudformation:": "stacks of this deployment, by name; their ids end in what nobody knows yet",
     "Resource::arn:aws:dynamodb:": "tables of ParallelCluster, by name, for clusters to come",
-    "Resource::arn:aws:ec2:": "instances and security groups, if tagged with the cluster's or the stack's name",
+    "Resource::arn:aws:ec2:": "instances, volumes, groups, if tagged with the cluster's or stack's name; snapshots",
     "Resource::arn:aws:lambda:": "the CDK's function in a network stack, by name",
     "Resource::arn:aws:elasticfilesystem:": "the homes, if tagged with their stack's name",
     "Resource::arn:aws:fsx:": "the file system, if tagged with its stack's name, and backups",
@@ -48,7 +48,7 @@ def ask_head_node(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatem
 
 
 def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]:
-    """Return the permissions to stop the fleet and to destroy the deployment, its file system after a last backup.
+    """Return the permissions to stop the fleet and destroy the deployment, head node and file system after backups.
 
     CloudFormation deletes a stack in the role that created it, so few permissions are needed.
     """
@@ -61,6 +61,7 @@ def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicySta
     def arns(service: str, kind: str, *names: str) -> list[str]:
         return _arns(stack, settings, service, kind, *names)
 
+    snapshots = [f"arn:aws:ec2:{settings.region}::snapshot/*"]  # of no account
     return [
         _allow(["dynamodb:UpdateItem"], arns("dynamodb", "table", *tables)),
         _allow(
@@ -68,6 +69,9 @@ def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicySta
             arns("cloudformation", "stack", *stacks),
         ),
         _allow(["ec2:TerminateInstances"], arns("ec2", "instance", "*"), _of_cluster("ec2:ResourceTag", settings)),
+        _allow(["ec2:CreateSnapshot"], arns("ec2", "volume", "*"), _of_cluster("ec2:ResourceTag", settings)),
+        _allow(["ec2:CreateSnapshot"], snapshots),
+        _allow(["ec2:CreateTags"], snapshots, {"StringEquals": {"ec2:CreateAction": "CreateSnapshot"}}),
         _allow(["ec2:DeleteSecurityGroup"], arns("ec2", "security-group", "*"), of_storage),
         _allow(["fsx:CreateBackup", "fsx:DeleteFileSystem"], arns("fsx", "file-system", "*"), of_storage),
         _allow(["fsx:CreateBackup", "fsx:TagResource"], arns("fsx", "backup", "*")),

@@ -118,12 +118,15 @@ class ParallelCluster:
             stderr=self._errors,
             text=True,
             env={**environment, "PATH": path},
+            process_group=0,  # Ctrl-C is for the starter, which ends this with the block
         )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
+        if raised is not None and not issubclass(raised, Exception):  # nobody waits for an answer any more
+            self._process.terminate()
         self.stop()
 
     def create(self, request: ClusterRequest, *, strings: bool = False) -> DryRun:

@@ -1,7 +1,8 @@
 """Delete the cluster of a deployment; on request also its storage, homes and database, network and alarms.
 
 First it shows what would be deleted, what holds data, what there is costs, and everything that blocks it. Then it asks
-for the deployment's name. It stops the fleet, deletes the cluster, then the rest, file systems and database after last
+for the deployment's name. It stops the fleet, makes a last snapshot of the
+head node's /home, deletes the cluster, then the rest, file systems and database after last
 backups, and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest.
 Interrupted, the same command continues where it stopped, on any machine.
 
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
 @click.option("--network", is_flag=True, help="Delete the network, too.")
 @click.option("--monitoring", is_flag=True, help="Delete alarms and dashboard, too.")
 @click.option("--all", "everything", is_flag=True, help="The four above.")
-@click.option("--no-final-backup", is_flag=True, help="Delete file systems and database without last backups.")
+@click.option(
+    "--no-final-backup",
+    is_flag=True,
+    help="Make no last snapshot of the head node, no last backups of file systems and database.",
+)
 @click.option(
     "--retained-bucket", "bucket", is_flag=True, help="With --storage: delete a bucket that was retained, too."
 )

@@ -1,9 +1,9 @@
 """Replace the cluster by a second one beside it, on the same network and file system: for what needs a new cluster.
 
 Another version of ParallelCluster, another OS or head node needs another cluster. The second is deployed and verified,
-jobs are drained from the first, which is then destroyed, with /home on its head node. Each step is shown before it is
-done. After any interruption the same command continues where it stopped; until the first is destroyed, --abandon goes
-back.
+jobs are drained from the first, which is then destroyed after a last snapshot of its head node with /home. Each step is
+shown before it is done. After any interruption the same command continues where it stopped; until the first is
+destroyed, --abandon goes back.
 
 Exit code 0: done, or nothing to do; 1: something blocks it, a step failed, or the answer was no; 2: arguments, settings
 or credentials cannot be used; 130: Ctrl-C.
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--abandon", is_flag=True, help="Destroy the second cluster and go back to the first.")
 @click.option("--dry-run", is_flag=True, help="Check and show the steps; change nothing.")
 @click.option("--drain-limit", type=options.Positive(), metavar="HOURS", help="Longest wait for jobs; default: none.")
+@click.option("--no-final-backup", is_flag=True, help="Make no last snapshot of the head node that is destroyed.")
 @click.option("--skip", callback=options.names, default="", metavar="ID,ID", help="Checks of preflight to skip.")
 @options.confirm
 @options.output("json", "markdown")
@@ -51,6 +52,7 @@ def command(
     abandon: bool,
     dry_run: bool,
     drain_limit: float | None,
+    no_final_backup: bool,
     skip: list[str],
     confirm: str | None,
     output: str,
@@ -70,7 +72,9 @@ def command(
 
     limit = None if drain_limit is None else drain_limit * 3600
     name = deployment.environment
-    backend = UpgradeBackend(name, console, Clock(), say, skip=skip, drain_limit=limit)
+    backend = UpgradeBackend(
+        name, console, Clock(), say, skip=skip, drain_limit=limit, final_backup=not no_final_backup
+    )
     path = options.CONFIG / f"{name}.yaml"
     changes = dict(map(edit, edits))
     if not dry_run:

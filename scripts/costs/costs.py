@@ -25,6 +25,7 @@ from scripts.errors import OperationError
 from scripts.estimate import products
 from scripts.estimate.figures import Dollars, Number
 from scripts.estimate.prices import find_prices
+from scripts.interrupts import uninterrupted
 from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode
 from ultracluster.domain import metrics
 from ultracluster.domain.accounting import JOBS_OF_A_GENERATION, first_job_id
@@ -173,7 +174,8 @@ def summarize(
         ) from None
     finally:
         if path:
-            head_node.run(shlex.join(["rm", "--force", "--", path]))
+            with uninterrupted():
+                head_node.run(shlex.join(["rm", "--force", "--", path]))
     found["sums"] = [tuple(row) for row in found["sums"]]
     found["first"] = found["first"] and datetime.fromtimestamp(found["first"], UTC)
     return Summary(**found)

@@ -14,6 +14,7 @@ from scripts import operations
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
+from scripts.destroy import head_node as destroy_head_node
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import team as destroy_team
 from scripts.destroy.model import BENEATH, Backup, DestroyOptions, DestroyOutcome, Part
@@ -43,8 +44,8 @@ def destroy(
     filled meanwhile, for a caller who must know it after an interruption.
 
     Raises:
-        OperationError: Something blocks it, somebody else changes a stack, jobs have nodes, or the fleet does not stop;
-            nothing is deleted.
+        OperationError: Something blocks it, somebody else changes a stack, jobs have nodes, the fleet does not stop, or
+            there is no last snapshot of the head node; nothing is deleted.
         botocore.exceptions.BotoCoreError: AWS does not answer, or there are no credentials any more.
         botocore.exceptions.ClientError: The credentials are not valid any more, or AWS refuses to stop the fleet.
     """
@@ -56,6 +57,7 @@ def destroy(
     steps = _Steps(deployment, options, clock, say, outcome)
     if "cluster" in planned.parts:
         stop_fleet(deployment, options, clock, say)
+        steps.back_up_head_node()
     beneath = [part for part in planned.parts if part in BENEATH]
     for part in planned.parts:
         if options.sweep and beneath[:1] == [part]:
@@ -107,6 +109,7 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
     for first in range(0, len(nodes), _IDS_PER_CALL):
         deployment.account.client("ec2").terminate_instances(InstanceIds=nodes[first : first + _IDS_PER_CALL])
     report = Changes(say)
+    report(f"{len(nodes):,} compute nodes are being terminated.")
 
     def are_terminated() -> bool:
         deployment.account.forget()
@@ -127,6 +130,11 @@ def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say
         fleet.drain(deployment, clock=clock, say=say, limit=limit)
     elif fleet.instances(deployment) and not force:
         fleet.check_jobs(HeadNode(deployment, clock), say, force=False)  # the plan may be old, or could not ask
+
+
+def _add(names: list[str], name: str) -> None:
+    if name not in names:
+        names.append(name)
 
 
 @dataclass
@@ -165,6 +173,27 @@ class _Steps:
             done = self._attempt(own, partial(self._delete_stack, own)) and done
         if not done and part != "monitoring":  # nothing depends on that one
             self.remaining.append(name)
+
+    def back_up_head_node(self) -> None:
+        """Make a last snapshot of the head node's volume, if it has /home, unless none is wanted.
+
+        Raises:
+            OperationError: There is none.
+        """
+        from botocore.exceptions import ClientError
+
+        self.deployment.account.forget()
+        volume = destroy_head_node.collect(self.deployment) if self.options.final_backup else None
+        if volume is None:
+            return
+        try:
+            snapshot = destroy_head_node.back_up(self.deployment, volume, self.clock, self.say)
+        except (ClientError, OperationError) as error:
+            if credentials_hint(error):
+                raise
+            raise destroy_head_node.failed(error, self.deployment.environment) from error
+        cost = destroy_head_node.monthly(self.deployment, volume)
+        self.outcome.backups.append(Backup(id=snapshot, kind="ebs", dollars_per_month_at_most=cost))
 
     def sweep(self, *, last: bool) -> None:
         """Remove the leftovers that are not kept on purpose, and hold no data.
@@ -269,8 +298,12 @@ class _Steps:
         stack = destroy_stacks.of_cluster(self.deployment) if is_own else self.deployment.stack(name)
         if stack is not None:
             unprotect = self.options.unprotect
-            destroy_stacks.delete(self.deployment, name, clock=self.clock, say=self.say, unprotect=unprotect)
+            progress, report = self.outcome.in_progress, partial(_add, self.outcome.in_progress, name)
+            destroy_stacks.delete(
+                self.deployment, name, clock=self.clock, say=self.say, unprotect=unprotect, started=report
+            )
             self.outcome.deleted.append(name)
+            progress.remove(name)
 
     def _attempt(self, what: str, step: Callable[[], object]) -> bool:
         """Take a step, and tell whether it worked; failing credentials or network are for the caller."""

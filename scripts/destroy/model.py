@@ -25,7 +25,7 @@ class DestroyOptions:
 
     parts: tuple[Part, ...] = ("cluster",)
     final_backup: bool = True
-    """Back up each file system before anything of the storage is deleted."""
+    """Back up the head node's volume before the cluster is deleted, and each file system before any of the storage."""
     drain: bool = False
     """Wait for the end of all jobs first."""
     drain_limit: float | None = None
@@ -80,14 +80,14 @@ class DestroyPlan(Document):
 
 
 class Backup(Document):
-    """A last backup of a file system or database."""
+    """A last backup of a file system or database, or a last snapshot of the head node's volume."""
 
     id: str = Field(
-        description="Its id: in FSx, ARN of the recovery point in AWS Backup, or name of the snapshot in RDS."
+        description="Its id: in FSx and EBS, ARN of the recovery point in AWS Backup, or name of the snapshot in RDS."
     )
-    kind: Literal["fsx", "efs", "rds"] = Field(default="fsx", description="The service of what was backed up.")
+    kind: Literal["fsx", "efs", "rds", "ebs"] = Field(default="fsx", description="The service of what was backed up.")
     dollars_per_month_at_most: Dollars | None = Field(
-        description="US dollars per month if the file system was full; null: the price is not known."
+        description="US dollars per month if the file system or volume was full; null: the price is not known."
     )
 
 
@@ -98,7 +98,10 @@ class DestroyOutcome(Document):
 
     deleted: list[str] = Field(default=[], description="Stacks and other resources that this call deleted.")
     backups: list[Backup] = Field(
-        default=[], description="The last backups of file systems; each costs until it is deleted."
+        default=[], description="The last backups and snapshots; each costs until it is deleted."
+    )
+    in_progress: list[str] = Field(
+        default=[], description="Stacks that AWS was deleting when this call ended, and continues to delete."
     )
     failures: list[str] = Field(
         default=[], description="What could not be done, and why; if it was interrupted, the last one says why."

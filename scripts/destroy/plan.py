@@ -8,9 +8,11 @@ from typing import Any
 
 from scripts import generations, stacks
 from scripts.deployment import Deployment, filters
+from scripts.destroy import head_node as destroy_head_node
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
 from scripts.destroy import team as destroy_team
+from scripts.destroy.head_node import RootVolume
 from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
 from scripts.destroy.team import NOTHING, Team
@@ -49,6 +51,8 @@ class Existing:
     """Why the fleet is not stopped: jobs have nodes, or Slurm cannot be asked."""
     team: Team = NOTHING
     """Homes and database, as the storage."""
+    head_node: RootVolume | None = None
+    """The head node's volume with /home, if the cluster is to be deleted."""
 
 
 def plan(deployment: Deployment, options: DestroyOptions) -> DestroyPlan:
@@ -81,8 +85,11 @@ def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     jobs: list[str] = []
     if "cluster" in options.parts and not options.force:
         jobs = permitted(jobs_blockers(deployment, drain=options.drain), skipped)
+    volume = None
+    if "cluster" in options.parts and options.final_backup:
+        volume = next(iter(permitted(_head_node(deployment), denied)), None)
     found = [*_stacks(deployment, options.parts)]
-    return Existing(found, storage, vpcs, clusters, left, users, denied, skipped, jobs, team)
+    return Existing(found, storage, vpcs, clusters, left, users, denied, skipped, jobs, team, volume)
 
 
 def jobs_blockers(deployment: Deployment, *, drain: bool) -> Iterator[str]:
@@ -117,6 +124,11 @@ def _storage(deployment: Deployment) -> Iterator[Storage]:
 
 def _team(deployment: Deployment) -> Iterator[Team]:
     yield destroy_team.collect(deployment)
+
+
+def _head_node(deployment: Deployment) -> Iterator[RootVolume]:
+    if volume := destroy_head_node.collect(deployment):
+        yield volume
 
 
 def _vpcs(deployment: Deployment) -> Iterator[str]:
@@ -211,12 +223,7 @@ def _remarks(
 ) -> Iterator[str]:
     names = {each["StackName"] for each in existing.stacks}
     if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
-        efs = deployment.settings.cluster.head_node.shared_storage == "efs"
-        lost = "the head node and on the cluster's EFS file system" if efs else "the head node"
-        if deployment.settings.homes is None:
-            yield f"Everything on {lost} is lost, with /home: copy what you need first."
-        else:
-            yield f"Everything on {lost} is lost, but /home is on a file system of its own."
+        yield from _lost_with_head_node(deployment, existing, options)
         yield "Jobs that wait for nodes are lost, unless --drain lets them end first."
     for kind, name in team.holders:
         how = "after a last backup" if options.final_backup else "with all its data, without a backup, as requested"
@@ -240,6 +247,22 @@ def _remarks(
     if options.sweep and existing.stacks:
         yield "Leftovers of this destruction, such as logs of functions, are removed, too."
     yield from existing.skipped
+
+
+def _lost_with_head_node(deployment: Deployment, existing: Existing, options: DestroyOptions) -> Iterator[str]:
+    """Yield what is lost with the cluster, and what a last snapshot keeps of it."""
+    efs = deployment.settings.cluster.head_node.shared_storage == "efs"
+    lost = "the head node and on the cluster's EFS file system" if efs else "the head node"
+    if existing.head_node is not None:
+        yield f"Everything on {lost} is lost, with /home, but for what a last snapshot has."
+        yield destroy_head_node.announcement(deployment, existing.head_node)
+    elif deployment.settings.homes is not None:
+        yield f"Everything on {lost} is lost, but /home is on a file system of its own: no last snapshot is made."
+    elif not options.final_backup:
+        yield f"Everything on {lost} is lost, with /home, without a last snapshot, as requested."
+    else:
+        why = "no snapshot has it" if efs else "there is no head node that was ever ready, to make a last snapshot of"
+        yield f"Everything on {lost} is lost, with /home ({why}): copy what you need first."
 
 
 def _other_cluster(deployment: Deployment, generation: int, status: str) -> str:

@@ -66,11 +66,16 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
     console.print()
     deleted = ", ".join(outcome.deleted) or "nothing"
     console.print(f"Deleted in {screen.duration(outcome.duration)}: {deleted}.", markup=False)
+    if outcome.in_progress:
+        console.print(f"AWS continues to delete: {', '.join(outcome.in_progress)}.", markup=False)
     for backup in outcome.backups:
         monthly = backup.dollars_per_month_at_most
         amount = "" if monthly is None else f" at most {screen.dollars(monthly)} a month"
         console.print(f"Backup: {backup.id}. It costs{amount} until you delete it:", markup=False)
         console.print(f"  {deployment.command(*_deletion(deployment, backup))}", markup=False)
+        if backup.kind == "ebs":
+            text = "Its /home for a later cluster of this deployment"
+            console.print(f"{text}: ./ultracluster restore {deployment.environment}", markup=False)
     for failure in outcome.failures:
         console.print(f"Not done: {failure}", markup=False, style="bold red")
     for title, group in (
@@ -85,7 +90,8 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
     if any(each.holds_data for each in left):
         console.print("* holds data.")
     for kind in ("volume", "snapshot"):
-        if names := [each.id for each in left if each.type == f"AWS::EC2::{kind.title()}"]:
+        shown = {each.id for each in outcome.backups}
+        if names := [each.id for each in left if each.type == f"AWS::EC2::{kind.title()}" and each.id not in shown]:
             console.print(f"To delete the {kind}s permanently, with their data:", style="bold")
             for name in names:
                 console.print(f"  {deployment.command('ec2', f'delete-{kind}', f'--{kind}-id', name)}", markup=False)
@@ -98,6 +104,8 @@ def _deletion(deployment: Deployment, backup: Backup) -> list[str]:
         return ["backup", "delete-recovery-point", *vault, "--recovery-point-arn", backup.id]
     if backup.kind == "rds":
         return ["rds", "delete-db-snapshot", "--db-snapshot-identifier", backup.id]
+    if backup.kind == "ebs":
+        return ["ec2", "delete-snapshot", "--snapshot-id", backup.id]
     return ["fsx", "delete-backup", "--backup-id", backup.id]
 
 

@@ -44,19 +44,28 @@ def is_healthy(own: Mapping[str, Any] | None) -> bool:
     return own is not None and own["StackStatus"] in _HEALTHY
 
 
-def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:
+def delete(
+    deployment: Deployment,
+    name: str,
+    *,
+    clock: Clock,
+    say: Say,
+    unprotect: bool = False,
+    started: Callable[[], object] = lambda: None,
+) -> None:
     """Delete a stack and wait until it is deleted; a deletion that is in progress is only waited for.
 
     Up to `TRIES` times. If it has a cluster that its provider fails to delete, the cluster's own stack is deleted
     before the next try; security groups, zones and roles are emptied before it, too. One call for each 100 resources
-    every 10 seconds. CloudFormation uses the role that it remembers for the stack.
+    every 10 seconds. CloudFormation uses the role that it remembers for the stack. `started` is called whenever it
+    deletes the stack.
 
     Raises:
         OperationError: It could not be deleted; the message has the reasons.
         botocore.exceptions.ClientError: AWS refused it, or gave no answer for as long as `with_retries` waits for one.
     """
     for tried in range(1, TRIES + 1):
-        causes = _delete_once(deployment, name, clock, say, unprotect=unprotect)
+        causes = _delete_once(deployment, name, clock, say, started, unprotect=unprotect)
         if not causes:
             return
         for each in causes:
@@ -78,7 +87,7 @@ def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprote
 
 
 def _delete_once(
-    deployment: Deployment, name: str, clock: Clock, say: Say, *, unprotect: bool
+    deployment: Deployment, name: str, clock: Clock, say: Say, started: Callable[[], object], *, unprotect: bool
 ) -> list[stacks.StackResource]:
     """Delete a stack once, and return what could not be deleted; nothing: the stack is deleted."""
     deployment.account.forget()
@@ -91,6 +100,7 @@ def _delete_once(
             cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
         token = operations.new_name(deployment.account, "destroy")
         cloudformation.delete_stack(StackName=stack, ClientRequestToken=token)
+    started()
     say(f"{name}: is being deleted.")
     report = Changes(say)
 

@@ -20,7 +20,7 @@ from scripts.inventory.model import FINAL_BACKUP, Leftover
 from scripts.terminal import Say
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
-FAILED = frozenset({"ABORTED", "ABORTING", "EXPIRED", "FAILED"})
+FAILED = frozenset({"ABORTED", "ABORTING", "ERROR", "EXPIRED", "FAILED"})
 """States of backups, of all services."""
 _FILE_SYSTEM, _GROUP, BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
 LINKED = "FSx backs up no file system that is linked to S3"
@@ -141,6 +141,7 @@ def await_backup(name: str, backup: str, state: State, clock: Clock, say: Say) -
         OperationError: It failed, or takes more than 12 hours.
     """
     report = Changes(say)
+    report(f"{name}: backup {backup} is being made.")
 
     def is_complete() -> bool:
         now, reason = state()

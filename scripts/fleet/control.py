@@ -18,6 +18,7 @@ from collections import Counter
 from datetime import UTC
 from typing import Any, Final
 
+from scripts import interrupts
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
@@ -87,7 +88,8 @@ def request(deployment: Deployment, wanted: str) -> None:
     try:
         with ParallelCluster(os.environ) as parallelcluster:
             name, region = deployment.settings.cluster_spec.name, deployment.settings.region
-            parallelcluster.update_compute_fleet(region, name, wanted)
+            with interrupts.changing():
+                parallelcluster.update_compute_fleet(region, name, wanted)
     except (FileNotFoundError, FleetRequestError) as error:
         raise OperationError(f"ParallelCluster rejects the request {wanted}: {error}") from None
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from scripts import operations, terminal
+from scripts import interrupts, operations, terminal
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
@@ -241,6 +241,7 @@ def apply(
             fleet.drain(deployment, clock=clock, say=say)
         elif ends_jobs:
             fleet.check_jobs(HeadNode(deployment, clock), say, force=force)
+        interrupts.check()
         set_values(path, {(*scaling.keys, key): after for key, (_, after) in scaling.edits.items()})
         is_written = True
         if not plan.empty:

@@ -15,7 +15,7 @@ from scripts.deployment import Account, Deployment
 from scripts.errors import ENDED, OperationError, UnusableError
 from scripts.image import configuration as configurations
 from scripts.image.configuration import BuildContext
-from scripts.interrupts import run
+from scripts.interrupts import changing, run
 from scripts.preflight.images import newest_official_image, official_name
 from scripts.terminal import echo
 from toolchain.bootstrap import assets_bucket
@@ -163,7 +163,8 @@ def start(deployment: Deployment, image: ImageBuild) -> int:
     """Upload the component, start `pcluster build-image`, and return its exit code."""
     words = image.commands()
     script = options.BUILD / f"image-{deployment.environment}.sh"
-    deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
+    with changing("PutObject"):
+        deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
     code = run(words["build"], options.ROOT)
     if code in ENDED:
         echo(f"If the build has started, it continues: {shlex.join(words['follow'])}", err=True)

@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from scripts.deployment import Deployment
+from scripts.deployment import Deployment, filters, tags_of
 from scripts.estimate import products
 from scripts.estimate.prices import Prices
 from scripts.estimate.products import HOURS_PER_MONTH, Product
 from scripts.inventory import clusters as of_clusters
-from scripts.inventory.model import Costs, Key, permitted
+from scripts.inventory.model import FINAL_BACKUP, Costs, Key, permitted
 from ultracluster.domain.lustre import LustreSpec
+from ultracluster.domain.names import SNAPSHOT_TAG
 
-_GB = 10**9
+_GB, _GIB = 10**9, 2**30
 _FIXED = {
     "AWS::CloudWatch::Alarm": products.ALARM,
     "AWS::CloudWatch::CompositeAlarm": products.COMPOSITE_ALARM,
@@ -29,7 +30,6 @@ _FIXED = {
 """Types of one price each. CloudFormation tells when they were created."""
 _BY_USE = (
     "AWS::DynamoDB::Table",
-    "AWS::EC2::Snapshot",
     "AWS::Lambda::Function",
     "AWS::RDS::DBSnapshot",
     "AWS::S3::Bucket",
@@ -84,6 +84,21 @@ def _volumes(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[s
     for each in clusters[0].account.list("ec2", "describe_volumes"):
         monthly = per_month(prices, products.GP3, Decimal(each["Size"])) if each["VolumeType"] == "gp3" else None
         yield each["VolumeId"], Facts(monthly, each["CreateTime"])
+
+
+def _snapshots(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    """Yield snapshots: the last one of a volume with what it costs at most, for it shares its blocks with older ones.
+
+    The others are paid by what has changed. EC2 names the size of all blocks where it knows it.
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html
+    """
+    account, name = clusters[0].account, clusters[0].settings.name
+    wanted = filters({f"tag:{SNAPSHOT_TAG}": [name]})
+    for each in account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted):
+        is_last = tags_of(each).get(FINAL_BACKUP) == name
+        gib = Decimal(each.get("FullSnapshotSizeInBytes") or each["VolumeSize"] * _GIB) / _GIB
+        monthly = per_month(prices, products.EBS_SNAPSHOT, gib) if is_last else None
+        yield each["SnapshotId"], Facts(monthly, each["StartTime"])
 
 
 def _endpoints(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
@@ -152,6 +167,7 @@ def _log_groups(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tupl
 _ASKED: dict[str, Callable[[Sequence[Deployment], Prices], Iterator[tuple[str, Facts]]]] = {
     "AWS::EC2::Instance": _instances,
     "AWS::EC2::VPCEndpoint": _endpoints,
+    "AWS::EC2::Snapshot": _snapshots,
     "AWS::EC2::Volume": _volumes,
     "AWS::Backup::RecoveryPoint": _recovery_points,
     "AWS::EFS::FileSystem": _elastic_file_systems,

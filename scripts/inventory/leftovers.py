@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from config.settings import PARTS
 from scripts import stacks
-from scripts.deployment import Deployment, filters
+from scripts.deployment import Deployment, filters, tags_of
 from scripts.inventory import clusters as of_clusters
 from scripts.inventory.model import FINAL_BACKUP, PREFIX, Key, Leftover, permitted
 from scripts.inventory.removal import EXISTS
@@ -118,7 +118,8 @@ def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
     """Yield the snapshots of head nodes, which no stack has and which outlive the policy that made them."""
     tag = filters({f"tag:{SNAPSHOT_TAG}": [deployment.settings.name]})
     for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=tag):
-        reason = f"of the head node's volume {each['VolumeId']}, for ./ultracluster restore"
+        kind = "last one of" if tags_of(each).get(FINAL_BACKUP) == deployment.settings.name else "of"
+        reason = f"{kind} the head node's volume {each['VolumeId']}, for ./ultracluster restore"
         yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.settings import Settings
-from scripts.deployment import Account, Deployment, tags_of
+from scripts.deployment import Account, Deployment, session, tags_of
 from scripts.plan.model import PlanError
 from toolchain.assembly import Assembly, Stack
 from toolchain.values import attribute_reference
@@ -53,7 +53,6 @@ class CdkAccount(Account):
         return self._cloudformation
 
     def _in_role(self) -> Any:
-        import boto3
         from botocore.exceptions import ClientError
 
         try:
@@ -61,7 +60,7 @@ class CdkAccount(Account):
         except ClientError:
             return super().client("cloudformation")
         keys = assumed["Credentials"]
-        return boto3.client(
+        return session().client(
             "cloudformation",
             region_name=self._region,
             aws_access_key_id=keys["AccessKeyId"],

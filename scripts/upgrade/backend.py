@@ -40,11 +40,13 @@ class UpgradeBackend:
         *,
         skip: Sequence[str] = (),
         drain_limit: float | None = None,
+        final_backup: bool = True,
     ) -> None:
         """Ask AWS nothing yet.
 
         Plans are shown on the console; if it is quiet, the CDK's output goes to standard error. Checks to skip have the
-        names of preflight. A drain waits `drain_limit` seconds at most; None: as long as jobs take.
+        names of preflight. A drain waits `drain_limit` seconds at most; None: as long as jobs take. With `final_backup`
+        a last snapshot is made of the head node of a cluster before that is destroyed.
 
         Raises:
             UnusableError: There is no such check.
@@ -56,6 +58,7 @@ class UpgradeBackend:
         self._clock = clock
         self._say = say
         self._drain_limit = drain_limit
+        self._final_backup = final_backup
         try:
             self._checks = select(CATALOG, (), skip)
         except UnusableError as error:
@@ -169,10 +172,32 @@ class UpgradeBackend:
         from scripts.destroy.model import DestroyOptions
 
         self._settle(old)
-        options = DestroyOptions(drain=not force, drain_limit=self._drain_limit, force=force, unprotect=True)
+        options = DestroyOptions(
+            final_backup=self._final_backup,
+            drain=not force,
+            drain_limit=self._drain_limit,
+            force=force,
+            unprotect=True,
+        )
         outcome = destroy(self._deployment(old), options, clock=self._clock, say=self._say)
+        for each in outcome.backups:
+            self._say(f"{each.id} has /home of {old.cluster_spec.name}: ./ultracluster restore {self._environment}")
         if outcome.failures:
             raise OperationError("\n".join(outcome.failures))
+
+    def last_copy(self, old: Settings) -> str:
+        """Return what remains of what only the head node of a cluster has, once that is destroyed."""
+        from scripts.destroy import head_node
+
+        deployment = self._deployment(old)
+        if not homes.on_head_node(deployment):
+            return "/home is not on its head node's volume, of which no snapshot is made."
+        if not self._final_backup:
+            return "No last snapshot of its head node is made, as requested: its /home is lost."
+        volume = head_node.collect(deployment)
+        if volume is None:
+            return "It has no head node that was ever ready, to make a last snapshot of."
+        return head_node.announcement(deployment, volume)
 
     def head_node(self, settings: Settings) -> HeadNodeState:
         """Return what state the head node of a cluster is in."""
@@ -225,15 +250,17 @@ class UpgradeBackend:
             f"at {chosen.since:%Y-%m-%d %H:%M} UTC; what was written since is lost."
         )
 
-    def restore(self, settings: Settings, snapshot: str | None) -> None:
-        """Copy /home of a snapshot to the head node; None: of the newest of an earlier head node, if there is any."""
+    def has_snapshot(self, settings: Settings) -> bool:
+        """Tell whether there is a snapshot of a head node of any cluster of the deployment."""
         from scripts import restoration
 
-        deployment = self._deployment(settings)
-        if snapshot is None and not restoration.snapshots(deployment):
-            self._say("There is no snapshot of a head node: what was in /home is lost.")
-            return
-        restoration.restore(deployment, snapshot, self._clock, self._say)
+        return bool(restoration.snapshots(self._deployment(settings)))
+
+    def restore(self, settings: Settings, snapshot: str | None) -> None:
+        """Copy /home of a snapshot to the head node; None: of the newest of an earlier head node."""
+        from scripts import restoration
+
+        restoration.restore(self._deployment(settings), snapshot, self._clock, self._say)
 
     def _deployment(self, settings: Settings) -> Deployment:
         return Deployment(self._environment, settings)

@@ -91,7 +91,7 @@ class Recovery(Upgrade):
     def _create_next(self, following: Candidate) -> Outcome:
         self.cluster = following.settings.cluster_spec.name
         self._create(following, exists=False, written=True)
-        if self._home_is_copied:
+        if self._home_is_copied and (self.snapshot or self.backend.has_snapshot(following.settings)):
             text = f"Copy /home of {self.snapshot or 'the newest snapshot of an earlier head node'} to the new one"
             self._step("restore", text, lambda: self.backend.restore(following.settings, self.snapshot))
         return self._finish(following)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from scripts import terminal
+from scripts import interrupts, terminal
 from scripts.candidate import Candidate
 from scripts.document import Document
 from scripts.errors import ExitCode, OperationError, UnusableError
@@ -210,7 +210,9 @@ class Upgrade:
         if moves:
             text = f"Copy what is new in /home of {name} since; nobody works there any more"
             self._step("copy", text, lambda: self.backend.copy_homes(old, new, last=True))
-        lost = "with everything on its head node (/home!)" if new.homes is None else "with its head node, without /home"
+        on_disk = old.homes is None and new.homes is None
+        lost = "with everything on its head node (/home!)" if on_disk else "with its head node, without /home"
+        self.say(self.backend.last_copy(old))
         text = (
             f"Destroy the cluster {name}, {lost}, also if it is protected. Network and file system stay. After this "
             "there is no way back"
@@ -278,6 +280,7 @@ class Upgrade:
             )
         text = f"Let {old.cluster_spec.name} take jobs again"
         self._step("resume", text, lambda: self.backend.resume(old))
+        self.say(self.backend.last_copy(new))
         text = f"Destroy the cluster {new.cluster_spec.name} with everything on its head node; the file system stays"
         self._step("destroy", text, lambda: self.backend.destroy(new))
 
@@ -332,6 +335,7 @@ class Upgrade:
         if outcome == "done":
             if asks and not self.agreed(text):
                 raise _StoppedError
+            interrupts.check()
             self.has_started = True
             act()
         self.steps.append(UpgradeStep(name=name, text=text, outcome=outcome))

@@ -20,7 +20,7 @@ import pytest
 
 from config.messages import SettingsError
 from config.settings import load
-from scripts import main, options
+from scripts import interrupts, main, options
 from scripts.commands import emulate, estimate, rehearse
 from scripts.errors import OperationError, UnusableError
 from tests.command_line import leaves, ultracluster
@@ -205,7 +205,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
         (botocore.exceptions.EndpointConnectionError(endpoint_url="https://x"), 2, "Could not connect"),
         (PermissionError(13, "Permission denied", "config/x"), 2, "error: [Errno 13] Permission denied: 'config/x'"),
         (KeyboardInterrupt(), 130, ""),
-        (main.Terminated(15), 143, ""),
+        (interrupts.Terminated(15), 143, ""),
         (click.Abort(), 130, ""),
     ],
 )

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from scripts.clock import Clock
-from scripts.main import clean_up_on_signals
 from scripts.remote import head_node, streamed_command
 from scripts.remote.streamed_command import StreamedCommand
 from tests.command_line import ultracluster
@@ -70,7 +69,6 @@ def ordinary_signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    clean_up_on_signals()
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -59,6 +59,14 @@ def test_the_next_generation_takes_the_place_of_a_cluster_whose_head_node_is_los
     assert "Of /home of dev remains None." in " ".join(backend.said)
 
 
+def test_without_a_snapshot_no_copy_of_one_is_planned(backend: FakeBackend) -> None:
+    backend.heads[1], backend.has_snapshots = "lost", False
+    without = [each for each in LOST if each != "restore"]
+    assert [each.name for each in recover(backend, dry_run=True).steps] == without
+    assert [each.name for each in recover(backend).steps] == without
+    assert backend.done == DONE[:1]
+
+
 def test_a_dry_run_changes_nothing(backend: FakeBackend) -> None:
     backend.heads[1] = "lost"
     before = backend.path.read_bytes()

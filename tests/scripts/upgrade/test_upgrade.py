@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -39,9 +39,11 @@ class FakeBackend(UpgradeBackend):
         self.said: list[str] = []
         self.asked: list[str] = []
         self.points_left = 10**6
+        self.loses_signal: Callable[[], None] | None = None
         self.agrees = True
         self.heads: dict[int, HeadNodeState] = {1: "answers"}
         self.has_other_homes = False
+        self.has_snapshots = True
         self._runs = 0
 
     @property
@@ -53,10 +55,12 @@ class FakeBackend(UpgradeBackend):
         return self.settings.cluster.generation
 
     def point(self) -> None:
-        """Be killed here if it is time."""
+        """Be killed here if it is time, or get a signal whose exception is lost."""
         self.points_left -= 1
-        if self.points_left < 0:
+        if self.points_left < 0 and self.loses_signal is None:
             raise KilledError
+        if self.points_left == -1 and self.loses_signal:
+            self.loses_signal()
 
     def upgrade(self, *edits: str, anyway: bool = False, dry_run: bool = False) -> Upgrade:
         self._runs += 1
@@ -156,6 +160,12 @@ class FakeBackend(UpgradeBackend):
 
     def home_left(self, lost: Settings, snapshot: str | None) -> str:
         return f"Of /home of {lost.cluster_spec.name} remains {snapshot}."
+
+    def has_snapshot(self, settings: Settings) -> bool:
+        return self.has_snapshots
+
+    def last_copy(self, old: Settings) -> str:
+        return f"A last snapshot of {old.cluster_spec.name}."
 
     def restore(self, settings: Settings, snapshot: str | None) -> None:
         self.point()

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from config.messages import dotted
-from config.yaml_source import LOADER
+from config.yaml_text import NotYamlError, decode, parse
 from ultracluster.domain.violations import Path as Place
 
 Scalar = str | int | float | bool | None
@@ -31,11 +31,14 @@ def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
 
     Raises:
         EditError: There can be no such place, it holds something else than a scalar, or it is written in a way that
-            cannot be changed without changing more (an anchor with aliases).
+            cannot be changed without changing more; or the file is no YAML that is read.
         OSError: The file cannot be read or written.
     """
     path = path.resolve()  # the target of a link is replaced
-    text = path.read_bytes().decode("utf-8")  # read_text would translate line ends
+    try:
+        text = decode(path.read_bytes())  # read_text would translate line ends
+    except NotYamlError as error:
+        raise EditError(str(error)) from None
     for place, value in values.items():
         text = _changed(text, place, value)
     temporary = path.with_name(f".{path.name}.new")
@@ -50,11 +53,12 @@ def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
 def _changed(text: str, place: Place, value: Scalar) -> str:
     """Return a YAML text with another value at a place. A candidate counts only if nothing else in it changes."""
     try:
-        kept = {each: leaf for each, leaf in _leaves(text).items() if each != place[: len(each)]}  # not {} around it
-        wanted = kept | {place: repr(value)}
-        start, end, before, after = _span(text, yaml.compose(text, Loader=LOADER), place)
-    except yaml.YAMLError as error:
-        raise EditError(f"not YAML: {error}") from None
+        document = parse(text)
+        kept = {each: leaf for each, leaf in _leaves(document.value).items() if each != place[: len(each)]}
+        wanted = kept | {place: repr(value)}  # without {} around it
+        start, end, before, after = _span(text, document.node, place)
+    except NotYamlError as error:
+        raise EditError(str(error)) from None
     except LookupError:
         raise EditError(f"{dotted(place)}: there is no such value") from None
     writings = [json.dumps(value, ensure_ascii=False)]
@@ -62,14 +66,14 @@ def _changed(text: str, place: Place, value: Scalar) -> str:
         writings.insert(0, value)
     for written in writings:
         candidate = f"{text[:start]}{before}{written}{after}{text[end:]}"
-        with suppress(yaml.YAMLError, ValueError):
-            if _leaves(candidate) == wanted:
+        with suppress(NotYamlError):
+            if _leaves(parse(candidate).value) == wanted:
                 return candidate
     raise EditError(f"{dotted(place)}: cannot be set to {value!r} without changing more than that")
 
 
-def _leaves(text: str) -> dict[Place, str]:
-    """Return how Python shows each value of a YAML text that holds no others: 1 is neither true nor 1.0."""
+def _leaves(value: Any) -> dict[Place, str]:
+    """Return how Python shows each value in others that holds no more: 1 is neither true nor 1.0."""
     leaves: dict[Place, str] = {}
 
     def collect(data: Any, place: Place) -> None:
@@ -79,7 +83,7 @@ def _leaves(text: str) -> dict[Place, str]:
         for key, member in data.items() if isinstance(data, dict) else enumerate(data):
             collect(member, (*place, key))
 
-    collect(yaml.load(text, Loader=LOADER), ())  # noqa: S506 - a safe one
+    collect(value, ())
     return leaves
 
 

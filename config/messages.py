@@ -8,22 +8,30 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from ultracluster.domain import violations
-from ultracluster.domain.types import WORDS
-from ultracluster.domain.violations import Path, Violation, shown
+from ultracluster.domain.violations import WORDS, Path, Violation, capped, shown
 
 RULE = "rule"
 """Type of the errors that rules raise; their message is complete."""
 
 _EXPECTED = {
     "dict_type": "should be a mapping",
+    "finite_number": "should be a finite number",
+    "int_parsing_size": "should be an integer of fewer digits",
     "invalid_key": "keys should be text",
     "list_type": "should be a list",
     "model_type": "should be a mapping",
 }
+_SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value) should ")
 
 
 class SettingsError(ValueError):
-    """A settings file that cannot be used; the message names every violation, with its place."""
+    """A settings file that cannot be used; the message names every violation, with its place.
+
+    After the first hundred it says how many ``more`` there are.
+    """
+
+    def __init__(self, message: str, *, more: int = 0) -> None:
+        super().__init__(capped(message, more))
 
 
 def broken_rule(violation: Violation) -> PydanticCustomError:
@@ -62,9 +70,9 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
     elif kind == "string_pattern_mismatch":
         text = f"got {shown(got)}; allowed: {WORDS[error['ctx']['pattern']]}"
     else:
-        expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", error["msg"])
+        expected = _EXPECTED.get(kind) or _SUBJECT.sub("should ", error["msg"])
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
-        text = f"got {shown(got)}; {expected}{quotes}"
+        text = f"got {shown(got) if place or got is not None else 'an empty file'}; {expected}{quotes}"
     description = _node(place, schema).get("description", "").partition("\n\n")[0]
     meaning = " ".join(description.split()).removesuffix(".")
     return f"{text} ({meaning})" if place and meaning else text

@@ -15,8 +15,8 @@ from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.types import Account, Region, text
-from ultracluster.domain.violations import Violation
+from ultracluster.domain.types import FEW, Account, Region, text
+from ultracluster.domain.violations import MAX_REPORTED, Violation
 
 PATH = Path(__file__).parents[1] / "pipeline.yaml"
 SCHEMA_PATH = Path(__file__).with_name("pipeline.schema.json")
@@ -76,7 +76,7 @@ class Pipeline(Spec):
     """AWS Region of all stages."""
     branch: Annotated[str, text(r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$", "the name of a branch such as main")] = "main"
     """What is merged to it is deployed."""
-    stages: Annotated[list[Stage], Field(min_length=1)]
+    stages: Annotated[list[Stage], FEW, Field(min_length=1)]
     """Deployments, one after the other."""
     oidc_provider_arn: OidcProviderArn | None = None
     """IAM's identity provider for GitHub, of which an account has one at most; null: make it."""
@@ -145,8 +145,9 @@ def load(path: Path = PATH) -> Pipeline:
     try:
         pipeline = Pipeline.model_validate(source.value)
     except ValidationError as error:
-        texts = [(error_path(each), text_of(each, _schema())) for each in error.errors()]
-        raise SettingsError(source.report(texts)) from None
+        errors = error.errors(include_url=False)
+        texts = [(error_path(each), text_of(each, _schema())) for each in errors[:MAX_REPORTED]]
+        raise SettingsError(source.report(texts), more=len(errors[MAX_REPORTED:])) from None
     if violations := list(_violations(pipeline, path.with_name("config"))):
         raise SettingsError(source.report((each.path, str(each)) for each in violations))
     return pipeline

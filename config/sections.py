@@ -10,7 +10,7 @@ from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import KmsKeyArn, SubnetId, VpcId, text
+from ultracluster.domain.types import FEW, KmsKeyArn, SubnetId, VpcId, text
 
 _NETWORKS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html"
 _BOOTSTRAPPING = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"
@@ -56,6 +56,7 @@ class StorageSettings(Spec):
     file_system: LustreSpec = LustreSpec()
     data_repositories: Annotated[
         list[DataRepository],
+        FEW,
         Setting(
             Change.AT_ONCE, page="https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html"
         ),
@@ -86,7 +87,7 @@ class ClusterSettings(ClusterOptions):
 
     name: Annotated[ClusterName | None, Setting(Change.NEW_CLUSTER)] = None
     """ParallelCluster's name of it; null: the name of the deployment."""
-    generation: Annotated[int, Field(ge=1), Setting(Change.NEW_CLUSTER)] = 1
+    generation: Annotated[int, Field(ge=1, le=9999), Setting(Change.NEW_CLUSTER)] = 1
     """Which of the clusters that follow one another on this network and file system. From 2 on, the names of cluster
     and stack end in -2 and so on. `./ultracluster upgrade` counts it up."""
     head_node: HeadNodeSettings = HeadNodeSettings()

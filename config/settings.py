@@ -22,11 +22,11 @@ from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.homes import Homes
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.team import PEOPLE, Id, TeamSpec, UserName, UserSpec
 from ultracluster.domain.team import USERS as USERS_PAGE
-from ultracluster.domain.team import Id, TeamSpec, UserName, UserSpec
-from ultracluster.domain.types import Account, Region, ZoneId, text
+from ultracluster.domain.types import FEW, Account, Region, ZoneId, text
+from ultracluster.domain.violations import MAX_REPORTED, Violation, below, beside, without
 from ultracluster.domain.violations import Path as KeyPath
-from ultracluster.domain.violations import Violation, below, beside, without
 
 __all__ = ["PARTS", "SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
 
@@ -67,11 +67,13 @@ class Settings(Spec):
     """Availability zone id, the same place in every account (a zone name such as us-west-2a is not)."""
     tags: Annotated[
         dict[str, TagValue],
+        FEW,
         Setting(Change.AT_ONCE, page="https://docs.aws.amazon.com/tag-editor/latest/userguide/reference.html"),
     ] = {}
     """Tags of everything that is made, at most 39."""
     termination_protection: Annotated[
         list[Part],
+        FEW,
         Setting(
             Change.AT_ONCE,
             page="https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html",
@@ -83,10 +85,10 @@ class Settings(Spec):
     storage: StorageSettings = StorageSettings()
     cluster: ClusterSettings
     monitoring: ClusterMonitoringSpec = ClusterMonitoringSpec()
-    groups: Annotated[dict[UserName, Id], Setting(Change.AT_ONCE, page=USERS_PAGE)] = {}
+    groups: Annotated[dict[UserName, Id], PEOPLE, Setting(Change.AT_ONCE, page=USERS_PAGE)] = {}
     """Groups of people, with their ids: the same on all nodes."""
     users: Annotated[
-        list[UserSpec], Field(json_schema_extra=users_file.describe), Setting(Change.AT_ONCE, page=USERS_PAGE)
+        list[UserSpec], PEOPLE, Field(json_schema_extra=users_file.describe), Setting(Change.AT_ONCE, page=USERS_PAGE)
     ] = []
     """People with logins, the same on all nodes; or the name of a file beside this one that has keys `groups` and
     `users`, and a name that ends in users.yaml. None: everybody is the image's default user, who may do everything."""
@@ -233,15 +235,15 @@ def load(path: Path) -> Settings:
     try:
         settings = Settings.model_validate(source.value)
     except ValidationError as error:
-        errors = error.errors()
+        errors = error.errors(include_url=False)
     else:
         if not source.faults:
             return settings
     shapes = [each for each in errors if each["type"] != RULE]
-    texts = [(error_path(each), text_of(each, _schema())) for each in shapes]
-    if isinstance(source.value, dict):
+    texts = [(error_path(each), text_of(each, _schema())) for each in shapes[:MAX_REPORTED]]
+    if isinstance(source.value, dict) and len(shapes) <= MAX_REPORTED:
         texts += _violations(source.value, shapes, source.unread)
-    raise SettingsError(source.report(texts))
+    raise SettingsError(source.report(texts), more=len(shapes[MAX_REPORTED:]))
 
 
 def json_schema() -> str:

@@ -47,7 +47,7 @@ class Sources:
         fault = None
         if Path(name).name != name or not name.endswith(USERS):
             fault = f"allowed: a list, or the name of a file beside this one that ends in {USERS}"
-        elif not (path.parent / name).is_file():
+        elif not _is_file(path.parent / name):
             fault = f"there is no {path.parent / name}; allowed: a file with the keys {' and '.join(_KEYS)}, or a list"
         if fault is not None:
             report = settings.report([(("users",), f"got {shown(name)}; {fault}")])
@@ -55,7 +55,8 @@ class Sources:
         people = YamlSource.read(path.parent / name)
         given = people.value if people.value is not None else {}
         if not isinstance(given, dict):
-            raise SettingsError(people.report([((), "should be a mapping with the keys groups and users")]))
+            text = f"got {shown(given)}; should be a mapping with the keys groups and users"
+            raise SettingsError(people.report([((), text)]))
         unknown = f"unknown key; allowed: {', '.join(_KEYS)}"
         faults = [people.report([((key,), unknown)]) for key in given if key not in _KEYS]
         if "groups" in value:
@@ -66,13 +67,20 @@ class Sources:
 
     def report(self, texts: Iterable[tuple[KeyPath, str]]) -> str:
         """Return what is wrong with the files, and with values, each at its line of the file that has it."""
-        keys = [] if self.people is None else [(key,) for key in self.people.value or ()]
+        keys = frozenset() if self.people is None else frozenset((key,) for key in self.people.value or ())
         of_people = [each for each in texts if each[0][:1] in keys]
-        others = [each for each in texts if each not in of_people]
+        others = [each for each in texts if each[0][:1] not in keys]
         reports = [*self.faults, *([self.settings.report(others)] if others else [])]
         if self.people is not None and of_people:
             reports.append(self.people.report(of_people))
         return "\n".join(reports)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
 def describe(schema: dict[str, Any]) -> None:

@@ -1,17 +1,17 @@
 """A YAML file whose values know the lines that they are on."""
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from config.messages import SettingsError, dotted
+from config.yaml_text import MAX_BYTES, NotYamlError, decode, parse
 from ultracluster.domain.violations import Path as KeyPath
-
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The fast one, where PyYAML was built with libyaml."""
+from ultracluster.domain.violations import printable
 
 
 @dataclass(frozen=True)
@@ -23,28 +23,23 @@ class YamlSource:
     _lines: dict[KeyPath, int]
 
     @classmethod
-    def read(cls, path: Path) -> "YamlSource":
+    def read(cls, path: Path) -> YamlSource:
         """Parse a file.
 
         Raises:
-            SettingsError: The file cannot be read, is not YAML, or gives a key twice.
+            SettingsError: The file cannot be read, is not YAML, or has what `parse` refuses.
         """
         name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
         try:
-            loader = LOADER(path.read_text(encoding="utf-8"))
-            node = loader.get_single_node()
-            places = list(_places(node, ()))
-            value = None if node is None else loader.construct_document(node)
-        except (OSError, UnicodeDecodeError) as error:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise SettingsError(f"{name}: cannot be read: not a file")  # opening a pipe would wait
+            with path.open("rb") as file:
+                document = parse(decode(file.read(MAX_BYTES + 1)))
+        except OSError as error:
             raise SettingsError(f"{name}: cannot be read: {error}") from None
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise SettingsError(f"{name}: not YAML: {error}") from None
-        lines: dict[KeyPath, int] = {}
-        for place, line in places:
-            if place in lines:
-                raise SettingsError(f"{name}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
-            lines[place] = line
-        return cls(name, value, lines)
+        except NotYamlError as error:
+            raise SettingsError("\n".join(f"{name}:{line}: {text}" for line, text in error.problems)) from None
+        return cls(name, document.value, document.lines)
 
     def line(self, place: KeyPath) -> int:
         """Return the line of a value, or of the nearest thing around it that is in the file."""
@@ -63,16 +58,4 @@ class YamlSource:
         by_line = sorted(
             {(self.line(place), f"{dotted(place)}: {self._of_default(place, text)}") for place, text in texts}
         )
-        return "\n".join(f"{self.name}:{line}: {text}" for line, text in by_line)
-
-
-def _places(node: yaml.Node | None, place: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, child in node.value:
-            below = (*place, key.value)
-            yield below, key.start_mark.line + 1
-            yield from _places(child, below)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, child in enumerate(node.value):
-            yield (*place, index), child.start_mark.line + 1
-            yield from _places(child, (*place, index))
+        return "\n".join(f"{self.name}:{line}: {printable(text)}" for line, text in by_line)

@@ -173,7 +173,7 @@ def _code_after_signals(code: int) -> int:
     if number is None or code in ENDED:
         return code
     if code == ExitCode.DONE:
-        print("The signal to stop came when all of this was done.", file=sys.stderr)
+        echo("The signal to stop came when all of this was done.", err=True)
     return 128 + number
 
 

@@ -318,14 +318,14 @@ force = click.option("--force", is_flag=True, help="Terminate nodes of jobs, als
 
 def complete_queues(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete QUEUE and QUEUE/COMPUTE-RESOURCE from the settings file, without checking it."""
-    import yaml
+    from config.yaml_text import decode, parse
 
     # While an option has no value yet, Click leaves the arguments in `args`.
     name = ctx.params.get("name") or next((word for word in ctx.args if word in deployments()), None)
     try:
-        document = yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
+        document = parse(decode((CONFIG / f"{name}.yaml").read_bytes())).value
         queues = {each["name"]: each["compute_resources"] for each in document["cluster"]["queues"]}
-    except (OSError, yaml.YAMLError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError):
         return []
     targets = [*queues, *(f"{queue}/{each['name']}" for queue, nodes in queues.items() for each in nodes)]
     return [target for target in targets if target.startswith(incomplete)]

@@ -100,7 +100,8 @@ def _kind(schema: dict[str, Any], node: dict[str, Any]) -> str:
     if "enum" in node or "const" in node:
         *others, last = (f"`{each}`" for each in node.get("enum", [node.get("const")]))
         return f"{', '.join(others)} or {last}" if others else last
-    limits = [form.format(node[keyword]) for keyword, form in _LIMITS.items() if keyword in node]
+    told = _RANGE if "x-allowed" in node else ()
+    limits = [form.format(node[key]) for key, form in _LIMITS.items() if key in node and key not in told]
     values = node.get("items") or node.get("additionalProperties")
     of_what = f" of {_kind(schema, values)}" if isinstance(values, dict) else ""
     kind = node.get("type", "object")
@@ -118,6 +119,8 @@ _TYPES: Final = {
     "object": "mapping",
     "string": "text",
 }
+_RANGE: Final = ("minimum", "maximum")
+"""What ``x-allowed`` says better."""
 _LIMITS: Final = {
     "patternErrorMessage": "{}",
     "x-allowed": "{}",

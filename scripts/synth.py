@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import yaml
 from pydantic import Field
 
+from scripts import targets
 from scripts.document import Document
 from scripts.plan import cdk
 
@@ -34,10 +34,10 @@ def write(environment: str, directory: Path) -> None:
 
     Raises:
         PlanError: The CDK failed; the message is its output.
+        UnusableError: Something else than an assembly is in the directory, or it cannot be written.
     """
-    if (directory / "cdk.out").is_file():  # the mark of an assembly: nothing else is deleted
-        shutil.rmtree(directory)
-    cdk.synthesize(environment, directory)
+    with targets.assembly(directory, "--directory") as written:
+        cdk.synthesize(environment, written)
 
 
 def review(assembly: Path) -> SynthResult:

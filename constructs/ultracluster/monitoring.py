@@ -38,7 +38,7 @@ _HELD_IDLE_SECONDS = 3600
 class _Watched(ClusterMonitoringSpec):
     """What is watched, as it is given."""
 
-    file_system_capacity_gib: Annotated[OptionalGib, Field(ge=1), FROM_SIZE] = default(None)
+    file_system_capacity_gib: Annotated[OptionalGib, Field(ge=1, le=2_147_483_647), FROM_SIZE] = default(None)
 
 
 class ClusterMonitoring(Construct):

@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import yaml
-
+from config.yaml_source import YamlSource
 from scripts.bench.common import ROOT, BenchError, BenchRow, Sample, conditions, run, table
 
 MAX_TEMPLATE_BYTES = 1_048_576
@@ -74,7 +73,7 @@ def measure(directory: Path, wide_settings: Path, rounds: int) -> dict[str, list
 
 def write_wide_settings(directory: Path) -> Path:
     """Write trn1-16 with 50 queues, each in a placement group of its own, under the longest names that rules allow."""
-    settings = yaml.safe_load((ROOT / "config/trn1-16.yaml").read_text(encoding="utf-8"))
+    settings = YamlSource.read(ROOT / "config/trn1-16.yaml").value
     [queue] = settings["cluster"]["queues"]
     settings["name"] = "fifty-queue"
     settings["cluster"]["queues"] = [
@@ -82,7 +81,7 @@ def write_wide_settings(directory: Path) -> Path:
         for number in range(QUEUES)
     ]
     path = directory / "fifty-queue.yaml"
-    path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    path.write_text(json.dumps(settings), encoding="utf-8")  # YAML without aliases
     return path
 
 

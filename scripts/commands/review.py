@@ -24,22 +24,27 @@ from scripts.errors import ExitCode
     ("review research -o markdown", "the same for a comment on GitHub"),
 )
 @options.deployment_name
-@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="Where to; default: in build/.")
+@click.option(
+    "--file", type=click.Path(path_type=Path), help="Where to, in place of an earlier page; default: in build/."
+)
 @options.output("markdown")
 def command(*, name: str, file: Path | None, output: str) -> int:
     """Write the page, or print Markdown, and return the exit code."""
     if file and output != "text":
         raise click.UsageError("--file is for the page, not for --output markdown.")
 
+    from scripts import targets
     from scripts.review.deployment import review
     from scripts.review.page import markdown, page
 
+    if file:
+        targets.check_page(file, "--file")  # before a review of minutes
     result = review(name)
     if output == "markdown":
         terminal.echo(markdown(result), end="")
     else:
         path = file or options.BUILD / f"review-{result.name}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         path.write_text(page(result), encoding="utf-8")
         terminal.echo("\n".join([*result.lead, str(path)]))
         terminal.suggest(f"preflight {name}")

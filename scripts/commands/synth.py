@@ -23,7 +23,11 @@ from scripts.errors import ExitCode
 )
 @options.deployment_name
 @click.option(
-    "--directory", type=click.Path(path_type=Path), default=Path("cdk.out"), show_default=True, help="Where to."
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=Path("cdk.out"),
+    show_default=True,
+    help="Where to: a new or empty directory, or one with an earlier assembly, which is replaced.",
 )
 @options.output("json", "markdown")
 def command(*, name: str, directory: Path, output: str) -> int:

@@ -86,7 +86,7 @@ def edit(text: str) -> tuple[KeyPath, Scalar]:
     Raises:
         UnusableError: It is something else, or a key that an upgrade does not set.
     """
-    import yaml
+    from config.yaml_text import NotYamlError, parse
 
     key, equals, value = text.partition("=")
     if not (equals and _KEY.fullmatch(key)):
@@ -95,8 +95,8 @@ def edit(text: str) -> tuple[KeyPath, Scalar]:
     if path in _NOT_SET:
         raise UnusableError(f"--set: got {text}; allowed: other keys: this one must stay, or is counted by the upgrade")
     try:
-        parsed = yaml.safe_load(value)
-    except yaml.YAMLError as error:
+        parsed = parse(value).value
+    except NotYamlError as error:
         raise UnusableError(f"--set: got {text}; allowed: a value in YAML ({error})") from None
     if not isinstance(parsed, str | int | float | None):
         raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping", "edit the file for those")

@@ -16,8 +16,7 @@ from config.settings import Settings
 from tests.config.settings_files import QUEUE, RESOURCE, Write, outcome, with_values
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.types import WORDS
-from ultracluster.domain.violations import PLACEHOLDERS
+from ultracluster.domain.violations import PLACEHOLDERS, WORDS
 
 IN_QUOTES = "should be a valid string, put it in quotes"
 VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}

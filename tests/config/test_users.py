@@ -57,7 +57,7 @@ def reported(path: Path) -> str:
 
 
 def test_200_people_may_have_a_file_of_their_own(tmp_path: Path) -> None:
-    people = [{"name": f"p{n}", "uid": 2000 + n, "groups": ["nlp"], "ssh_keys": KEYS} for n in range(200)]
+    people = [{"name": f"p{n}", "uid": 2000 + n, "groups": ["nlp"], "ssh_keys": [*KEYS]} for n in range(200)]
     path = write(tmp_path, {"groups": {"nlp": 3000}, "users": people})
     settings = load(path)
     assert settings.team is not None
@@ -251,8 +251,8 @@ FILES = [
     ("users: other.yaml\n", {}, "settings.yaml:1: users: got 'other.yaml'; allowed: a list, or the name of a file"),
     ("users: ../users.yaml\n", {}, "settings.yaml:1: users: got '../users.yaml'; allowed: a list, or the name of"),
     ("users: users.yaml\n", {}, "settings.yaml:1: users: got 'users.yaml'; there is no users.yaml"),
-    ("users: users.yaml\n", {"users.yaml": "users: [\n"}, "users.yaml: not YAML: "),
-    ("users: users.yaml\n", {"users.yaml": "- alice\n"}, "users.yaml:1: (file): should be a mapping"),
+    ("users: users.yaml\n", {"users.yaml": "users: [\n"}, "users.yaml:2: not YAML: "),
+    ("users: users.yaml\n", {"users.yaml": "- alice\n"}, "users.yaml:1: (file): got ['alice']; should be a mapping"),
     ("users: users.yaml\n", {"users.yaml": "user: []\n"}, "users.yaml:1: user: unknown key; allowed: groups, users"),
     ("users: users.yaml\ngroups: {}\n", {"users.yaml": ""}, "settings.yaml:2: groups: given, though users.yaml has"),
 ]

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
-from ultracluster.domain.types import SecretArn, SubnetBlock, ZoneId, text
+from ultracluster.domain.types import FEW, MANY, SecretArn, SubnetBlock, ZoneId, text
 
 _DATABASES = "https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-accounting-v3.html"
 
@@ -103,9 +103,9 @@ class AccountingSpec(Spec):
         Setting(Change.NEW_CLUSTER, "Scheduling.SlurmSettings.Database.DatabaseName"),
     ] = None
     """Name of the database on its server, one per deployment; null: the deployment's, with _ for -."""
-    accounts: Annotated[list[AccountSpec], Setting(Change.AT_ONCE)] = []
+    accounts: Annotated[list[AccountSpec], MANY, Setting(Change.AT_ONCE)] = []
     """Accounts that jobs are charged to."""
-    qos: Annotated[list[QosSpec], Setting(Change.AT_ONCE)] = []
+    qos: Annotated[list[QosSpec], FEW, Setting(Change.AT_ONCE)] = []
     """Qualities of service."""
     enforce: Annotated[bool, Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/resource_limits.html")] = True
     """Whether jobs need an account, and limits hold (AccountingStorageEnforce=associations,limits,qos,safe); false:

@@ -1,14 +1,14 @@
 """Rules of accounting that can be checked without AWS and without Slurm."""
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from ultracluster.domain import addresses
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec, DatabaseSpec
 from ultracluster.domain.network import BLOCKS, NetworkSpec, zone_violations
 from ultracluster.domain.team import AccountSpec, QosSpec, UserSpec
-from ultracluster.domain.violations import Path, Violation, below
+from ultracluster.domain.violations import Path, Violation, below, listed
 
 _ROOT, _NORMAL = "root", "normal"
 """Slurm's own account and QoS."""
@@ -50,9 +50,10 @@ def warnings(spec: AccountingSpec, max_nodes: int) -> Iterator[Violation]:
 def user_violations(spec: AccountingSpec | None, users: Sequence[UserSpec]) -> Iterator[Violation]:
     """Check that the accounts of users exist; paths start with ``users``."""
     accounts = set[str]() if spec is None else {each.name for each in spec.accounts} | {DEFAULT_ACCOUNT}
+    known = _listed(accounts)
     for index, user in enumerate(users):
         if user.account is not None and user.account not in accounts:
-            allowed, reason = _listed(accounts), "accounts of accounting"
+            allowed, reason = known, "accounts of accounting"
             if spec is None:
                 allowed, reason = "null, or accounting with that account", "accounts need accounting"
             yield Violation(("users", index, "account"), user.account, allowed, reason, _ACCOUNTS)
@@ -131,20 +132,24 @@ def _parent_violations(accounts: Sequence[AccountSpec]) -> Iterator[Violation]:
 
 def _qos_violations(qos: Sequence[QosSpec], accounts: Sequence[str]) -> Iterator[Violation]:
     preempted = {each.name: each.preempts for each in qos}
+    preempted_in_turn = {name: _reachable(name, preempted) for name in preempted}
+    known_accounts, listed_accounts = frozenset(accounts), _listed(accounts)
     for index, each in enumerate(qos):
         place: Path = (index, "preempts")
         known = {_NORMAL, *preempted} - {each.name}
+        others = _listed(known)
         for position, name in enumerate(each.preempts):
             if name == each.name:
-                yield Violation((*place, position), name, _listed(known), "a QoS does not preempt itself")
+                yield Violation((*place, position), name, others, "a QoS does not preempt itself")
             elif name not in known:
-                yield Violation((*place, position), name, _listed(known), "QoS of accounting", _QOS)
-            elif loop := _loop(each.name, {**preempted, each.name: [name]}):
+                yield Violation((*place, position), name, others, "QoS of accounting", _QOS)
+            elif name != _NORMAL and each.name in preempted_in_turn[name]:
+                loop = _loop(each.name, {**preempted, each.name: [name]})
                 yield Violation((*place, position), name, f"a QoS that does not preempt {each.name}", f"a loop: {loop}")
         for position, name in enumerate(each.accounts):
-            if name not in accounts:
+            if name not in known_accounts:
                 place = (index, "accounts", position)
-                yield Violation(place, name, _listed(accounts), "accounts of accounting", _ACCOUNTS)
+                yield Violation(place, name, listed_accounts, "accounts of accounting", _ACCOUNTS)
 
 
 def _limit_violations(limited: Sequence[AccountSpec] | Sequence[QosSpec]) -> Iterator[Violation]:
@@ -154,6 +159,16 @@ def _limit_violations(limited: Sequence[AccountSpec] | Sequence[QosSpec]) -> Ite
         if hours is not None and month is not None and month < hours:
             reason = f"max_hours is {hours}, so no job would start that asks for no shorter time"
             yield Violation((index, "node_hours_per_month"), month, f"at least {hours}", reason)
+
+
+def _reachable(name: str, following: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return what follows a name, with all that follows that."""
+    seen, left = set[str](), [name]
+    while left:
+        new = set(following.get(left.pop(), ())) - seen
+        seen |= new
+        left += new
+    return seen
 
 
 def _loop(name: str, following: Mapping[str, Sequence[str]]) -> str | None:
@@ -170,5 +185,5 @@ def _loop(name: str, following: Mapping[str, Sequence[str]]) -> str | None:
     return None
 
 
-def _listed(names: "Sequence[str] | set[str]") -> str:
-    return " or ".join(sorted(names)) or "none, as there are none"
+def _listed(names: Collection[str]) -> str:
+    return listed(sorted(names), "none, as there are none")

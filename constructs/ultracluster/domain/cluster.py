@@ -17,8 +17,11 @@ from ultracluster.domain.instance_types import (
 )
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import (
+    FEW,
     FROM_DURATION,
     FROM_SIZE,
+    MANY,
+    NODES,
     TOKENS,
     ClusterLogDays,
     InstanceType,
@@ -79,10 +82,10 @@ class ComputeResourceSpec(Spec):
     """Lower case, at most 25 characters; part of node names."""
     instance_type: Annotated[InstanceType, Setting(Change.STOPPED_FLEET, ".InstanceType")] = default("trn1.32xlarge")
     """EC2 instance type."""
-    min_count: Annotated[int, Field(ge=0), Setting(Change.STOPPED_FLEET, ".MinCount")] = 0
+    min_count: Annotated[int, Field(ge=0), NODES, Setting(Change.STOPPED_FLEET, ".MinCount")] = 0
     """Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised together with
     max_count it changes at once."""
-    max_count: Annotated[int, Field(ge=1), Setting(Change.AT_ONCE, ".MaxCount")]
+    max_count: Annotated[int, Field(ge=1), NODES, Setting(Change.AT_ONCE, ".MaxCount")]
     """Nodes at most. Fewer need a stopped fleet, or `queue_update_strategy: TERMINATE`."""
     efa: Annotated[bool | None, Setting(Change.DRAINS, ".Efa.Enabled")] = None
     """Elastic Fabric Adapters; null: where the instance type has them."""
@@ -120,7 +123,7 @@ class QueueSpec(Spec):
     """Lower case, at most 25 characters; part of node names."""
     capacity_type: Annotated[CapacityType, Setting(Change.DRAINS, ".CapacityType")] = "ONDEMAND"
     """How the capacity is bought."""
-    compute_resources: Annotated[list[ComputeResourceSpec], Setting(Change.AT_ONCE, ".ComputeResources")]
+    compute_resources: Annotated[list[ComputeResourceSpec], FEW, Setting(Change.AT_ONCE, ".ComputeResources")]
     """The kinds of node in the queue; at most 50 in the cluster. One is removed as a queue is."""
     placement_group: Annotated[
         PlacementGroupLabel | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
@@ -144,7 +147,7 @@ class QueueSpec(Spec):
         ScratchDirectory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
     ] = "/scratch"
     """Where the node-local NVMe storage is mounted."""
-    custom_slurm_settings: Annotated[dict[str, str], Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    custom_slurm_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the partition."""
 
     @property
@@ -196,7 +199,7 @@ class LoginPoolSpec(Spec):
     """Lower case, at most 25 characters."""
     instance_type: Annotated[InstanceType, Setting(Change.NO_LOGIN_NODES, ".InstanceType")] = default("c6i.2xlarge")
     """EC2 instance type, of the head node's architecture."""
-    count: Annotated[int, Field(ge=0), Setting(Change.AT_ONCE, ".Count")] = 1
+    count: Annotated[int, Field(ge=0, le=1000), Setting(Change.AT_ONCE, ".Count")] = 1
     """Number of nodes."""
     public: Annotated[bool, Setting(Change.NO_LOGIN_NODES, ".Networking.SubnetIds")] = False
     """Whether they are in the public subnet."""
@@ -214,7 +217,7 @@ class SlurmSpec(Spec):
     aws: ClassVar = "Scheduling.SlurmSettings"
 
     idle_minutes: Annotated[
-        Minutes, Field(ge=-1), FROM_DURATION, Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")
+        Minutes, Field(ge=-1, le=525_600), FROM_DURATION, Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")
     ] = default(10)
     """Minutes without a job after which a dynamic node is terminated; -1: never."""
     queue_update_strategy: Annotated[QueueUpdateStrategy, Setting(Change.AT_ONCE, ".QueueUpdateStrategy")] = "DRAIN"
@@ -224,7 +227,7 @@ class SlurmSpec(Spec):
         "all-or-nothing"
     )
     """Whether a job that does not get all of its nodes gets none."""
-    custom_settings: Annotated[dict[str, str], Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    custom_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters; what SchedulerParameters lists here wins over the stack's own list, one by one."""
 
 
@@ -297,9 +300,9 @@ class ClusterOptions(Spec):
     ] = "efa-only"
     """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""
     head_node: HeadNodeSpec = HeadNodeSpec()
-    login_nodes: Annotated[list[LoginPoolSpec], Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
+    login_nodes: Annotated[list[LoginPoolSpec], FEW, Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
     """Pools of login nodes, at most 10. A pool is removed while there are no login nodes."""
-    queues: Annotated[list[QueueSpec], allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
+    queues: Annotated[list[QueueSpec], FEW, allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
     """Slurm queues. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
     slurm: SlurmSpec = SlurmSpec()
     monitoring: MonitoringSpec = MonitoringSpec()
@@ -312,6 +315,7 @@ class ClusterOptions(Spec):
     """Active Directory or another LDAP server with users; null: none. It turns on passwords in SSH."""
     overrides: Annotated[
         dict[str, Any],
+        MANY,
         Setting(
             Change.BY_KEY,
             page="https://docs.aws.amazon.com/parallelcluster/latest/ug/cluster-configuration-file-v3.html",
@@ -320,6 +324,7 @@ class ClusterOptions(Spec):
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
     accepted_warnings: Annotated[
         list[AcceptedWarning],
+        FEW,
         Setting(Change.AT_ONCE, page=_VALIDATORS),
     ] = []
     """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
@@ -338,7 +343,7 @@ class ClusterSpec(ClusterOptions):
     """ParallelCluster's name of the cluster; also the name of the stack that ParallelCluster makes."""
     region: str
     """AWS Region."""
-    tags: dict[str, str] = {}
+    tags: Annotated[dict[str, str], FEW] = {}
     """Tags of everything that ParallelCluster makes."""
 
     @property

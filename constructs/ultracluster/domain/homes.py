@@ -41,7 +41,11 @@ def _listed(values: tuple[int, ...]) -> str:
     return f"{', '.join(map(str, values[:-1]))} or {values[-1]}"
 
 
-Throughput = Annotated[int, allowing(f"{_listed(_FIRST)} with SINGLE_AZ_1; {_listed(_SECOND)} with SINGLE_AZ_2")]
+Throughput = Annotated[
+    int,
+    Field(ge=min(_FIRST), le=max(_SECOND)),
+    allowing(f"{_listed(_FIRST)} with SINGLE_AZ_1; {_listed(_SECOND)} with SINGLE_AZ_2"),
+]
 _ID_PATTERNS: dict[Kind, tuple[str, str]] = {
     "efs": (r"fs-[0-9a-f]{8,17}", "the id of an EFS file system such as fs-0123456789abcdef0"),
     "fsx-openzfs": (r"fsvol-[0-9a-f]{17}", "the id of an OpenZFS volume such as fsvol-0123456789abcdef0"),

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import (
+    FEW,
     FROM_DAYS,
     FROM_SIZE,
     Days,
@@ -51,7 +52,9 @@ def _throughputs(deployment_type: DeploymentType) -> str:
 
 
 Throughput = Annotated[
-    int, allowing("; ".join(f"{_throughputs(kind)} with {kind}" for kind, some in _THROUGHPUTS.items() if some))
+    int,
+    Field(ge=1, le=10_000),
+    allowing("; ".join(f"{_throughputs(kind)} with {kind}" for kind, some in _THROUGHPUTS.items() if some)),
 ]
 _SMALLEST_GIB = 1200
 _STEP_GIB = 2400
@@ -63,7 +66,7 @@ _METADATA_STEPS = (
     f"{', '.join(map(str, _FIRST_METADATA_IOPS))}, {_METADATA_STEP} or a multiple of {_METADATA_STEP} "
     f"up to {_MOST_METADATA_IOPS}"
 )
-MetadataIops = Annotated[int, allowing(_METADATA_STEPS)]
+MetadataIops = Annotated[int, Field(ge=1, le=_MOST_METADATA_IOPS), allowing(_METADATA_STEPS)]
 _INCLUDED_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
 """Largest capacity in GiB, and the metadata IOPS that come with it."""
 
@@ -118,9 +121,13 @@ class LustreSpec(Spec):
         DeploymentType, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.DeploymentType")
     ] = "PERSISTENT_2"
     """PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost."""
-    capacity_gib: Annotated[Gib, allowing(_CAPACITIES), FROM_SIZE, Setting(Change.AT_ONCE, ".StorageCapacity")] = (
-        default(4800)
-    )
+    capacity_gib: Annotated[
+        Gib,
+        Field(ge=1, le=2_147_483_647),
+        allowing(_CAPACITIES),
+        FROM_SIZE,
+        Setting(Change.AT_ONCE, ".StorageCapacity"),
+    ] = default(4800)
     """Storage in GiB. It can grow, not shrink."""
     throughput_mbps_per_tib: Annotated[
         Throughput | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
@@ -170,13 +177,13 @@ class DataRepository(Spec):
     """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
     prefix: Annotated[str, allowing(_PREFIXES), Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = ""
     """Prefix within the bucket."""
-    import_events: Annotated[list[FileEvent], Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
+    import_events: Annotated[list[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
         "NEW",
         "CHANGED",
         "DELETED",
     ]
     """Changes in S3 that show in the file system."""
-    export_events: Annotated[list[FileEvent], Setting(Change.AT_ONCE, ".S3.AutoExportPolicy.Events")] = [
+    export_events: Annotated[list[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoExportPolicy.Events")] = [
         "NEW",
         "CHANGED",
         "DELETED",

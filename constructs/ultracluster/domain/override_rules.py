@@ -52,6 +52,14 @@ MODELLED_KEYS = {
 }
 """Keys that an override may not touch, nor what is below them, because rules count on them, and why; without indices of
 lists."""
+_ORDER = {key: index for index, key in enumerate(MODELLED_KEYS)}
+_DEEPEST = max(key.count(".") for key in MODELLED_KEYS) + 1
+_HIDDEN: dict[str, frozenset[str]] = {
+    ".".join(parts[:count]): frozenset(each for each in MODELLED_KEYS if each.startswith(f"{'.'.join(parts[:count])}."))
+    for parts in (key.split(".") for key in MODELLED_KEYS)
+    for count in range(1, len(parts))
+}
+"""Modelled keys by each key above them."""
 OF_NEURON_SOFTWARE = ("CustomActions", "Iam.S3Access")
 """How keys end that belong to Neuron software: nodes without it may have actions of their own."""
 
@@ -64,12 +72,8 @@ def violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
             yield Violation(path, value, allowed, "the configuration becomes JSON")
         key = ".".join(str(part) for part in path if not isinstance(part, int))
         hides = not isinstance(value, dict | list)
-        for modelled, reason in MODELLED_KEYS.items():
-            if modelled.endswith(OF_NEURON_SOFTWARE) and not neuron_software:
-                continue
-            if f"{key}.".startswith(f"{modelled}.") or (hides and modelled.startswith(f"{key}.")):
-                yield Violation(path, value, "no override of this key", reason)
-                break
+        if reason := _reason(key, hides, neuron_software):
+            yield Violation(path, value, "no override of this key", reason)
         if path[-1] == "AdditionalIamPolicies" and value != []:
             yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
         if path[-1] == "Policy" and path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
@@ -85,14 +89,26 @@ def violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
             yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
 
 
+def _reason(key: str, hides: bool, neuron_software: bool) -> str | None:
+    """Return why no override may touch a key, nor replace what is below it if it ``hides`` that; None: it may."""
+    parts = key.split(".", _DEEPEST)
+    around = {".".join(parts[:count]) for count in range(1, len(parts) + 1)} & MODELLED_KEYS.keys()
+    below = _HIDDEN.get(key, frozenset()) if hides else frozenset()
+    for modelled in sorted(around | below, key=_ORDER.__getitem__):
+        if neuron_software or not modelled.endswith(OF_NEURON_SOFTWARE):
+            return MODELLED_KEYS[modelled]
+    return None
+
+
 def _unnamed_violations(path: Path, value: Any, known: Collection[str], kind: str) -> Iterator[Violation]:
     """Check that an override of a list is a list of mappings, each with the name of what it changes."""
     if value is not None and not isinstance(value, list):
         yield Violation(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
+    names = sorted(known)
+    allowed = f"one of {', '.join(names)}"
     for index, item in enumerate(mappings(value)):
         name = item.get("Name")
-        if name not in list(known):
-            allowed = f"one of {', '.join(sorted(known))}"
+        if name not in names:
             yield Violation((*path, index, "Name"), name, allowed, f"names the {kind} to change")
 
 

@@ -88,7 +88,7 @@ def documentation(aws: str) -> str:
 class Spec(BaseModel):
     """Immutable values. A docstring below a field describes it in the JSON schema and in messages."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     aws: ClassVar[str] = ""
     """Where the fields are at AWS: see `Setting`."""
 

@@ -6,14 +6,19 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import text
+from ultracluster.domain.types import FEW, MANY, NODES, text
 
 USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
 _LIMITS = "https://slurm.schedmd.com/resource_limits.html"
+_QOS = "https://slurm.schedmd.com/qos.html"
+_PREEMPTION = "https://slurm.schedmd.com/preempt.html"
 _ASSOCIATIONS = "https://slurm.schedmd.com/sacctmgr.html"
 
 UserName = Annotated[str, text(r"^[a-z_][a-z0-9_-]{0,30}$", "1 to 31 of a-z, 0-9, _ and -, a letter or _ first")]
 AccountName = Annotated[str, text(r"^[a-z][a-z0-9_-]{0,39}$", "1 to 40 of a-z, 0-9, _ and -, a letter first")]
+PEOPLE = Field(max_length=10_000)
+"""Bound of lists of people and groups."""
+SshKey = Annotated[str, Field(max_length=20_000)]
 Id = Annotated[int, Field(ge=2000, le=60000)]
 """Below are those of the system, of ParallelCluster (400 and up) and the default user (1000)."""
 
@@ -27,9 +32,9 @@ class UserSpec(Spec):
     """User id, the same on all nodes and for ever: files on shared storage belong to it."""
     gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=USERS)] = None
     """Id of the person's own group, of the name of the person; null: that of the user."""
-    groups: Annotated[list[UserName], Setting(Change.AT_ONCE, page=USERS)] = []
+    groups: Annotated[list[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Further groups, each with its id in `groups`."""
-    ssh_keys: Annotated[list[str], Setting(Change.AT_ONCE, page=USERS)] = []
+    ssh_keys: Annotated[list[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Public keys, as in authorized_keys. Session Manager needs none."""
     account: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
     """Account that jobs are charged to by default; needs `accounting`."""
@@ -40,11 +45,13 @@ class UserSpec(Spec):
 class Limits(Spec):
     """Limits of an account or a QoS."""
 
-    max_nodes: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    max_nodes: Annotated[int | None, Field(ge=1), NODES, Setting(Change.AT_ONCE, page=_LIMITS)] = None
     """Nodes of all running jobs together (GrpTRES); null: no limit."""
-    node_hours_per_month: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    node_hours_per_month: Annotated[int | None, Field(ge=1, le=100_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = (
+        None
+    )
     """Node hours of a calendar month (GrpTRESMins); null: no limit."""
-    max_hours: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    max_hours: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = None
     """Hours that a job may run (MaxWall); null: no limit."""
 
 
@@ -55,30 +62,30 @@ class AccountSpec(Limits):
     """Name."""
     parent: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
     """Account that it is part of; null: the cluster's root."""
-    share: Annotated[int | None, Field(ge=1), Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
+    share: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
     """Shares of the cluster beside those of the account's siblings, for fair share; null: 1."""
 
 
 class QosSpec(Limits):
     """A quality of service that jobs ask for by `sbatch --qos`."""
 
-    name: Annotated[AccountName, Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/qos.html")]
+    name: Annotated[AccountName, Setting(Change.AT_ONCE, page=_QOS)]
     """Name."""
-    priority: Annotated[int, Field(ge=0), Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/qos.html")] = 0
+    priority: Annotated[int, Field(ge=0, le=10**9), Setting(Change.AT_ONCE, page=_QOS)] = 0
     """Priority that it adds to a job."""
-    preempts: Annotated[list[AccountName], Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/preempt.html")] = []
+    preempts: Annotated[list[AccountName], FEW, Setting(Change.AT_ONCE, page=_PREEMPTION)] = []
     """QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none."""
-    accounts: Annotated[list[AccountName], Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/qos.html")] = []
+    accounts: Annotated[list[AccountName], MANY, Setting(Change.AT_ONCE, page=_QOS)] = []
     """Accounts, with those below them, whose jobs may ask for it; []: all."""
 
 
 class TeamSpec(Spec):
     """Everything about people that nodes are told."""
 
-    groups: dict[UserName, Id] = {}
-    users: list[UserSpec] = []
-    accounts: list[AccountSpec] = []
-    qos: list[QosSpec] = []
+    groups: Annotated[dict[UserName, Id], PEOPLE] = {}
+    users: Annotated[list[UserSpec], PEOPLE] = []
+    accounts: Annotated[list[AccountSpec], MANY] = []
+    qos: Annotated[list[QosSpec], FEW] = []
     accounting: bool = False
     """Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone nodes remove the
     accounts and QoS that they have made."""

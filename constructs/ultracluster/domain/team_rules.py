@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ultracluster.domain import ssh_keys
 from ultracluster.domain.team import UserSpec
-from ultracluster.domain.violations import Path, Violation, below
+from ultracluster.domain.violations import Path, Violation, below, listed
 
 RESERVED = frozenset(
     # of all Linux systems, then Debian and Ubuntu, Amazon Linux, AWS and ParallelCluster
@@ -44,6 +44,7 @@ def _of_groups(groups: Mapping[str, int], users: Sequence[UserSpec]) -> Iterator
 def _of_users(groups: Mapping[str, int], users: Sequence[UserSpec]) -> Iterator[Violation]:
     names, uids = set[str](), dict[int, str]()
     gids = {gid: f"group {name}" for name, gid in groups.items()}
+    known = listed(groups, "none, as there are no groups")
     for index, user in enumerate(users):
         broken = []
         if user.name in RESERVED:
@@ -57,7 +58,7 @@ def _of_users(groups: Mapping[str, int], users: Sequence[UserSpec]) -> Iterator[
             broken.append(user.violation(field, "an id that no group has", f"{gids[gid]} has it"))
         for place, group in enumerate(user.groups):
             if group not in groups:
-                broken.append(Violation(("groups", place), group, _listed(groups), "groups of the file", ("groups",)))
+                broken.append(Violation(("groups", place), group, known, "groups of the file", ("groups",)))
         for place, key in enumerate(user.ssh_keys):
             if fault := ssh_keys.fault(key):
                 shown = "a private key" if "PRIVATE KEY" in key else key
@@ -66,7 +67,3 @@ def _of_users(groups: Mapping[str, int], users: Sequence[UserSpec]) -> Iterator[
         names.add(user.name)
         uids.setdefault(user.uid, user.name)
         gids.setdefault(gid, f"that of {user.name}")
-
-
-def _listed(groups: Mapping[str, int]) -> str:
-    return " or ".join(groups) or "none, as there are no groups"

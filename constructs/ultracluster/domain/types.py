@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, Ty
 from pydantic import BeforeValidator, Field, WrapValidator
 from pydantic_core import PydanticCustomError
 
-WORDS: dict[str, str] = {}
-"""What each pattern allows, in words."""
+from ultracluster.domain.violations import WORDS
 
 
 def text(pattern: str, allowed: str, *, max_length: int | None = None) -> Any:
@@ -21,6 +20,11 @@ def allowing(words: str) -> Any:
     """Say what a rule beside the model allows, which no pattern can: ``x-allowed`` of the JSON schema."""
     return Field(json_schema_extra={"x-allowed": words})
 
+
+NODES = Field(le=65_533)
+"""MaxNodeCount at most (https://slurm.schedmd.com/slurm.conf.html)."""
+FEW, MANY = Field(max_length=100), Field(max_length=1000)
+"""Bounds of lists and mappings, far above what anybody has, so that checking a file takes no time that counts."""
 
 TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
 """Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""

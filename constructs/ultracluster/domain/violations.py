@@ -3,15 +3,26 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
-
-from ultracluster.domain.types import WORDS
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
 MAX_SHOWN = 200
 """Characters of a value that a message shows."""
+MAX_KEY = 100
+"""Characters of a key that a message shows."""
+MAX_LINE = 2000
+"""Characters of a line of a message."""
+MAX_REPORTED = 100
+"""Lines of a message; it says how many more there are."""
+MAX_LISTED = 30
+"""Names of a list that a message shows."""
+_MAX_BYTES = 16_000
+
+WORDS: dict[str, str] = {}
+"""What each pattern of a text allows, in words."""
 
 Path = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
@@ -32,7 +43,8 @@ class Violation:
     among: Path = ()
 
     def __str__(self) -> str:
-        return f"got {shown(self.got)}; allowed: {self.allowed}" + (f" ({self.reason})" if self.reason else "")
+        text = f"got {shown(self.got)}; allowed: {self.allowed}" + (f" ({self.reason})" if self.reason else "")
+        return printable(text)
 
 
 class InvalidArguments(ValueError):
@@ -50,7 +62,7 @@ class InvalidArguments(ValueError):
             re.sub(r"\b(null|true|false)\b", lambda word: words[word[0]], f"\n  {dotted(each.path)}: {each}")
             for each in self.violations
         ]
-        super().__init__(f"invalid arguments of {construct}:{''.join(lines)}")
+        super().__init__(capped(f"invalid arguments of {construct}:{''.join(lines)}"))
 
 
 def shape_violations(error: "ValidationError") -> list[Violation]:
@@ -59,7 +71,7 @@ def shape_violations(error: "ValidationError") -> list[Violation]:
         Violation(each["loc"], None, "a value", "required")
         if each["type"] == "missing"
         else Violation(each["loc"], each["input"], _allowed(each["type"], each["msg"], each.get("ctx", {})), "")
-        for each in error.errors()
+        for each in error.errors(include_url=False)
     ]
 
 
@@ -69,12 +81,14 @@ def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
         return _ALLOWED[kind]
     if kind == "string_pattern_mismatch":
         return WORDS[context["pattern"]]
-    text = re.sub(r"^(Input|String|List|Value) should (be )?", "", message)
+    text = re.sub(r"^(Input|String|List|Dictionary|Value) should (be )?", "", message)
     return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
 
 
 _ALLOWED = {
     "extra_forbidden": "no argument of this name",
+    "finite_number": "a finite number",
+    "int_parsing_size": "an integer of fewer digits",
     "model_type": "an object of the library, or a mapping",
 }
 
@@ -169,8 +183,13 @@ def _key_of(place: Path) -> Path:
 
 
 def dotted(path: Path) -> str:
-    """Return a path as people write it: ``queues[0].name``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    """Return a path as people write it: ``queues[0].name``, keys cut after `MAX_KEY` characters."""
+    parts = (f"[{_cut(str(part), MAX_KEY)}]" if isinstance(part, int) else f".{_key(part)}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+def _key(part: object) -> str:
+    return printable(_cut(str(part), MAX_KEY)) or "''"
 
 
 def of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
@@ -184,8 +203,38 @@ def of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
 
 def shown(value: object) -> str:
     """Return a value as messages show it, cut after `MAX_SHOWN` characters."""
-    text = repr(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    try:
+        return _cut(repr(value), MAX_SHOWN)
+    except ValueError:  # Python writes no integers of more than some thousand digits
+        return "a number that is too long to show"
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters, line ends and the like as escapes, cut after `MAX_LINE` characters."""
+    cut = _cut(text, MAX_LINE)
+    return cut if cut.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in cut)
+
+
+def capped(message: str, more: int = 0) -> str:
+    """Return the first lines of a message, and how many more there are, with those that were left out before."""
+    kept, size, lines = list[str](), 0, message.split("\n")
+    for line in lines[:MAX_REPORTED]:
+        size += len(line.encode("utf-8", "replace")) + 1
+        if size > _MAX_BYTES:
+            break
+        kept.append(line)
+    more += len(lines) - len(kept)
+    return "\n".join([*kept, f"... and {more} more"] if more else kept)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."
+
+
+def listed(names: Collection[str], none: str) -> str:
+    """Return names as what is allowed, the first of many: ``a or b``; `none` where there are none."""
+    first = " or ".join(islice(names, MAX_LISTED))
+    return f"{first} or {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else first or none
 
 
 def below(prefix: Path, violations: Iterable[Violation]) -> list[Violation]:

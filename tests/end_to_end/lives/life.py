@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -46,7 +47,7 @@ def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str,
     """Write a shipped configuration, edited, and return the variable by which commands find it."""
     raw = yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
     edit(raw)
-    (directory / f"{name}.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    (directory / f"{name}.yaml").write_text(json.dumps(raw), encoding="utf-8")
     return {"ULTRACLUSTER_CONFIG": str(directory)}
 
 

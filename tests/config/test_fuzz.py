@@ -1,0 +1,35 @@
+"""No settings file, file of people or pipeline.yaml ends in a traceback, a crash, or a message that nobody can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.config import fuzz
+
+AT_LEAST = 200
+SECONDS = 60
+
+
+@pytest.mark.slow
+def test_no_file_ends_in_anything_but_settings_or_a_clear_error(tmp_path: Path) -> None:
+    """In a process of its own, whose end by a signal is the fault of its last file, which stays."""
+    program = [sys.executable, "-m", "tests.config.fuzz", "0", str(AT_LEAST), str(SECONDS), str(tmp_path / "files")]
+    path = f"{fuzz.ROOT}{os.pathsep}{fuzz.ROOT / 'constructs'}"
+    (tmp_path / "files").mkdir()
+    done = subprocess.run(
+        program, capture_output=True, text=True, check=False, cwd=fuzz.ROOT, env={**os.environ, "PYTHONPATH": path}
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    problems = {each["case"]: each["problem"] for each in lines if "problem" in each}
+    if done.returncode != 0:
+        last = lines[-1]["case"] if lines else "none"
+        pytest.fail(f"case {last} ended the process with {done.returncode}, file in {tmp_path}: {done.stderr[-2000:]}")
+    again = "".join(f"\n\n.venv/bin/python -m tests.config.fuzz {case}\n{text}" for case, text in problems.items())
+    assert not problems, again
+    assert len(lines) >= AT_LEAST

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from wsgiref.types import StartResponse, WSGIEnvironment
 from zipfile import ZipFile
 
 import boto3
@@ -26,9 +27,14 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.backends import list_of_moto_modules
+from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from emulator import gate, server
 from emulator.aws import EmulatedAws
+from emulator.callbacks import Callbacks
+from emulator.clones import Clones
+from emulator.cloudformation.clients import Endpoint
+from emulator.keys import KEYS
 from tests.emulator.account import Account
 from tests.emulator.stacks import REGION, Stacks
 
@@ -343,3 +349,24 @@ def test_a_machine_asks_for_what_nodes_need(service: str, query: str, body: byte
     """Its root is no user of this computer, and would become one by a function."""
     environ = {"QUERY_STRING": query, "PATH_INFO": "/", "REQUEST_METHOD": "POST"}
     assert (gate.refusal_of_machine(environ, service, body) is None) == is_answered
+    endpoint = Endpoint("http://127.0.0.1:9")
+    front = server.Front(_Served(service), Callbacks(), (), {}, clones=Clones(), endpoint=endpoint)  # type: ignore[arg-type]
+    signed = {"Authorization": f"AWS4-HMAC-SHA256 Credential={KEYS.node}/20260101/r/s/aws4_request"}
+    for serve, answers in ((front, True), (front.serve_machine, is_answered)):
+        made = EnvironBuilder(base_url=endpoint.url, method="POST", data=body, query_string=query, headers=signed)
+        _, status, _ = run_wsgi_app(serve, made.get_environ())
+        assert status.startswith("200" if answers else "403")
+
+
+class _Served:
+    """An application that has one service, and answers everything."""
+
+    def __init__(self, service: str) -> None:
+        self.service = service
+
+    def get_application(self, _: object) -> _Served:
+        return self
+
+    def __call__(self, _: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+        start_response("200 OK", [])
+        return []

@@ -351,7 +351,7 @@ def test_a_machine_asks_for_what_nodes_need(service: str, query: str, body: byte
     assert (gate.refusal_of_machine(environ, service, body) is None) == is_answered
     endpoint = Endpoint("http://127.0.0.1:9")
     front = server.Front(_Served(service), Callbacks(), (), {}, clones=Clones(), endpoint=endpoint)  # type: ignore[arg-type]
-    signed = {"Authorization": f"AWS4-HMAC-SHA256 Credential={KEYS.node}/20260101/r/s/aws4_request"}
+    signed = [("Authorization", f"AWS4-HMAC-SHA256 Credential={KEYS.node}/20260101/r/s/aws4_request")]
     for serve, answers in ((front, True), (front.serve_machine, is_answered)):
         made = EnvironBuilder(base_url=endpoint.url, method="POST", data=body, query_string=query, headers=signed)
         _, status, _ = run_wsgi_app(serve, made.get_environ())

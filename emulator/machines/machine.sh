@@ -30,7 +30,8 @@ done
 chroot "$image" ip address add "$address/32" dev eth0
 chroot "$image" ip route add "$network" dev eth0 src "$address"
 
-# Disks and devices.
+# Disks and devices. The root directory is mounted once more: what another user namespace has mounted cannot be a root.
+mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 for path in sys/vm sys/kernel sys/fs sysrq-trigger; do # those of this computer, as far as its kernel has them
     [[ -e $root/proc/$path ]] || continue

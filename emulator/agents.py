@@ -54,6 +54,7 @@ class CommandRun:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env={"PATH": os.environ["PATH"]},  # root of a machine may read what a process has that enters it
             start_new_session=True,
         )
         self._thread = threading.Thread(target=self._live, daemon=True)

@@ -16,9 +16,11 @@ from typing import Any, Literal, Self
 
 import boto3
 
-from emulator.calls import OWN_KEY
 from emulator.machines.machinery import Machinery
 from toolchain.assembly import EXAMPLE_ACCOUNT
+
+SECRET = "testing"  # noqa: S105 - no signature is checked: the access key is the secret
+"""What tools sign with."""
 
 ACCOUNT = EXAMPLE_ACCOUNT
 """The account that every credential belongs to, and the value of AWS::AccountId."""
@@ -28,7 +30,14 @@ class EmulatedAws:
     """A running server. It ends with `stop`, with the `with` block, or with the process that started it.
 
     Stacks come up as fast as they can, or at speed `real` in about the time that AWS takes.
+
+    Attributes:
+        port: Where it serves, on this computer's loopback interface.
+        key: The access key that everything in it is open to, and nothing without one: a secret.
     """
+
+    port: str
+    key: str
 
     def __init__(
         self,
@@ -42,6 +51,7 @@ class EmulatedAws:
         """
         own = {
             "MOTO_ACCOUNT_ID": ACCOUNT,
+            "MOTO_DISABLE_GLOBAL_CORS": "true",  # no web page may read an answer
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # prerequisites declares the images that matter
             "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
         }
@@ -55,16 +65,17 @@ class EmulatedAws:
             start_new_session=True,  # Ctrl-C is for the starter, who may still need the server to clean up
         )
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
-        port = self._process.stdout.readline().strip()
-        if not port:
+        port, _, key = self._process.stdout.readline().strip().partition(" ")
+        if not key:
             self._process.wait()
             raise RuntimeError(f"the emulated AWS did not start (exit code {self._process.returncode})")
-        # An IP address, not a name: botocore then addresses buckets by path.
-        self._connect(f"http://127.0.0.1:{port}")
+        self._connect(port, key)
 
-    def _connect(self, endpoint: str) -> None:
-        self.endpoint = endpoint
-        self._session = boto3.Session(OWN_KEY, "testing")
+    def _connect(self, port: str, key: str) -> None:
+        self.port, self.key = port, key
+        # An IP address, not a name: botocore then addresses buckets by path.
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self._session = boto3.Session(key, SECRET)
         self._clients: dict[tuple[str, str], Any] = {}
 
     def __enter__(self) -> Self:
@@ -81,7 +92,12 @@ class EmulatedAws:
     @property
     def settings(self) -> dict[str, str]:
         """Return the environment variables that lead AWS's tools to this server."""
-        return settings_for(self.endpoint)
+        return settings_for(self.endpoint, self.key)
+
+    @property
+    def settings_of_user(self) -> dict[str, str]:
+        """Return those of somebody whose calls are counted, unlike this process's own."""
+        return settings_for(self.endpoint, f"{self.key}user")
 
     def clone(self) -> EmulatedAws:
         """Return a server of its own with all that this one holds; what changes in either is not seen in the other.
@@ -92,7 +108,7 @@ class EmulatedAws:
         Raises:
             urllib.error.HTTPError: Something is in progress for half a minute, such as an operation of CloudFormation.
         """
-        return _Clone(self.endpoint)
+        return _Clone(self)
 
     def client(self, service: str, region: str) -> Any:
         """Return a boto3 client of this server, the same one each time."""
@@ -184,48 +200,46 @@ class EmulatedAws:
         self._post("/moto-api/reset-auth", number.encode())
 
     def _post(self, path: str, body: bytes = b"") -> bytes:
-        return _post(f"{self.endpoint}{path}", body)
+        headers = {
+            "Content-Type": "text/plain",  # a form's body would not reach moto's handler
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={self.key}/20000101/us-east-1/emulator/aws4_request",
+        }
+        request = urllib.request.Request(f"{self.endpoint}{path}", body, headers, method="POST")  # noqa: S310 - own server
+        with urllib.request.urlopen(request) as answer:  # noqa: S310
+            content: bytes = answer.read()
+        return content
 
 
 class JoinedAws(EmulatedAws):
     """A server that another process started: stopping it is not this one's business."""
 
-    def __init__(self, endpoint: str) -> None:
-        self._connect(endpoint)
+    def __init__(self, port: str, key: str) -> None:
+        self._connect(port, key)
 
     def stop(self) -> None:
         """Leave the server running."""
 
 
 class _Clone(EmulatedAws):
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: EmulatedAws) -> None:
         self._origin = origin
-        self._port = _post(f"{origin}/emulator/clone")
-        self._connect(f"http://127.0.0.1:{self._port.decode()}")
+        self._connect(origin._post("/emulator/clone").decode(), origin.key)
 
     def stop(self) -> None:
         """End the clone and wait until it is gone."""
-        _post(f"{self._origin}/emulator/end-clone", self._port)
+        self._origin._post("/emulator/end-clone", self.port.encode())
 
 
-def settings_for(endpoint: str) -> dict[str, str]:
+def settings_for(endpoint: str, key: str) -> dict[str, str]:
     """Return the environment variables that lead AWS's tools to a server."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": OWN_KEY,
-        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_ACCESS_KEY_ID": key,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     }
-
-
-def _post(url: str, body: bytes = b"") -> bytes:
-    headers = {"Content-Type": "text/plain"}  # a form's body would not reach moto's handler
-    request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 - own server
-    with urllib.request.urlopen(request) as answer:  # noqa: S310
-        content: bytes = answer.read()
-    return content
 
 
 def _without_aws(environment: os._Environ[str]) -> dict[str, str]:

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from threading import Lock
 
-OWN_KEY = "testing"
-"""Access key of the emulator's own calls, and of those that prepare an account: they are not counted."""
-
-NODE_KEY = "node"
-"""Access key of what nodes do by themselves: not counted, and allowed whatever the user of an account may do."""
-
-_KEY = re.compile(r"Credential=([^/]+)/")
-
-
-def access_key(authorization: str) -> str | None:
-    """Return the access key in a request's header; None: it is not signed."""
-    match = _KEY.search(authorization)
-    return match[1] if match else None
+from emulator.keys import KEYS, access_key
 
 
 class Calls:
@@ -29,7 +16,7 @@ class Calls:
 
     def note(self, authorization: str, call: str) -> None:
         """Keep a call, such as ``ec2:DescribeInstances``, unless it is the emulator's own."""
-        if access_key(authorization) not in (None, OWN_KEY, NODE_KEY):
+        if access_key(authorization) not in (None, KEYS.own, KEYS.node):
             with self._lock:
                 self._made.append(call)
 

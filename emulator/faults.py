@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Literal
 
-from emulator.calls import NODE_KEY, access_key
+from emulator.keys import KEYS, access_key
 from emulator.resources.model import ResourceError
 
 
@@ -297,7 +297,7 @@ class Faults:
             action: Such as ``ec2:DescribeInstances``.
             authorization: The request's header of that name.
         """
-        if access_key(authorization) == NODE_KEY:
+        if access_key(authorization) == KEYS.node:
             return False
         with self._lock:
             if "throttling" not in self._targets or action in self._throttled:

@@ -32,12 +32,12 @@ from uuid import uuid4
 import boto3
 from moto.awslambda.models import LambdaFunction, lambda_backends
 
-from emulator.aws import settings_for
-from emulator.calls import OWN_KEY
+from emulator.aws import SECRET, settings_for
 from emulator.clones import Background, Work
 from emulator.cloudformation.clients import Endpoint, write_log
 from emulator.cloudformation.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
+from emulator.keys import KEYS
 from toolchain.values import UnsupportedError
 
 PCLUSTER_PYTHON: Final = Path(__file__).parents[1] / ".venv-pcluster/bin/python"
@@ -45,7 +45,7 @@ PCLUSTER_LAYER: Final = "PCLayer-"
 """How the name of the layer with ParallelCluster's package begins, on AWS and in `emulator.provider`."""
 
 _RUNTIME: Final = Path(__file__).with_name("lambda_runtime.py")
-_SESSION: Final = boto3.Session(OWN_KEY, "testing")
+_SESSION: Final = boto3.Session(KEYS.own, SECRET)
 _PATIENCE: Final[dict[Speed, int]] = {"real": 1, "fast": 3}
 _LONGEST_SLEEP: Final = "0.1"
 _SHORTEST_INTERVAL: Final = 0.5
@@ -282,12 +282,15 @@ class _Process:
     def _environment(self, function: LambdaFunction, endpoint: str) -> dict[str, str]:
         """Return the variables that Lambda sets, those of the function, and those that lead to the emulated AWS.
 
+        Of this process's own only the way to programs.
+
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
         """
         return {
-            **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),  # the CDK looks for `node`
-            **settings_for(endpoint),
+            "LANG": "en_US.UTF-8",
+            "TZ": ":UTC",
+            **settings_for(endpoint, KEYS.own),
             "AWS_REGION": function.region,
             "AWS_DEFAULT_REGION": function.region,
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.run_time}",

@@ -3,7 +3,7 @@
 Writes one JSON answer when the function's code is loaded, and one for each JSON invocation that it reads, a line each:
 {"event": ..., "request_id": ..., "arn": ..., "deadline": seconds since 1970} -> {"result": ...} or {"error": {...}}.
 What the function prints goes to standard error, which the starter passes on to the function's log group. Where AWS is,
-is said by the environment (AWS_ENDPOINT_URL and dummy credentials).
+is said by the environment (AWS_ENDPOINT_URL and credentials).
 
 Imports nothing of this project: a function may need an interpreter with packages of its own.
 """

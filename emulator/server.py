@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -13,20 +14,21 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import cast
 from urllib.parse import parse_qsl
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIEnvironment
 from xml.sax.saxutils import escape
 
 from moto.ec2.exceptions import EC2ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-from emulator import callbacks, moto_patches
+from emulator import callbacks, gate, moto_patches
 from emulator.agents import Agents
 from emulator.aws import ACCOUNT
 from emulator.callbacks import Callbacks
-from emulator.calls import CALLS, NODE_KEY
+from emulator.calls import CALLS
 from emulator.clones import Background, Clones
 from emulator.cloudformation import service
 from emulator.cloudformation.clients import Clients, Endpoint
@@ -36,6 +38,8 @@ from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
+from emulator.gate import Answer
+from emulator.keys import KEYS
 from emulator.machines.databases import Databases
 from emulator.machines.fleet import Fleet
 from emulator.machines.machinery import Machinery
@@ -60,17 +64,20 @@ Raises:
 
 
 class Front:
-    """The first to see a request: messages to callbacks and controls are served here, all others by moto."""
+    """The first to see a request: it is refused, or a message to a callback, or one to a control, or for moto."""
 
     def __init__(
         self,
-        application: WSGIApplication,
+        application: DomainDispatcherApplication,
         callbacks_: Callbacks,
         resets: Iterable[Callable[[], None]],
         controls: Mapping[str, Control],
+        *,
         clones: Clones,
+        endpoint: Endpoint,
     ) -> None:
         self._application = application
+        self._endpoint = endpoint
         self._callbacks = callbacks_
         self._resets = tuple(resets)
         self._controls = controls
@@ -79,36 +86,50 @@ class Front:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request."""
         path = environ["PATH_INFO"]
-        if path in self._controls:
-            status, answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
-            start_response(status, [("Content-Length", str(len(answer)))])
-            return [answer]
+        answer = gate.refusal(environ, self._endpoint)
+        if answer is None and path.startswith(callbacks.PATH):  # the URL is the secret
+            with self._clones.requests.served():
+                answer = self._deliver(callbacks.callback_key(path), _body(environ))
+        answer = answer or gate.public_object(environ) or gate.refusal_of_key(environ)
+        if answer is None and path in self._controls:
+            answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
+        if answer:
+            return _send(answer, environ, start_response)
         with self._clones.requests.served():
-            if path.startswith(callbacks.PATH):
-                start_response(self._deliver(callbacks.callback_key(path), _body(environ)), [("Content-Length", "0")])
-                return []
             if path == _RESET:
                 for reset in self._resets:
                     reset()
             try:
-                return self._application(environ, start_response)
+                served: Iterable[bytes] = self._application(environ, start_response)
             except Exception as error:  # moto fails on services, headers and paths that it does not know
-                status, headers, body = _not_implemented(error)
-                start_response(status, headers)
-                return [body]
+                return _send(_not_implemented(error), environ, start_response)
+            return served
 
-    def _deliver(self, key: str, body: bytes) -> str:
+    def serve_machine(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one request of a machine, whose root is no user of this computer and does not become one by a call."""
+        body = _body(environ)
+        environ["wsgi.input"] = io.BytesIO(body)
+        if not environ["PATH_INFO"].startswith(callbacks.PATH):
+            try:
+                service = str(self._application.get_application(environ).service)  # type: ignore[attr-defined]
+            except Exception as error:
+                return _send(_not_implemented(error), environ, start_response)
+            if answer := gate.refusal_of_machine(environ, service, body):
+                return _send(answer, environ, start_response)
+        return self(environ, start_response)
+
+    def _deliver(self, key: str, body: bytes) -> Answer:
         try:
             self._callbacks.send(key, body)
         except LookupError:
-            return "404 Not Found"
-        return "200 OK"
+            return _plain(HTTPStatus.NOT_FOUND)
+        return _plain(HTTPStatus.OK)
 
-    def _control(self, path: str, query: str, body: str) -> tuple[str, bytes]:
+    def _control(self, path: str, query: str, body: str) -> Answer:
         try:
-            return "200 OK", self._controls[path](query, body).encode()
+            return _plain(HTTPStatus.OK, self._controls[path](query, body))
         except ValueError as error:
-            return "400 Bad Request", str(error).encode()
+            return _plain(HTTPStatus.BAD_REQUEST, str(error))
 
 
 def _body(environ: WSGIEnvironment) -> bytes:
@@ -116,8 +137,17 @@ def _body(environ: WSGIEnvironment) -> bytes:
     return body
 
 
-def _not_implemented(error: Exception) -> tuple[str, list[tuple[str, str]], bytes]:
-    """Return status, headers and body of the answer to a request that moto cannot serve.
+def _plain(status: HTTPStatus, text: str = "") -> Answer:
+    return Answer(status, [("Content-Length", str(len(text.encode())))], text.encode())
+
+
+def _send(answer: Answer, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response(f"{answer.status.value} {answer.status.phrase}", answer.headers)
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+
+
+def _not_implemented(error: Exception) -> Answer:
+    """Return the answer to a request that moto cannot serve.
 
     Clients of services with a JSON protocol take the code from the header.
     """
@@ -125,7 +155,7 @@ def _not_implemented(error: Exception) -> tuple[str, list[tuple[str, str]], byte
     message = f"The emulator cannot answer this request: {error!r} ({frame.filename}:{frame.lineno})"
     body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
     headers = [("Content-Type", "text/xml"), ("Content-Length", str(len(body.encode()))), ("X-Amzn-ErrorType", code)]
-    return "501 Not Implemented", headers, body.encode()
+    return Answer(HTTPStatus.NOT_IMPLEMENTED, headers, body.encode())
 
 
 def _afflict(query: str, _: str) -> str:
@@ -162,7 +192,7 @@ class Emulator:
         models[STACK_TYPE] = NestedStack(engine)
         moto_patches.fill()
         invocations.fill(functions)
-        clients_of_nodes = Clients(self._endpoint, NODE_KEY)
+        clients_of_nodes = Clients(self._endpoint, KEYS.node)
         self._fleet = Fleet(machinery, clients_of_nodes, self._endpoint, speed) if machinery else None
         lives.LISTENERS.append(self._fleet or Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background))
         service.serve(engine)
@@ -192,9 +222,9 @@ class Emulator:
             "/emulator/end-clone": self._end_clone,
         }
         application = DomainDispatcherApplication(create_backend_app)
-        self._front = Front(application, awaited, resets, controls, self._clones)
+        self._front = Front(application, awaited, resets, controls, clones=self._clones, endpoint=self._endpoint)
         if self._fleet:
-            self._fleet.application = self._front
+            self._fleet.application = self._front.serve_machine
 
     def serve(self) -> int:
         """Serve on a free loopback port, and return it."""
@@ -246,12 +276,12 @@ class Emulator:
 
 
 def main() -> None:
-    """Serve until standard input ends; the first line of standard output is the port."""
+    """Serve until standard input ends; the first line of standard output is the port and the access key."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     machinery = Machinery.of_text(sys.argv[2]) if len(sys.argv) > 2 else None  # noqa: PLR2004
     emulator = Emulator(cast(Speed, sys.argv[1]), machinery)
     with suppress(BrokenPipeError):  # who started it has ended, and with that its standard input
-        print(emulator.serve(), flush=True)
+        print(emulator.serve(), KEYS.own, flush=True)
     emulator.run(sys.stdin.fileno())
     os._exit(0)  # all is ended; the interpreter would take a second to delete what moto holds
 

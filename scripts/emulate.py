@@ -100,6 +100,8 @@ def account(say: Say, *, speed: Literal["fast", "real"] = "fast", nodes: bool = 
         say(reason)
     elif nodes:
         machinery = Machinery(_image(say), borrowed())
+        if warning := support.warning(machinery.image):
+            say(warning)
     with EmulatedAws(speed=speed, machinery=machinery) as aws:
         yield Account(aws, machines=machinery is not None)
 

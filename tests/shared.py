@@ -70,12 +70,14 @@ def shared_server(
             os.close(both)
             aws = EmulatedAws(life=end)
             os.close(end)
-            (directory / "endpoint").write_text(aws.endpoint, encoding="utf-8")
+            server = directory / "server"
+            server.touch(mode=0o600)
+            server.write_text(f"{aws.port} {aws.key}", encoding="utf-8")
             prepare(aws, directory)
 
         directory = stack.enter_context(shared_directory(name, make))
         stack.callback(os.close, os.open(directory / "life", os.O_WRONLY | os.O_NONBLOCK))
-        yield JoinedAws((directory / "endpoint").read_text(encoding="utf-8")), directory
+        yield JoinedAws(*(directory / "server").read_text(encoding="utf-8").split()), directory
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 Reads one JSON job per line on standard input and writes one JSON answer per line on standard output:
 {"operation": NAME, "region": REGION, "arguments": {...}} -> {"result": ...} or {"error": text}. The operations are
-the functions in `OPERATIONS`. Where AWS is, is said by the environment (AWS_ENDPOINT_URL and dummy credentials).
+the functions in `OPERATIONS`. Where AWS is, is said by the environment (AWS_ENDPOINT_URL and credentials).
 """
 
 from __future__ import annotations

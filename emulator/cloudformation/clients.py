@@ -10,7 +10,8 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import ClientError
 
-from emulator.calls import OWN_KEY
+from emulator.aws import SECRET
+from emulator.keys import KEYS
 
 SERVICE: Final = "ServiceName"
 """Where the metadata of a client's answers say what error messages call its service."""
@@ -22,13 +23,19 @@ class Endpoint:
 
     url: str = ""
 
+    @property
+    def hosts(self) -> tuple[str, str]:
+        """Return what a request to it may call it."""
+        host = self.url.rpartition("/")[2]
+        return host, host.replace("127.0.0.1", "localhost")
+
 
 class Clients:
     """Clients by service and region, each made once; calling it gives one."""
 
-    def __init__(self, endpoint: Endpoint, key: str = OWN_KEY) -> None:
+    def __init__(self, endpoint: Endpoint, key: str = KEYS.own) -> None:
         self._endpoint = endpoint
-        self._session = boto3.Session(key, "testing")
+        self._session = boto3.Session(key, SECRET)
         self._lock = Lock()
         self._made: dict[tuple[str, str, str], Any] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 import time
@@ -130,7 +131,8 @@ class Databases(DatabaseServers):
         if machine is None:
             return False
         command = machine.command("mariadb", "--connect-timeout=5", f"--socket={SOCKET}")
-        return subprocess.run(command, input=sql, text=True, capture_output=True, check=False).returncode == 0
+        own = {"PATH": os.environ["PATH"]}
+        return subprocess.run(command, input=sql, text=True, capture_output=True, check=False, env=own).returncode == 0
 
 
 def _machine(database: Database) -> str:

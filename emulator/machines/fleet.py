@@ -14,10 +14,11 @@ from wsgiref.types import WSGIApplication
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
-from emulator.calls import NODE_KEY
+from emulator.aws import SECRET
 from emulator.cloudformation.clients import Clients, Endpoint
 from emulator.cloudformation.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
+from emulator.keys import KEYS
 from emulator.machines import metadata, names
 from emulator.machines.machinery import Machinery
 from emulator.machines.site import REBOOT_CODE, Machine, MachineSpec, Site
@@ -34,8 +35,8 @@ _SHUTDOWN_SECONDS: Final = 5.0
 _ENVIRONMENT: Final = {
     "PATH": "/opt/slurm/bin:/opt/parallelcluster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
-    "AWS_ACCESS_KEY_ID": NODE_KEY,
-    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_ACCESS_KEY_ID": KEYS.node,
+    "AWS_SECRET_ACCESS_KEY": SECRET,
 }
 
 
@@ -234,7 +235,7 @@ class Fleet(InstanceListener):
         if self._site is None:
             port = urlsplit(self._endpoint.url).port
             assert port  # noqa: S101 - the server has one
-            self._site = Site(self._machinery.image, port)
+            self._site = Site(self._machinery.image, port, self._machinery.borrowed)
         return self._site
 
     def _serve(self, region: str, vpc_id: str, machine: Machine) -> tuple[_Server, ...]:

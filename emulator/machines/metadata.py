@@ -23,8 +23,8 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instances import Instance
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from emulator.aws import ACCOUNT
-from emulator.calls import NODE_KEY
+from emulator.aws import ACCOUNT, SECRET
+from emulator.keys import KEYS
 
 _LONGEST_TTL: Final = 21_600
 _ROOT: Final = "/latest"
@@ -178,9 +178,9 @@ def _role(instance: Instance) -> dict[str, str]:
     credentials = {
         **updated,
         "Type": "AWS-HMAC",
-        "AccessKeyId": NODE_KEY,
-        "SecretAccessKey": "testing",
-        "Token": "testing",
+        "AccessKeyId": KEYS.node,
+        "SecretAccessKey": SECRET,
+        "Token": SECRET,
         "Expiration": _text(now + _HELD_TTL),
     }
     return {

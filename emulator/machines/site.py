@@ -4,7 +4,8 @@ A site has namespaces of its own: processes, mounts and network. Its process 1 r
 holds, so that everything in it ends with this process, however that ends; its files are in memory and its mounts and
 interfaces in its namespaces: nothing is left. A machine has namespaces below those of the site.
 
-Without root, a user namespace comes first, in which this user has all capabilities and is the only user.
+A user namespace comes first, so that root in a machine is nobody on this computer. Without root this user has all
+capabilities in it and is the only user. As root it is `own_users`, where the kernel has it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,20 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from emulator.machines import own_users
 from emulator.machines.listen import OPENED
-from emulator.machines.support import MachineError
+from emulator.machines.support import MachineError, has_own_users
 
 _HERE = Path(__file__).parent
-_ROOT_OF_ITS_OWN: Final = ("--user", "--map-root-user")
+_ROOT_OF_ITS_OWN: Final = ("unshare", "--user", "--map-root-user")
 _ONE_USER: Final = ("--user", "--map-user=1000", "--map-group=1000", "--keep-caps")
 """Without root: slurmd cannot start as a root who may not change groups, but as another user with all capabilities."""
 _CONSOLE_LINES: Final = 1000
+_IN_ITS_ENVIRONMENT: Final = """
+while IFS= read -r setting; do export "${setting?}"; done </run/emulator/environment
+exec "$@"
+"""
+"""Shell text: everybody on this computer can read the arguments of commands, and the environment has an access key."""
 _START_SECONDS: Final = 300.0
 """Until a machine is given up that does not start; it takes less than one."""
 REBOOT_CODE: Final = 66
@@ -80,30 +86,40 @@ class Listeners:
 class Site:
     """One place for machines. It ends with `stop`, or with this process."""
 
-    def __init__(self, image: Path, port: int) -> None:
+    def __init__(self, image: Path, port: int, borrowed: Sequence[Path] = ()) -> None:
         """Make a place for machines.
 
         Args:
             image: The root directory that they start from. Beside it is an empty directory, `site`.
             port: Of the AWS endpoint, on this computer's loopback interface.
+            borrowed: Directories of this computer that machines may read.
 
         Raises:
             MachineError: It cannot be made.
         """
-        self._image = image
-        self._directory = image.with_name("site")
-        self._directory.mkdir(exist_ok=True)
+        directory = image.with_name("site")
+        directory.mkdir(exist_ok=True)
         self._port = port
         self._numbers = count(1)
-        is_root = os.geteuid() == 0
-        self._entering = () if is_root else ("--user", "--preserve-credentials")
-        self._one_user = () if is_root else _ONE_USER
-        own_user = () if is_root else _ROOT_OF_ITS_OWN
+        shared = [image, _HERE, *borrowed]
+        self._seen = {path: str(path) for path in shared}
+        self._directory = str(directory)
+        self._one_user: Sequence[str] = ()
+        self._entering: Sequence[str] = ()
+        before: Sequence[str] = ()
+        if os.geteuid() != 0:
+            self._one_user, self._entering, before = _ONE_USER, ("--user", "--preserve-credentials"), _ROOT_OF_ITS_OWN
+        elif has_own_users(image):
+            self._seen = {path: own_users.seen(number) for number, path in enumerate(self._seen)}
+            self._directory = own_users.SITE
+            self._entering, before = ("--user",), own_users.command(list(self._seen))
+        self._options = ",userxattr" if self._entering else ""
         self._process = subprocess.Popen(
-            ["unshare", *own_user, "--mount", "--net", "--pid", "--fork", "--kill-child",
-             "bash", str(_HERE / "site.sh"), str(image), str(self._directory)],
+            [*before, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+             "bash", f"{self._seen[_HERE]}/site.sh", self._seen[image], self._directory],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
+        self._image = self._seen[image]
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
         if (said := self._process.stdout.readline()) != "ready\n":
             self._process.stdin.close()  # type: ignore[union-attr]
@@ -120,10 +136,12 @@ class Site:
         Raises:
             MachineError: It did not start.
         """
+        here = self._seen[_HERE]
         command = self.inside(
-            "bash", str(_HERE / "start.sh"), str(self._image), str(self._directory), spec.instance_id, spec.cluster,
-            " ".join(self._one_user), spec.address, spec.network, str(_HERE / "guest"), sys.executable, str(self._port),
-            spec.pace, spec.before, spec.program, *map(str, spec.borrowed),
+            "bash", f"{here}/start.sh", self._image, self._directory, spec.instance_id, spec.cluster, self._options,
+            " ".join(self._one_user), spec.address, spec.network, f"{here}/guest", str(self._port),
+            spec.pace, spec.before, spec.program,
+            *(argument for path in spec.borrowed for argument in (self._seen[path], str(path))),
         )  # fmt: skip
         return Machine(self, spec, command, ended)
 
@@ -137,7 +155,7 @@ class Site:
         name = f"node{next(self._numbers)}"
         command = f"ip link add {name} type veth peer name eth0 netns {inside} && ip link set {name} master switch up"
         done = subprocess.run(
-            self.inside("chroot", str(self._image), "sh", "-c", command), capture_output=True, text=True, check=False
+            self.inside("chroot", self._image, "sh", "-c", command), capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise MachineError(f"no interface for a machine: {done.stdout}{done.stderr}")
@@ -233,8 +251,8 @@ class Machine:
 
     def command(self, *command: str) -> list[str]:
         """Return what runs a command in it, as root."""
-        variables = (f"{name}={value}" for name, value in self.spec.environment.items())
-        return self._site.within(self._init, "/usr/bin/env", "--ignore-environment", *variables, *command)
+        shell = ("/usr/bin/env", "--ignore-environment", "/bin/sh", "-c", _IN_ITS_ENVIRONMENT, "sh")
+        return self._site.within(self._init, *shell, *command)
 
     def stop(self, seconds: float = 0) -> None:
         """Shut its system down, for so many seconds at most, and end it; its disk stays."""

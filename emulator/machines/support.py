@@ -6,13 +6,28 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Final
+
+from emulator.machines import own_users
 
 _TRIAL: Final = """
 set -e
 mount -t tmpfs tmpfs /mnt
 mkdir /mnt/lower /mnt/upper /mnt/work /mnt/root
 mount -t overlay overlay -o lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
+"""
+_TRIAL_OF_OWN_USERS: Final = """
+set -e
+mount -t tmpfs tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=$0,upperdir=$1/upper,workdir=$1/work,userxattr" "$1/root"
+mount -t proc proc "$1/root/proc"
+rm --recursive "$1/root/var/log"
+mkdir "$1/root/var/log"
+rmdir "$1/root/var/log"
 """
 _WITHOUT: Final = "Everything else of the emulated AWS works without them"
 
@@ -59,9 +74,38 @@ def explain(*, platform: str, is_root: bool, has_debian: bool, refusal: str) -> 
     return ""
 
 
+def has_own_users(image: Path) -> bool:
+    """Return whether machines that root starts can have users of their own, so that their root is nobody here.
+
+    Args:
+        image: The root directory that they start from.
+    """
+    return not _refusal_of_own_users(image)
+
+
+@cache
+def _refusal_of_own_users(image: Path) -> str:
+    trial = ["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "sh", "-c", _TRIAL_OF_OWN_USERS]
+    return _refusal([*own_users.command([image]), *trial, own_users.seen(0), own_users.SITE])
+
+
+def warning(image: Path) -> str:
+    """Return what root should know who starts machines here; empty: nothing."""
+    if os.geteuid() != 0 or has_own_users(image):
+        return ""
+    return (
+        "Root of a node is root of this computer here, for the kernel refuses it users of its own: "
+        f"{_refusal_of_own_users(image)}. To do: run this without root, or run nothing in nodes that you do not trust."
+    )
+
+
 def _try_namespaces(*, is_root: bool) -> str:
     user = () if is_root else ("--user", "--map-root-user")
-    command = ["unshare", *user, "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "sh", "-c", _TRIAL]
+    return _refusal(["unshare", *user, "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "sh", "-c", _TRIAL])
+
+
+def _refusal(command: Sequence[str]) -> str:
+    """Return why a command failed; empty: it did not."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     except FileNotFoundError:

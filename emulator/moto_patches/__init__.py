@@ -29,6 +29,7 @@ import moto.servicequotas.urls
 import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
+from emulator.keys import make_keys_unguessable
 from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
 from emulator.moto_patches.backup import add_backup_jobs
 from emulator.moto_patches.budgets import Budgets
@@ -74,6 +75,7 @@ def fill() -> None:
     moto.s3.models.FakeBucket = Bucket  # type: ignore[misc]
     # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.
     moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]
+    make_keys_unguessable()
     refuse_as_services_do()
     count_calls()
     place_offerings_by_zone_id()

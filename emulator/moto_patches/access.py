@@ -19,7 +19,8 @@ from moto.kms import models
 from moto.kms.responses import KmsResponse
 from moto.s3.responses import ACTION_MAP
 
-from emulator.calls import CALLS, NODE_KEY, access_key
+from emulator.calls import CALLS
+from emulator.keys import KEYS, access_key
 from emulator.moto_patches.tags import chosen_id
 
 _UNKNOWN = "*"
@@ -64,7 +65,7 @@ def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/CommonErrors.html
     """
-    if access_key(self.headers.get("Authorization", "")) == NODE_KEY:
+    if access_key(self.headers.get("Authorization", "")) == KEYS.node:
         return
     try:
         for each in _resources(self, resource):

@@ -21,7 +21,7 @@ def impatient(aws: EmulatedAws) -> Callable[[str], Any]:
     """Return a function that makes a client which never tries again."""
 
     def client(service: str) -> Any:
-        session = boto3.Session("testing", "testing")
+        session = boto3.Session(aws.key, "testing")
         once = Config(retries={"total_max_attempts": 1})
         return session.client(service, REGION, endpoint_url=aws.endpoint, config=once)
 

@@ -38,7 +38,7 @@ class Operated:
     @property
     def environment(self) -> Mapping[str, str]:
         """The environment variables of a user of the deployment, whose calls are counted."""
-        return {**self.aws.settings, "AWS_ACCESS_KEY_ID": "operator"}
+        return self.aws.settings_of_user
 
     def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         for name in [name for name in os.environ if name.startswith("AWS_")]:

@@ -1,7 +1,8 @@
-"""Machines end with whoever started them, and nothing of them is left on this computer."""
+"""Machines end with whoever started them, and nothing of them is left; their root is nobody on this computer."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -58,6 +59,93 @@ def test_machines_share_what_they_should_and_leave_nothing(end: str, wait_for: C
     assert failed.startswith("i-3 did not start: "), done.stdout
     wait_for(lambda: not _namespaces() & set(namespaces.split()))
     assert _left(root) == before
+
+
+_ATTACK = """
+import json, os, subprocess, sys
+from pathlib import Path
+from emulator.machines import image, support
+from emulator.machines.site import MachineSpec, Site
+
+root = image.prepare()
+site = Site(root, 9)
+environment = {"PATH": os.environ["PATH"], "SECRET_OF_THE_NODE": "secret"}
+machine = site.start(MachineSpec("i-1", "10.0.0.1", "10.0.0.0/16", "c", environment), lambda _: None)
+command = machine.command("python3", "-c", *sys.argv[1:])
+inside = [line for line in Path(f"/proc/{machine._init}/status").read_text().splitlines() if line.startswith("Uid:")]
+said = subprocess.run(command, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+print(json.dumps([inside[0].split()[1], support.warning(root), machine.command(), said.stdout, said.stderr]))
+site.stop()
+"""
+_AS_ROOT = """
+import os, subprocess, sys
+secret, device, process = sys.argv[1:]
+
+def leave():
+    os.mkdir("/tmp/prison")
+    above = os.open("/", os.O_RDONLY)
+    os.chroot("/tmp/prison")
+    os.fchdir(above)
+    for _ in range(20):
+        os.chdir("..")
+    os.chroot(".")
+    return open(secret).read()
+
+def make_device():
+    os.mknod("/tmp/disk", 0o600 | 0o060000, int(device))
+    return open("/tmp/disk", "rb").read(1)
+
+def read_memory():
+    return open(f"/proc/{process}/environ", "rb").read()
+
+def mount_devices():
+    subprocess.run(["mount", "-t", "devtmpfs", "devtmpfs", "/mnt"], check=True)
+
+def write_kernel():
+    open("/proc/sys/kernel/core_pattern", "w").write("|/tmp/x")
+
+def write_loan():
+    open("/opt/emulator/init.py", "a").close()
+
+def remount_loan():
+    subprocess.run(["mount", "-o", "remount,bind,rw", "/opt/emulator"], check=True)
+    write_loan()
+
+def set_clock():
+    import time
+    time.clock_settime(time.CLOCK_REALTIME, time.time())
+
+assert os.geteuid() in (0, 1000) and os.environ["SECRET_OF_THE_NODE"] == "secret"
+for attack in (make_device, read_memory, mount_devices, write_kernel, write_loan, remount_loan, set_clock, leave):
+    try:
+        attack()
+    except (OSError, subprocess.CalledProcessError):
+        print(attack.__name__, "fails")
+    else:
+        print(attack.__name__, "WORKS")
+"""
+_WITHOUT_OWN_USERS = {"make_device", "mount_devices", "remount_loan"}
+"""What documents say that root of a machine can do where the kernel does not let it have users of its own."""
+
+
+@pytest.mark.parametrize("by", [(), ("unshare", "--user", "--map-user=1000", "--map-group=1000")])
+def test_root_of_a_machine_is_nobody_here(by: tuple[str, ...], tmp_path: Path) -> None:
+    """As this user, and as one who has this user's files and no privilege."""
+    secret = tmp_path / "secret"
+    secret.write_text("secret", encoding="utf-8")
+    device = Path("/").stat().st_dev
+    done = subprocess.run(
+        [*by, sys.executable, "-c", _ATTACK, _AS_ROOT, str(secret), str(device), str(os.getpid())],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    user, warning, command, said, error = json.loads(done.stdout)
+    results = dict(line.split() for line in said.splitlines())
+    works = {attack for attack, result in results.items() if result == "WORKS"}
+    assert len(results) == 8, error
+    assert works <= (_WITHOUT_OWN_USERS if warning else set())
+    assert (int(user) == 0) == bool(warning)
+    assert not [argument for argument in command if "secret" in argument]
 
 
 def _namespaces() -> set[str]:

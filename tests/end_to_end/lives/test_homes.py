@@ -91,6 +91,9 @@ def test_homes_outlive_clusters(tmp_path: Path) -> None:
         life.run("bootstrap", "trn1-16")
         deploy_three_times(life)
         life.on_head_node(WRITE)
+        assert "AccessDenied" in life.on_head_node(
+            "aws lambda list-functions 2>&1 || true"
+        )  # they run on this computer
 
         life.set_homes(type="fsx-openzfs")
         said = life.run("upgrade", "trn1-16", "--confirm", "trn1-16")

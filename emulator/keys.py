@@ -1,0 +1,59 @@
+"""The access keys of this emulated AWS. moto verifies no signature, so here the key itself is the secret."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from hmac import compare_digest
+
+import moto.iam.models
+from moto.iam.models import iam_backends
+
+_KEY = re.compile(r"Credential=([^/,\s]+)/")
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
+
+def access_key(authorization: str) -> str | None:
+    """Return the access key in a request's header; None: it is not signed."""
+    match = _KEY.search(authorization)
+    return match[1] if match else None
+
+
+class Keys:
+    """Those that this process made when it started, and what IAM and STS have made since.
+
+    Attributes:
+        own: Of the emulator's own calls, and of those that prepare an account: they are not counted. Followed by
+            letters and digits it is the key of somebody whose calls are.
+        node: Of what nodes do by themselves: not counted, and allowed whatever the user of an account may do.
+    """
+
+    def __init__(self) -> None:
+        self.own = f"own{secrets.token_hex(16)}"
+        self.node = f"node{secrets.token_hex(16)}"
+
+    def are_of_owner(self, key: str) -> bool:
+        """Tell whether a key is one of those who started this process, who may do everything."""
+        return compare_digest(key[: len(self.own)].encode(), self.own.encode())
+
+    def accept(self, key: str) -> bool:
+        """Tell whether a key is one of this emulated AWS."""
+        return (
+            self.are_of_owner(key)
+            or compare_digest(key.encode(), self.node.encode())
+            or any(key in iam.access_keys for account in list(iam_backends.values()) for iam in list(account.values()))
+        )
+
+
+KEYS = Keys()
+"""Those of the server's process, and of its clones: moto's response classes have nowhere to be told."""
+
+
+def make_keys_unguessable() -> None:
+    """Let IAM and STS choose keys by chance: moto's begin with the account, and the 35 bits after it are no secret."""
+
+    def generate(account_id: str, prefix: str, total_length: int = 20) -> str:
+        del account_id
+        return prefix + "".join(secrets.choice(_ALPHABET) for _ in range(total_length - len(prefix)))
+
+    moto.iam.models.generate_access_key_id_from_account_id = generate  # type: ignore[attr-defined]

@@ -20,8 +20,8 @@ DOCUMENTS = [
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 MAKE = re.compile(r"(?:^|`|&& )make (?:--silent )?([a-z][a-z-]*(?: [a-z][a-z-]*)*)", re.MULTILINE)
 CALL = re.compile(r"\./ultracluster ((?:[a-z][a-z-]*)(?: [a-z]+)?)(?= |`|$)([^`\n#&|]*)", re.MULTILINE)
-FORMER = re.compile(r"python -m scripts\b(?!` in)|\bENV=|\bARGS=(?!'--)|--json\b(?!-)|--markdown\b")
-"""How commands were called; make keeps ARGS, with options of developers' tools."""
+FORMER = re.compile(r"python -m scripts\b(?!` in)|\bENV=|\bARGS=(?!'--)|(?<!\x22)--json\b(?!-)|--markdown\b")
+"""How commands were called; make keeps ARGS, with options of developers' tools, and Slurm has a "--json"."""
 LEAVES = dict(leaves())
 PAGE = re.compile(r"(?<![\w/])docs/[\w/-]+\.md")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -90,3 +90,14 @@ def test_paths_that_contributors_are_sent_to_exist() -> None:
     paths = [path for path in named if path != "constructs/__init__.py" and "NAME" not in path]
     assert "scripts/preflight/" in paths
     assert [path for path in paths if not any(ROOT.glob(path))] == []
+
+
+def test_each_promise_of_security_names_its_test() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!promise|---)(.+?) \| (.+) \|$", text, re.MULTILINE)
+    assert rows
+    for promise, tests in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", tests)
+        assert named, promise
+        for path, test in named:
+            assert f"def {test or 'test_'}" in (ROOT / path).read_text(encoding="utf-8"), promise

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from scripts import operations
 from scripts.deployment import Account, Deployment, described, tags_of
+from scripts.interrupts import uninterrupted
 from scripts.operations import Operation
 from scripts.plan.live import MANIFEST, CdkAccount
 from scripts.stacks import events, in_progress
@@ -105,7 +106,7 @@ class Approval:
 
         cloudformation = self._live().client("cloudformation")
         for stack in self.stacks:
-            with suppress(BotoCoreError, ClientError):
+            with suppress(BotoCoreError, ClientError), uninterrupted():
                 change_set = {"StackName": stack, "ChangeSetName": name}
                 if cloudformation.describe_change_set(**change_set)["ExecutionStatus"] == "AVAILABLE":
                     cloudformation.delete_change_set(**change_set)

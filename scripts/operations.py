@@ -25,13 +25,15 @@ from scripts.options import ROOT
 _NAME = re.compile(r"ultracluster-(?P<verb>[a-z]+)-(?P<who>.*)-(?P<origin>[0-9a-f]{12})-[0-9a-f]{12}")
 _LONGEST_WHO: Final = 60
 """Change sets and tokens have 128 characters at most, and no others than letters, digits and hyphens."""
-_PIPELINES: Final = ("GITHUB_REPOSITORY", "CODEBUILD_INITIATOR")
-"""Variables that name what a job belongs to, whose next run is on another machine.
+_PIPELINES: Final = {"GITHUB_ACTIONS": "GITHUB_REPOSITORY", "CODEBUILD_BUILD_ID": "CODEBUILD_INITIATOR"}
+"""Variables of a job of a pipeline, and those that name what it belongs to: its next run is on another machine.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/variables,
 https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-env-vars.html
 """
 _MINUTES_EARLIER: Final = 5
+_TIME: Final = re.compile(r"[0-9]{9,}$")
+"""Of a session's name that a program made: seconds or more since 1970."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,14 @@ def _caller(account: Account) -> str:
 
 
 def _origin(arn: str) -> str:
-    """Return a digest of who runs this program, and where: the machine and checkout, or the pipeline.
+    """Return a digest of who runs this program, and where: the user, machine and checkout, or the pipeline.
 
-    A pipeline's next job is on another machine, in another session of the same role.
+    The time in the name of a role's session, such as ``botocore-session-1760000000``, differs in each process.
     """
-    if pipeline := next((os.environ[name] for name in _PIPELINES if os.environ.get(name)), ""):
-        parts: Sequence[str] = (*arn.split("/")[:2], pipeline)
+    if pipeline := next((os.environ.get(of, "") for job, of in _PIPELINES.items() if os.environ.get(job)), ""):
+        parts = [*arn.split("/")[:2], pipeline]
     else:
-        parts = (arn, socket.gethostname(), str(ROOT))
+        parts = [_TIME.sub("", arn), str(os.getuid()), socket.gethostname(), str(ROOT)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

@@ -12,7 +12,7 @@ from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.remote import program
 from scripts.remote.head_node import HeadNode
-from scripts.remote.values import Line
+from scripts.remote.values import JobNumber, Line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +28,7 @@ class ListedRun(Document):
     problem: Line = Field(default="", description="Why the records cannot be read; empty: they can.")
     nodes: int | None = Field(default=None, description="Nodes of the newest attempt.")
     attempts: int | None = Field(default=None, description="How often it was started.")
-    job: Line | None = Field(default=None, description="Slurm's job of the newest attempt.")
+    job: JobNumber | None = Field(default=None, description="Slurm's job of the newest attempt.")
     step: int | None = Field(default=None, description="The newest step.")
     steps: int | None = Field(default=None, description="Steps of the whole run.")
     loss: float | None = Field(default=None, description="Loss of the newest step.")

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from scripts.remote import program
 from scripts.remote.programs.slurm import ACTIVE as _ACTIVE
-from scripts.remote.values import Line, Name, Names, State, User
+from scripts.remote.values import Line, Name, State
 
 ACTIVE = frozenset(_ACTIVE)
 """States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
@@ -159,8 +159,8 @@ class _Problem(NamedTuple):
 
 class _Job(NamedTuple):
     number: int
-    user: User
-    queue: Names
+    user: Line
+    queue: Line
     state: State
     nodes: int
     elapsed: Line
@@ -168,19 +168,14 @@ class _Job(NamedTuple):
     name: Line
 
 
-class _Count(NamedTuple):
-    size: int
-    queues: Names
-    state: State
-
-
 class _Answer(TypedDict):
-    """What the head node answers; nodes by queue, kind and state."""
+    """What the head node answers; nodes by queue, kind and state. What goes into no command is text."""
 
     queues: dict[Name, State]
     nodes: dict[Name, dict[Name, dict[State, int]]]
     problems: list[_Problem]
-    counts: list[_Count]
+    counts: dict[State, int]
+    queue_counts: dict[Name, dict[State, int]]
     jobs: list[_Job]
 
 
@@ -203,19 +198,13 @@ def parse(text: str, errors: str = "") -> SlurmState:
             for state, count in written.items():
                 nodes.setdefault(queue, Counter())[_state(state)] += count
                 states[_state(state)] += count
-    counts: Counter[str] = Counter()
-    queue_counts: dict[str, Counter[str]] = {}
-    for count, queues, state in answer["counts"]:
-        counts[state] += count
-        for queue in queues.split(","):
-            queue_counts.setdefault(queue, Counter())[state] += count
     return SlurmState(
         nodes,
         answer["queues"],
         tuple(NodeKind(*key, states.total(), _among(states, _USABLE)) for key, states in sorted(kinds.items())),
         tuple(Problem(*each) for each in answer["problems"]),
-        counts,
-        queue_counts,
+        answer["counts"],
+        answer["queue_counts"],
         tuple(Job(*each) for each in answer["jobs"]),
     )
 

@@ -33,7 +33,7 @@ def assembly(path: Path, option: str) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=path, prefix=".") as inside:  # the directory itself may be a mount point
             written = Path(inside) / "cdk.out"
             yield written
-            for each in path.iterdir():
+            for each in sorted(path.iterdir(), key=lambda each: each.name == "cdk.out"):  # the mark last
                 if each != written.parent:
                     shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
             for each in written.iterdir():

@@ -87,7 +87,7 @@ def outputs(*, stage: str, confirm: str | None) -> int:
             raise UnusableError(f"--confirm: got {confirm!r}; allowed: {name!r}, the name of the deployment")
     terminal.echo("\n".join(f"{name}={value}" for name, value in lines.items()))
     for each in pipeline.missing:
-        click.echo(f"::notice file={PATH.name}::{each}", err=True)
+        terminal.echo(f"::notice file={PATH.name}::{each}", err=True)
     return ExitCode.DONE
 
 

@@ -11,7 +11,7 @@ from scripts.document import Document
 from scripts.remote import program
 from scripts.remote.head_node import HeadNode
 from scripts.remote.streamed_command import OUTPUT, StreamedCommand, print_output, start
-from scripts.remote.values import Address, JobNumber, Name, State, Text, User
+from scripts.remote.values import Address, FilePath, JobNumber, Name, State, User
 
 MOST_NODES = 32
 """Nodes of a job whose logs are shown: those of a large job say the same."""
@@ -25,7 +25,7 @@ class KnownJob(Document):
     number: JobNumber
     state: State = Field(description="As Slurm has it, such as RUNNING.")
     user: User = Field(description="Whose job it is.")
-    output: Text = Field(description="Its output file on the cluster; empty: it has none.")
+    output: FilePath = Field(description="Its output file on the cluster; empty: it has none.")
     nodes: dict[Name, Address] = Field(description="Its nodes, `MOST_NODES` at most; none: it waits.")
 
 

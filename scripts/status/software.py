@@ -13,6 +13,8 @@ from scripts.remote.values import Line
 UNIT = "ultracluster-software"
 """The unit on the head node that builds it (nodes/software.sh). A restart is a retry."""
 _LOG_LINES = 5
+_SECONDS = 5
+"""How long the file system may take: the answer about Slurm comes after this one."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Software:
 
 def command(user: str) -> list[str]:
     """Return the command that asks the head node; nodes are those that failed within a day and did not start since."""
-    return program.as_user(user, program.words("files", "software", str(_LOG_LINES)))
+    return program.as_user(user, ["timeout", str(_SECONDS), *program.words("files", "software", str(_LOG_LINES))])
 
 
 def parse(text: str) -> Software | None:

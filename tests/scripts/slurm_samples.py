@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,8 +17,16 @@ def answer(
     counts: Sequence[Row] = (),
     jobs: Sequence[Row] = (),
 ) -> str:
-    """Return an answer: nodes by queue, kind and state; the rows as scripts/remote/programs/slurm.py prints them."""
-    state = {"queues": queues or {}, "nodes": nodes or {}, "problems": problems, "counts": counts, "jobs": jobs}
+    """Return an answer: nodes by queue, kind and state; counts as count, queues, state."""
+    states, of_queues = Counter[str](), dict[str, Counter[str]]()
+    for count, names, job_state in counts:
+        states[str(job_state)] += int(count)
+        for queue in str(names).split(","):
+            of_queues.setdefault(queue, Counter())[str(job_state)] += int(count)
+    state = {
+        "queues": queues or {}, "nodes": nodes or {}, "problems": problems, "counts": states,
+        "queue_counts": of_queues, "jobs": jobs,
+    }  # fmt: skip
     return f"{json.dumps({'state': state}, separators=(',', ':'))}\n"
 
 

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -23,12 +24,14 @@ from rich.text import Text
 
 from scripts import screen, terminal
 from scripts.document import Document
+from scripts.logs.jobs import KnownJob
 from scripts.remote import program
 from scripts.remote.programs import files
 from scripts.remote.programs import slurm as slurm_program
-from scripts.remote.values import Address, JobNumber, Name, Names, State, User
+from scripts.remote.values import Address, FilePath, JobNumber, Name, State, User
 from scripts.runs import RunList
-from scripts.slurm import SlurmError, parse
+from scripts.slurm import parse
+from scripts.status.software import parse as parse_software
 from tests.scripts.slurm_samples import answer
 
 ROOT = Path(__file__).parents[2]
@@ -97,18 +100,21 @@ def is_json(argument: ast.expr | None) -> bool:
 def test_everything_is_printed_by_what_makes_it_fit() -> None:
     """Only documents of JSON, which are ASCII, are printed otherwise, and what `exec` relays to a file or pipe."""
     own = {"scripts/terminal.py", "scripts/remote/streamed_command.py", "scripts/environments.py", "scripts/pins.py"}
-    own.add("scripts/costs/summary.py")  # it runs on the head node
+    of_head_node = ("scripts/remote/programs", "scripts/costs/summary.py")
     for path in sorted((ROOT / "scripts").rglob("*.py")):
         name = str(path.relative_to(ROOT))
-        if (
-            name in own
-            or name == "scripts/costs/summary.py"
-            or name.startswith(("scripts/remote/programs", "scripts/bench"))
-        ):
+        if name in own or name.startswith((*of_head_node, "scripts/bench")):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            assert called not in {"sys.stdout.write", "sys.stderr.write", "Console", "Text.from_markup"}, name
+            assert called not in {
+                "sys.stdout.write",
+                "sys.stderr.write",
+                "Console",
+                "Text.from_markup",
+                "click.echo",
+                "click.secho",
+            }, name
             if called == "print" and isinstance(node, ast.Call):
                 assert is_json(node.args[0] if node.args else None), f"{name}:{node.lineno}: scripts.terminal.echo"
 
@@ -135,7 +141,7 @@ def test_json_has_the_text_and_is_ascii(hostile: str) -> None:
 @QUICK
 @given(HOSTILE.filter(lambda text: not re.fullmatch(r"[\w.@+,-]*", text, re.ASCII)))
 def test_what_goes_into_commands_has_a_type(hostile: str) -> None:
-    for kind in (User, Name, Names, State, Address, JobNumber):
+    for kind in (User, Name, State, Address, JobNumber):
         with pytest.raises(ValueError, match=r"got '|what was not asked for"):
             program.read(json.dumps({"value": hostile}), "value", kind)
 
@@ -154,21 +160,14 @@ def test_users_of_directories_are_users(user: str) -> None:
 @QUICK
 @given(HOSTILE)
 def test_texts_of_jobs_and_nodes_stay_on_their_line(hostile: str) -> None:
-    problem, job = (
-        (1, "drained", hostile, hostile, hostile),
-        (7, "ann", "trn1", "RUNNING", 1, hostile, hostile, hostile),
-    )
-    state = parse(answer({"trn1": "up"}, problems=[problem], jobs=[job]))
+    nodes = (1, "drained", hostile, hostile, hostile)
+    row = (7, hostile, hostile, "RUNNING", 1, hostile, hostile, hostile)
+    state = parse(answer({"trn1": "up"}, problems=[nodes], jobs=[row]))
     assert len(state.jobs) == len(state.problems) == 1
-    assert (state.jobs[0].user, state.jobs[0].number) == ("ann", 7)
-    assert "\n" not in state.jobs[0].name + state.problems[0].reason
-
-
-@QUICK
-@given(HOSTILE.filter(lambda text: not re.fullmatch(r"[\w.@+-]*", text, re.ASCII)))
-def test_a_job_of_nobody_is_an_error(hostile: str) -> None:
-    with pytest.raises(SlurmError):
-        parse(answer({"trn1": "up"}, jobs=[(7, hostile, "trn1", "RUNNING", 1, "0:00", "None", "a")]))
+    job, problem = state.jobs[0], state.problems[0]
+    assert (job.number, job.state) == (7, "RUNNING")
+    for text in (job.user, job.queue, job.reason, job.name, problem.since, problem.nodes, problem.reason):
+        assert text == " ".join(text.split())
 
 
 # --- the programs of the head node ---
@@ -188,6 +187,66 @@ def test_fields_of_slurm_cannot_be_forged(name: str, reason: str) -> None:
         assert slurm_program.records(("%A", "%r", "%j"), "squeue") == [["7", reason, f"{name}\n"]]
 
 
+@QUICK
+@given(HOSTILE)
+def test_a_job_is_its_users_or_nobodys(hostile: str) -> None:
+    """Of each field that Slurm may print: the user and what leads to a command has its type, or there is no job."""
+    text = json.dumps(hostile.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    for field in ("user_name", "standard_output", "comment", "name", "state", "host"):
+        described = {
+            "job_id": 7, "array_job_id": {"number": 0}, "array_task_id": {"number": 0}, "job_state": ["RUNNING"],
+            "user_name": "ann", "user_id": 1, "nodes": "n", "standard_output": "/out", "comment": "",
+        }  # fmt: skip
+        described |= {"job_state": [json.loads(text)]} if field == "state" else {field: json.loads(text)}
+        name = "n" if field != "host" else json.loads(text)
+        node = json.dumps({"nodes": [{"name": name, "address": "10.0.0.1"}]})
+        done = subprocess.CompletedProcess([], 0, json.dumps({"jobs": [described]}).encode(), b"")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(subprocess, "run", lambda *_, done=done, **__: done)
+            patch.setattr(slurm_program, "call", lambda command, node=node: node if "node" in command else "n\n")
+            answered = json.dumps({"job": slurm_program.job("7", 1)})
+        try:
+            job = program.read(answered, "job", KnownJob)
+        except ValueError:
+            assert field not in ("comment", "name"), "what goes into no command ends nothing"
+            continue
+        assert re.fullmatch(r"[A-Za-z0-9_][\w.@\\+-]*", job.user, re.ASCII)
+        assert job.output == "" or (job.output.startswith("/") and "\0" not in job.output)
+        assert all(re.fullmatch(r"[\w.-]+", each, re.ASCII) for each in job.nodes)
+
+
+def test_a_path_of_a_file_is_absolute() -> None:
+    for path in ("/a\nb --x", "", "/é"):
+        assert program.read(json.dumps({"value": path}), "value", FilePath) == path
+    for path in ("a", "--x", "/a\0b"):
+        with pytest.raises(ValueError, match="value: got"):
+            program.read(json.dumps({"value": path}), "value", FilePath)
+
+
+def test_files_of_software_and_spending_are_what_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = tmp_path / "python" / "current-x"
+    (tmp_path / "nodes" / "x" / "\x1b[2J").mkdir(parents=True)
+    python.parent.mkdir()
+    os.mkfifo(f"{python}.state")
+    Path(f"{python}.log").symlink_to("/dev/zero")
+    (tmp_path / "nodes" / "x" / "node-1").write_text("\x1b]52;c;eA==\x07" * 9999, encoding="utf-8")
+    done = subprocess.CompletedProcess([], 0, str(python), "")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    files.main("software", "5")
+    text = capsys.readouterr().out
+    assert len(text) < 5_600
+    [failed] = parse_software(text).failed_nodes  # type: ignore[union-attr]
+    assert failed.name == "node-1"
+    for name, written in {"a": "[1]", "b": '{"month": 1}', "c": "[" * 3000, "d": "x"}.items():
+        (tmp_path / f"{name}.json").write_text(written, encoding="utf-8")
+    (tmp_path / "e.json").symlink_to("/etc/shadow")
+    os.mkfifo(tmp_path / "overruled")
+    files.main("spending", str(tmp_path))
+    assert json.loads(capsys.readouterr().out) == {"spending": {"records": {"b": {"month": 1}}, "overruled": ""}}
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """Directories as users may leave them, one of them with a run."""
@@ -195,7 +254,9 @@ def runs(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir(parents=True)
         record: Any = [1, [], {"attempts": "x"}, {"attempts": [{}]}, "\ud800", {"attempts": [], "options": 5}][number]
         (tmp_path / name / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")).mkdir()
+    undecodable = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))
+    undecodable.mkdir()
+    (undecodable / "run.json").touch()
     made: dict[str, Callable[[Path], object]] = {
         "fifo": os.mkfifo,
         "zero": lambda path: path.symlink_to("/dev/zero"),
@@ -208,6 +269,12 @@ def runs(tmp_path: Path) -> Path:
     for name, make in made.items():
         (tmp_path / name).mkdir()
         make(tmp_path / name / "run.json")
+    attempts = [{"nodes": 1, "job": "1;sh /fsx/x", "started": 1.0}, {"nodes": 1, "job": "1", "started": 9e10}]
+    for number, attempt in enumerate(attempts):
+        (tmp_path / f"command-{number}").mkdir()
+        record = {"attempts": [attempt], "options": {}}
+        (tmp_path / f"command-{number}" / "run.json").write_text(json.dumps(record), encoding="utf-8")
+        (tmp_path / f"command-{number}" / "metrics.jsonl").touch()
     good = tmp_path / "team" / "good"
     good.mkdir(parents=True)
     attempt = {"nodes": 2, "job": "7", "started": 1.5}
@@ -224,7 +291,7 @@ def test_files_of_users_end_no_list_of_runs(runs: Path, capsys: pytest.CaptureFi
     listed = program.read(text, "runs", RunList)
     good, *others = listed.runs
     assert (good.job, good.nodes, good.step, good.steps, good.loss) == ("7", 2, 3, 9, 2.5)
-    assert listed.total == 14
+    assert listed.total == 17
     assert all(each.problem for each in others)
 
 

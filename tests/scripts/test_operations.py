@@ -138,7 +138,8 @@ def test_a_cdk_without_this_command_is_nobodys_own() -> None:
         (ANNA, "laptop", {}, True),
         (ANNA, "desktop", {}, False),
         (ANNA.replace("anna", "ben"), "laptop", {}, False),
-        (ANNA, "laptop", {"GITHUB_REPOSITORY": "team/fork"}, False),
+        (ANNA, "laptop", {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "team/fork"}, False),
+        (ANNA, "laptop", {"GITHUB_REPOSITORY": "team/fork"}, True),
     ],
 )
 def test_ones_own_is_of_one_person_on_one_machine(
@@ -156,12 +157,19 @@ def test_a_pipelines_next_job_is_on_another_machine(
     repository: str, is_own: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = "arn:aws:sts::123456789012:assumed-role/ultracluster-ci-deploy-dev/"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_REPOSITORY", "team/fork")
     name = operations.new_name(Caller(f"{role}first"), "deploy")
     monkeypatch.setenv("GITHUB_REPOSITORY", repository)
     monkeypatch.setattr("socket.gethostname", lambda: "another-runner")
     found = operations.last(Caller(f"{role}second", ("UPDATE_IN_PROGRESS", "exec1")), stack(name))
     assert found.is_own == is_own
+
+
+def test_the_next_session_of_a_role_is_the_same_person() -> None:
+    role = "arn:aws:sts::123456789012:assumed-role/Admin/botocore-session-"
+    name = operations.new_name(Caller(f"{role}1760000000"), "deploy")
+    assert operations.last(Caller(f"{role}1760000099", ("UPDATE_IN_PROGRESS", "exec1")), stack(name)).is_own
 
 
 def test_cloudtrail_is_named_where_cloudformation_does_not_know_who() -> None:

@@ -350,7 +350,7 @@ def test_a_narrow_terminal_and_a_closed_pipe(
         check_narrow_and_closed(words, monkeypatch, capfd)
 
 
-HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x07 \x00\u202e\x9b31m <b> --x"
+HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x07 \x00\u202e\x9b31m <b> --x\n'\"`id` $(id)"
 """What a user may give a name or write into a file."""
 
 
@@ -372,7 +372,8 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
             "queues": {"trn1": "up"},
             "nodes": {"trn1": {"dy-trn1-32xl": {"drained": 1}}},
             "problems": [[1, "drained", since, "trn1-dy-trn1-32xl-1", reason]],
-            "counts": [[1, "trn1", "PENDING"]],
+            "counts": {"PENDING": 1},
+            "queue_counts": {"trn1": {"PENDING": 1}},
             "jobs": [[1, "ann", "trn1", "PENDING", 1, "0:00", text, text]],
         }
         facts = dict.fromkeys(("state", "unit", "environment", "reason"), text)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.remote.head_node import OUTPUT_LIMIT
 from scripts.remote.programs import slurm as program
 from scripts.slurm import NodeKind, SlurmError, parse
 from tests.scripts.slurm_samples import IDLE, RECORDED, answer
@@ -112,10 +113,34 @@ def test_a_job_that_waits_in_two_queues_is_one() -> None:
     [
         "",
         IDLE[:-9],
-        answer(counts=[(3, "RUNNING", "trn1", "")]),
-        answer(jobs=[(1, "--shell=/home/grace/x", "trn1", "RUNNING", 1, "0:00", "None", "a")]),
+        answer(counts=[(3, "trn1", "no state")]),
+        answer(jobs=[(1, "ann", "trn1", "--x", 1, "0:00", "None", "a")]),
     ],
 )
 def test_output_that_is_not_slurms_is_an_error(text: str) -> None:
     with pytest.raises(SlurmError):
         parse(text)
+
+
+def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, reasons and lists of queues as long as they can be, in 50 queues with nodes in all states."""
+    queues = [f"queue-of-25-characters-{number:02}" for number in range(50)]
+    states = ("idle", "allocated", "drained*", "down*", "idle~")
+    nodes = [f"{queue}|{queue}-dy-{'r' * 25}-{n}|{state}" for queue in queues for n, state in enumerate(states)]
+    wide = {"%A": "1" * 12, "%u": "u" * 64, "%P": ",".join(queues), "%T": "RUNNING", "%D": "9" * 12, "%M": "1" * 20}
+
+    def records(fields: tuple[str, ...], *command: str) -> list[list[str]]:
+        if fields == ("%R", "%a"):
+            return [[queue, "inactive"] for queue in queues]
+        if fields == ("%P", "%T"):
+            return [[",".join(queues[n:]), "PENDING"] for n in range(50)] * 20
+        return [[wide.get(each, "\x1b\N{GRINNING FACE}" * 200) for each in fields]] * 500
+
+    monkeypatch.setattr(program, "records", records)
+    monkeypatch.setattr(program, "call", lambda _: "\n".join(nodes))
+    text = program.dumped({"state": program.state()})
+    state = parse(text)
+    assert len(text) < OUTPUT_LIMIT - 5_600, "the software of jobs stands beside it"
+    assert (state.waiting_in(queues[49]), state.waiting_in(queues[0])) == (1000, 20)
+    assert state.problems
+    assert all(each.queue.startswith(f"{queues[0]},{queues[1]}") for each in state.jobs)

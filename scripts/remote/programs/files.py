@@ -5,15 +5,15 @@
     files.py spending DIRECTORY         the records of what nodes cost, as JSON
     files.py software LINES             the software of jobs, and nodes that failed, as JSON
 
-Whoever may write to a directory can put there a link to another file, a pipe that never has anything to say, or a
+Who may write to a directory can put there a link to another file, a pipe that never has anything to say, or a
 device that never ends. So links are not followed, only regular files are read, and no more than a limit of them.
 """
 
 from __future__ import annotations
 
-import glob
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -25,8 +25,8 @@ from typing import Any, BinaryIO
 MOST_BYTES = 1024 * 1024
 """Of a file, but of one whose new lines are followed."""
 MOST_FILES = 10_000
-_LARGEST = 1e11
-"""Of a number in a record: a time in the year 5138."""
+_LARGEST = 1e15
+"""Of a number in a record."""
 _SECONDS = 1.0
 _WIDTH = 200
 _BY_HAND = "/opt/slurm/etc/ultracluster/team.by-hand"
@@ -123,38 +123,56 @@ def _write(content: bytes) -> None:
 
 
 def runs(directory: str, most: int) -> dict[str, Any]:
-    """Return the runs below a directory: those with a run.json, up to three levels deep; the newest first."""
-    rows = []
-    for depth in range(4):
-        for path in glob.iglob("/".join([glob.escape(directory), *["*"] * depth, "run.json"])):  # noqa: PTH207 - the order of the disk
-            rows.append(_run(path))
-            if len(rows) == MOST_FILES:
-                sys.exit(f"More than {MOST_FILES:,} runs below {directory}: name one below it")
+    """Return the runs below a directory: those with a run.json, up to three levels deep; the newest first.
+
+    What cannot be looked at is a run with a problem, and so is the rest of more than `MOST_FILES`.
+    """
+    rows: list[dict[str, Any]] = []
+    _collect(directory, 3, rows)
     rows.sort(key=lambda row: row.get("updated") or 0.0, reverse=True)
+    if len(rows) >= MOST_FILES:
+        rows.insert(0, {"directory": cut(directory), "problem": f"more than {MOST_FILES:,} runs: name one below"})
     return {"total": len(rows), "runs": rows[:most]}
 
 
-def _run(path: str) -> dict[str, Any]:
-    directory = os.path.dirname(path)  # noqa: PTH120
-    shown = cut(os.fsencode(directory).decode(errors="replace"))
+def _collect(directory: str, depth: int, rows: list[dict[str, Any]]) -> None:
     try:
-        record = json.loads(read(path))
+        with os.scandir(directory) as entries:
+            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    except OSError as error:
+        rows.append({"directory": shown(directory), "problem": f"{error.strerror}"})
+        return
+    if any(name == "run.json" for name, _ in found):
+        rows.append(_run(directory))
+    for name, is_directory in found:
+        if is_directory and depth and len(rows) < MOST_FILES:
+            _collect(f"{directory}/{name}", depth - 1, rows)
+
+
+def shown(path: str) -> str:
+    """Return a path as text, cut."""
+    return cut(os.fsencode(path).decode(errors="replace"))
+
+
+def _run(directory: str) -> dict[str, Any]:
+    try:
+        record = json.loads(read(f"{directory}/run.json"))
         with open_regular(f"{directory}/metrics.jsonl") as file:
             lines = [line for line in end_of(file, 8192).splitlines(keepends=True) if line.endswith(b"\n")]
         last = json.loads(lines[-1]) if lines else {}
         attempt = record["attempts"][-1]
         return {
-            "directory": shown,
+            "directory": shown(directory),
             "nodes": _number(attempt["nodes"], int),
             "attempts": len(record["attempts"]),
-            "job": str(attempt["job"] or "")[:20] or None,
+            "job": _job(attempt["job"]),
             "step": _number(last.get("step", 0), int),
             "steps": _number(record["options"].get("steps"), int),
             "loss": _number(last.get("loss"), float),
-            "updated": _number(last.get("time", attempt["started"]), float),
+            "updated": _moment(last.get("time", attempt["started"])),
         }
     except Exception as error:  # whatever somebody wrote into these files
-        return {"directory": shown, "problem": f"{type(error).__name__}: {error}"[:100]}
+        return {"directory": shown(directory), "problem": f"{type(error).__name__}: {error}"[:100]}
 
 
 def _number(value: object, kind: Callable[[Any], Any]) -> Any:
@@ -170,6 +188,19 @@ def _number(value: object, kind: Callable[[Any], Any]) -> Any:
     return kind(value)
 
 
+def _job(value: object) -> str | None:
+    if value is None or value == "" or re.fullmatch(r"[0-9]{1,12}(_[0-9]{1,9})?", str(value), re.ASCII):
+        return str(value) if value else None
+    raise ValueError(f"{str(value)[:20]!r} is no number of a job")
+
+
+def _moment(value: object) -> float:
+    moment = float(_number(value, float))
+    if not 0 <= moment < time.time() + _DAY:
+        raise ValueError(f"{moment:g} is no time that has been")
+    return moment
+
+
 # --- what nodes cost, the software of jobs ---
 
 
@@ -178,9 +209,11 @@ def spending(directory: str) -> dict[str, Any]:
     records = {}
     for path in sorted(Path(directory).glob("*.json"))[:MOST_FILES]:
         try:
-            records[path.stem] = json.loads(read(str(path), 4096))
-        except (OSError, ValueError):  # one that is damaged
+            record = json.loads(read(str(path), 4096))
+        except (OSError, ValueError, RecursionError):  # one that is damaged
             continue
+        if isinstance(record, dict):
+            records[path.stem] = record
     return {"records": records, "overruled": "".join(_lines(f"{directory}/overruled", 1))}
 
 

@@ -26,6 +26,8 @@ from typing import Any
 
 JOBS_LISTED = 40
 PROBLEMS_LISTED = 25
+LARGEST_STATE = 18_000
+"""Characters of what `state` prints: an answer of Systems Manager has 24,000, with the software of jobs beside it."""
 ACTIVE = ("COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED")
 """States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
 _PATH = "/opt/slurm/bin:" + os.environ.get("PATH", "/usr/bin:/bin")
@@ -65,10 +67,16 @@ def cut(values: Sequence[str], widths: Sequence[int]) -> list[str]:
     return shown
 
 
+def dumped(value: object) -> str:
+    """Return a value as JSON on one line."""
+    return json.dumps(value, separators=(",", ":"))
+
+
 def state() -> dict[str, Any]:
     """Return queues, nodes by kind and state, nodes that take no jobs, and jobs.
 
-    Nodes of a kind have one name but for the number. Jobs that have nodes come first.
+    Nodes of a kind have one name but for the number. Jobs that have nodes come first; where all would not fit, the last
+    jobs are left out, and then nodes that take no jobs. A job that waits in several queues counts in each.
     """
     squeue = ("squeue", "--noheader")
     nodes: dict[str, dict[str, Counter[str]]] = {}
@@ -77,20 +85,29 @@ def state() -> dict[str, Any]:
         kind = name.rpartition("-")[0]
         kind = kind[len(queue) + 1 :] if kind.startswith(f"{queue}-") else kind
         nodes.setdefault(queue, {}).setdefault(kind, Counter())[written.strip()] += 1
-    counts = Counter(tuple(map(str.strip, each)) for each in records(("%P", "%T"), *squeue, "--array", "--states=all"))
+    counts: Counter[str] = Counter()
+    queue_counts: dict[str, Counter[str]] = {}
+    for queues, written in records(("%P", "%T"), *squeue, "--array", "--states=all"):
+        counts[written.strip()] += 1
+        for queue in queues.split(","):
+            queue_counts.setdefault(queue.strip(), Counter())[written.strip()] += 1
     listed = [
         records(_JOB_FIELDS, *squeue, f"--states={states}", "--sort=-p,i") for states in (",".join(ACTIVE), "PENDING")
     ]
     # Those of --list-reasons, which would not look at the environment.
     unusable = records(_PROBLEM_FIELDS, "sinfo", "--noheader", "--states=down,drain,fail")
     problems = [each for each in unusable if each[-1].strip() != "none"]
-    return {
+    answer: dict[str, Any] = {
         "queues": {queue: written.strip() for queue, written in records(("%R", "%a"), "sinfo", "--noheader")},
         "nodes": nodes,
         "problems": [cut(each, _PROBLEM_WIDTHS) for each in problems[:PROBLEMS_LISTED]],
-        "counts": [[count, *key] for key, count in counts.items()],
+        "counts": counts,
+        "queue_counts": queue_counts,
         "jobs": [cut(each, _JOB_WIDTHS) for each in list(chain(*listed))[:JOBS_LISTED]],
     }
+    while len(dumped(answer)) > LARGEST_STATE and (answer["jobs"] or answer["problems"]):
+        (answer["jobs"] or answer["problems"]).pop()
+    return answer
 
 
 def job(asked: str, most: int) -> dict[str, Any] | None:
@@ -112,17 +129,16 @@ def job(asked: str, most: int) -> dict[str, Any] | None:
             return None
         sys.exit(said or f"scontrol: exit code {done.returncode}")
     jobs = json.loads(done.stdout.decode(errors="replace"))["jobs"]
-    named = [each for each in jobs if number in (str(each["job_id"]), _task(each))]
-    if not jobs:
+    known = next((each for each in jobs if number in (str(each["job_id"]), _task(each))), None)
+    if known is None:
         return None
-    found = (named or jobs)[0]
-    names = call(("scontrol", "show", "hostnames", found["nodes"])).split()[:most] if found.get("nodes") else []
+    names = call(("scontrol", "show", "hostnames", known["nodes"])).split()[:most] if known.get("nodes") else []
     return {
         "number": number,
-        "state": found["job_state"][0],
-        "user": found.get("user_name") or str(found["user_id"]),
+        "state": known["job_state"][0],
+        "user": known.get("user_name") or str(known["user_id"]),
         # From 25.05 on the other one has patterns such as %j.
-        "output": found.get("stdout_expanded") or found.get("standard_output") or "",
+        "output": known.get("stdout_expanded") or known.get("standard_output") or "",
         "nodes": addresses(names) if names else {},
     }
 
@@ -145,7 +161,7 @@ def main(what: str, *arguments: str) -> None:
         answer = job(arguments[0], int(arguments[1]))
     else:
         answer = addresses(arguments)
-    print(json.dumps({what: answer}, separators=(",", ":")))
+    print(dumped({what: answer}))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class FakeSlurm:
         self.directory = directory
         directory.mkdir(parents=True)
         (directory / "commands").touch()
+        self._written: dict[str, Any] = {}
         self.queues(trn1="up")
         self.nodes("trn1|trn1-dy-trn1-32xl-1|idle~")
         self.jobs()
@@ -88,8 +89,10 @@ class FakeSlurm:
         return state
 
     def _write(self, **changed: Any) -> None:
-        before = self._now if (self.directory / "answer").exists() else {}
-        (self.directory / "answer").write_text(answer(**{**before, **changed}), encoding="utf-8")
+        self._written.update(changed)
+        queues = self._now["queues"] if (self.directory / "answer").exists() else {}  # what was set since stays
+        (self.directory / "answer").write_text(answer(**{"queues": queues, **self._written}), encoding="utf-8")
+        self._written.pop("queues", None)
 
 
 class FakeCluster(Clock):

@@ -26,6 +26,11 @@ class Callbacks:
             self._queues[key] = SimpleQueue()
         return key
 
+    def knows(self, key: str) -> bool:
+        """Tell whether there is a callback."""
+        with self._lock:
+            return key in self._queues
+
     def send(self, key: str, message: bytes) -> None:
         """Send a message to a callback. What is no JSON object arrives as an empty one.
 

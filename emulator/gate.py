@@ -7,9 +7,12 @@ another user of this computer nor a page in a browser, whose requests reach it a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import parse_qs, parse_qsl
+from urllib.parse import parse_qs
 from wsgiref.types import WSGIEnvironment
 from xml.sax.saxutils import escape
 
@@ -34,7 +37,9 @@ _OF_NODES: Final = frozenset(
 )  # fmt: skip
 """Services that nodes call. What others can be made to run, functions above all, runs on this computer."""
 _OF_STACKS: Final = ("Describe", "Get", "List", "Signal")
-"""Nor can what nodes ask CloudFormation for make a function."""
+"""Nor can what nodes ask CloudFormation for make a function. Nor do they write objects: a deployment may run them."""
+_of_machine: Final = ContextVar("_of_machine", default=False)
+"""Whether the request that is served is a machine's."""
 
 
 class Answer(NamedTuple):
@@ -109,22 +114,33 @@ def refusal_of_key(environ: WSGIEnvironment) -> Answer | None:
     return None
 
 
-def refusal_of_machine(environ: WSGIEnvironment, service: str, body: bytes) -> Answer | None:
+def refusal_of_machine(environ: WSGIEnvironment, service: str) -> Answer | None:
     """Return the answer to a request of a machine that nodes do not make; None: they do.
 
     Args:
         environ: The request.
         service: moto's name of the service that it is for.
-        body: Its body.
     """
     if service not in _OF_NODES:
         return denied(environ, f"Nodes do not call {service} here")
-    if service == "cloudformation":
-        texts = (environ["QUERY_STRING"], body.decode(errors="replace"))
-        actions = [value for text in texts for name, value in parse_qsl(text) if name == "Action"]
-        if not actions or any(not action.startswith(_OF_STACKS) for action in actions):
-            return denied(environ, f"Nodes change no stacks here: {', '.join(actions)}")
+    if service == "s3" and environ["REQUEST_METHOD"] not in _READING:
+        return denied(environ, f"Nodes write no objects here: {environ['REQUEST_METHOD']}")
     return None
+
+
+@contextmanager
+def machine() -> Iterator[None]:
+    """Serve a request of a machine."""
+    token = _of_machine.set(True)
+    try:
+        yield
+    finally:
+        _of_machine.reset(token)
+
+
+def allows(action: str) -> bool:
+    """Tell whether the request that is served may be for an action of CloudFormation, as moto has read it."""
+    return not _of_machine.get() or action.startswith(_OF_STACKS)
 
 
 def denied(environ: WSGIEnvironment, message: str) -> Answer:

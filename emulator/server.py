@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
@@ -89,7 +88,7 @@ class Front:
         answer = gate.refusal(environ, self._endpoint)
         if answer is None and path.startswith(callbacks.PATH):  # the URL is the secret
             with self._clones.requests.served():
-                answer = self._deliver(callbacks.callback_key(path), _body(environ))
+                answer = self._deliver(callbacks.callback_key(path), environ)
         answer = answer or gate.public_object(environ) or gate.refusal_of_key(environ)
         if answer is None and path in self._controls:
             answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
@@ -107,20 +106,21 @@ class Front:
 
     def serve_machine(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request of a machine, whose root is no user of this computer and does not become one by a call."""
-        body = _body(environ)
-        environ["wsgi.input"] = io.BytesIO(body)
         if not environ["PATH_INFO"].startswith(callbacks.PATH):
             try:
                 service = str(self._application.get_application(environ).service)  # type: ignore[attr-defined]
             except Exception as error:
                 return _send(_not_implemented(error), environ, start_response)
-            if answer := gate.refusal_of_machine(environ, service, body):
+            if answer := gate.refusal_of_machine(environ, service):
                 return _send(answer, environ, start_response)
-        return self(environ, start_response)
+        with gate.machine():
+            return self(environ, start_response)
 
-    def _deliver(self, key: str, body: bytes) -> Answer:
+    def _deliver(self, key: str, environ: WSGIEnvironment) -> Answer:
+        if not self._callbacks.knows(key):  # before anything is read of somebody who has no key
+            return _plain(HTTPStatus.NOT_FOUND)
         try:
-            self._callbacks.send(key, body)
+            self._callbacks.send(key, _body(environ))
         except LookupError:
             return _plain(HTTPStatus.NOT_FOUND)
         return _plain(HTTPStatus.OK)
@@ -133,7 +133,8 @@ class Front:
 
 
 def _body(environ: WSGIEnvironment) -> bytes:
-    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    length = environ.get("CONTENT_LENGTH") or "0"
+    body: bytes = environ["wsgi.input"].read(int(length) if length.isdecimal() else 0)
     return body
 
 

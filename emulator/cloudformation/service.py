@@ -14,6 +14,7 @@ import moto.cloudformation.urls
 from moto.core.common_types import TYPE_RESPONSE
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
+from emulator import gate
 from emulator.cloudformation.drift import detect
 from emulator.cloudformation.engine import Engine, RequestError, ValidationError
 from emulator.cloudformation.parameters import is_stored
@@ -75,6 +76,9 @@ class CloudFormation(BaseResponse):
         self.automated_parameter_parsing = True
 
     def call_action(self) -> TYPE_RESPONSE:
+        if not gate.allows(self._get_action()):
+            refused = RequestError("AccessDenied", f"Nodes change no stacks here: {self._get_action()}")
+            return self.serialized(ActionResult(refused))
         if FAULTS_IN_FORCE.throttles(f"cloudformation:{self._get_action()}", self.headers.get("Authorization", "")):
             return self.serialized(ActionResult(RequestError("Throttling", "Rate exceeded")))
         try:

@@ -29,6 +29,9 @@ until chroot "$image" ip link set eth0 up 2>/dev/null; do
 done
 chroot "$image" ip address add "$address/32" dev eth0
 chroot "$image" ip route add "$network" dev eth0 src "$address"
+# Who asks for metadata does so from this address, as on EC2: answers are no packets to the service, which a firewall may
+# close to all but root, and the server that sends them is no user here.
+chroot "$image" ip route replace local 169.254.169.254/32 dev lo table local proto kernel scope host src "$address"
 
 # Disks and devices. The root directory is mounted once more: what another user namespace has mounted cannot be a root.
 mount --bind "$root" "$root"

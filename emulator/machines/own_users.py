@@ -20,6 +20,9 @@ from typing import Final
 
 FIRST: Final = 1_879_048_192
 COUNT: Final = 65_536
+_LAST: Final = 2**32 - 2
+_MAP: Final = f"0 {FIRST} {COUNT}\n{_LAST} {FIRST + COUNT} 1\n"
+"""The highest number is a user, too: rules of a firewall for all but root end with it (xt_owner.c)."""
 _ROOT: Final = Path("/mnt")
 SITE: Final = f"{_ROOT}/site"
 
@@ -68,7 +71,7 @@ def _make() -> int:
         if not process.stdout.readline():
             sys.exit("no user namespace")
         for kind in ("uid", "gid"):
-            Path(f"/proc/{process.pid}/{kind}_map").write_text(f"0 {FIRST} {COUNT}", encoding="ascii")
+            Path(f"/proc/{process.pid}/{kind}_map").write_text(_MAP, encoding="ascii")
         return os.open(f"/proc/{process.pid}/ns/user", os.O_RDONLY)
 
 

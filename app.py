@@ -25,8 +25,8 @@ from stacks.composition import compose  # noqa: E402
 
 def settings_file(app: cdk.App) -> Path:
     """Return the file of the deployment that the context names; one that nobody asked for is reported."""
-    environment = app.node.try_get_context("env")
-    if environment is None and (environment := app.node.try_get_context("default-env")) is not None:
+    environment = str(app.node.try_get_context("env") or "").removesuffix(".yaml")
+    if not environment and (environment := app.node.try_get_context("default-env")):
         print(f"Deployment: {environment}, default-env in cdk.json; for another: -c env=NAME", file=sys.stderr)
     path = _CONFIG / f"{environment}.yaml"
     if not path.is_file():

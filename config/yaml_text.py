@@ -7,6 +7,7 @@ aliases, tags, deep nesting, huge files and numbers.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +25,8 @@ MAX_NUMBER = 100
 """Characters of a number or date."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one, where PyYAML was built with libyaml."""
+_UNSEEN = re.compile(r"\r(?!\n)|[\x85\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f]|(?<!^)\ufeff")
+"""What ends a line for YAML and not for who reviews it, or turns or hides text: a comment would hold settings."""
 _TAGS = "tag:yaml.org,2002:"
 _NUMBERS = frozenset(f"{_TAGS}{kind}" for kind in ("int", "float", "timestamp"))
 
@@ -72,7 +75,7 @@ def parse(text: str) -> Document:
         NotYamlError: It is not YAML, or has what is not read: more than one document, a key twice, aliases, tags,
             values nested too deeply, numbers that are too long or not finite.
     """
-    if odd := Reader.NON_PRINTABLE.search(text):
+    if odd := Reader.NON_PRINTABLE.search(text) or _UNSEEN.search(text):
         line = text.count("\n", 0, odd.start()) + 1
         allowed = "allowed: printable characters, others as escapes in double quotes"
         raise NotYamlError([(line, f"got the character {odd[0]!a}; {allowed}")])

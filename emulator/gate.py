@@ -1,4 +1,4 @@
-"""Who is answered: whoever has an access key of this emulated AWS, calls it by its own address, and is no web page.
+"""Who is answered: who has an access key of this emulated AWS, calls it by its own address, and is no web page.
 
 What runs in it runs on this computer, as the user who started it. Nothing else keeps others away from its port: neither
 another user of this computer nor a page in a browser, whose requests reach it also by another name (DNS rebinding).
@@ -110,7 +110,7 @@ def refusal_of_key(environ: WSGIEnvironment) -> Answer | None:
     if not KEYS.accept(key):
         return _answer(form.status, form, form.unknown, f"The access key does not exist here: {_HINT}")
     if environ["PATH_INFO"].startswith(_OF_OWNER) and not KEYS.are_of_owner(key):
-        return denied(environ, "The controls are for who started this emulated AWS")
+        return denied(environ, "Only the user who started this emulated AWS may use its controls")
     return None
 
 

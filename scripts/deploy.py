@@ -151,8 +151,10 @@ def settle(deployment: Deployment, console: Console) -> None:
     if newer:
         problem, hint = _OUTDATED
         raise OperationError(problem.format(", ".join(map(str, newer))), hint)
-    if not operations.check(deployment):
+    started = operations.check(deployment)
+    if not started:
         return
+    console.print("Yours is in progress, and is followed first:", *map(str, started), sep="\n  ")
     if progress.watch(deployment, console, clock=Clock(), as_json=False) != ExitCode.DONE:
         problem, hint = _FOLLOWED_FAILED
         raise OperationError(problem, hint.format(deployment.environment))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import threading
@@ -136,8 +137,9 @@ def variables(region: str) -> dict[str, str]:
 
 def exports(environment: Mapping[str, str], region: str) -> list[str]:
     """Return what to type in another shell, so that `aws`, `cdk`, `pcluster` and `make` talk to an emulated AWS."""
-    path = f"{Path(sys.executable).parent}:{PYTHON.parent}:$PATH"
-    return [f"export {name}={value}" for name, value in {**environment, **variables(region), "PATH": path}.items()]
+    given = [f"export {name}={shlex.quote(value)}" for name, value in {**environment, **variables(region)}.items()]
+    path = ":".join(shlex.quote(str(program.parent)) for program in (Path(sys.executable), PYTHON))
+    return [*given, f"export PATH={path}:$PATH"]
 
 
 def wait_for_ctrl_c() -> NoReturn:

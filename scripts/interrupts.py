@@ -1,7 +1,7 @@
 """SIGINT, SIGTERM, SIGHUP and closed pipes: programs clean up what they started, and others end their work.
 
 A stop is a stop. While a command runs, its signals are heard by one handler (`listening`), which remembers the first
-and raises `KeyboardInterrupt`, so that waits and questions end at once. Whatever becomes of that exception, nothing is
+and raises `KeyboardInterrupt`, so that waits and questions end at once. Even if that exception is lost, nothing is
 changed afterwards: each step that changes something passes through `changing` or `run`, which raise it again. It can be
 lost: an exception in the `close` of an `io.IOBase` that is being freed, as every answer of urllib3 is, goes nowhere
 (https://github.com/python/cpython/blob/3.11/Modules/_io/iobase.c, iobase_finalize).

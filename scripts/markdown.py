@@ -28,6 +28,6 @@ def folded(summary: str, text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return text that appears in a cell as it is."""
-    for character in ("\\", "|", "<", "*", "_", "`"):
+    for character in ("\\", "|", "<", "*", "_", "`", "[", "]", "~", "&"):
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())

@@ -1,6 +1,6 @@
 """Operations on a deployment's stacks: who started what is in progress, and names that tell it to everybody else.
 
-CloudFormation keeps two texts of whoever starts an operation: the name of the change set that it executes, which the
+CloudFormation keeps two texts of who starts an operation: the name of the change set that it executes, which the
 stack shows, and the client request token of a deletion, which the stack's events show. Both get a name of `new_name`.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackEvent.html
 """

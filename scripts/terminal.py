@@ -41,7 +41,7 @@ characters. Line ends and tabs may stay (https://www.unicode.org/reports/tr44/#G
 def fit(text: str) -> str:
     """Return text that a terminal shows and does not obey; it has the same length.
 
-    Whoever may name a job or write a file chooses what an administrator's terminal is sent: colours, titles, links, the
+    Users who name a job or write a file choose what an administrator's terminal is sent: colours, titles, links, the
     clipboard (OSC 52), lines that overwrite others. A control is shown by its picture, the rest as U+FFFD.
     """
     return _UNFIT.sub(lambda match: _PICTURES.get(match[0], "\N{REPLACEMENT CHARACTER}"), text)

@@ -49,6 +49,7 @@ done
 ln --symbolic /proc/self/fd "$root/dev/fd"
 mkdir --mode=1777 "$root/dev/shm"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mkdir --mode=1777 "$root/run/lock"
 mkdir --parents "$root/run/emulator/exports" "$root/run/emulator/filesystems" "$root/opt/emulator"
 mount --bind "$exports" "$root/run/emulator/exports"
 mount --bind "$filesystems" "$root/run/emulator/filesystems"

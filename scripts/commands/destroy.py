@@ -1,10 +1,10 @@
 """Delete the cluster of a deployment; on request also its storage, homes and database, network and alarms.
 
 First it shows what would be deleted, what holds data, what there is costs, and everything that blocks it. Then it asks
-for the deployment's name. It stops the fleet, makes a last snapshot of the
-head node's /home, deletes the cluster, then the rest, file systems and database after last
-backups, and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest.
-Interrupted, the same command continues where it stopped, on any machine.
+for the deployment's name. It stops the fleet, makes a last snapshot of the head node's /home, deletes the cluster, then
+the rest, file systems and database after last backups, and shows what is left, with its costs. If AWS refuses
+something, it says so and continues with the rest.
+Interrupted, the same command continues where it stopped; on another machine, once AWS has ended what it does.
 
 Exit code 0: everything is deleted, or did not exist; 1: something is not deleted, or blocks it, or AWS does not
 answer; 2: arguments, settings or credentials cannot be used, or standard input is not a terminal; 130: Ctrl-C

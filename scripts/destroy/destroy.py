@@ -1,6 +1,7 @@
 """Ends a deployment, or parts of it: tells what blocks it before anything is deleted.
 
-All state is in AWS: a call after an interruption, on any machine, continues where the first one stopped.
+All state is in AWS: a call after an interruption continues where the first one stopped, on another machine once what is
+in progress has ended.
 """
 
 from __future__ import annotations

@@ -68,6 +68,12 @@ class Cause:
     behind: tuple[str, ...] = ()
 
 
+_WORD = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_.,:/@=+\[\]-]*")
+"""Such as a node, several of them, an ARN or a path; no option."""
+COMMAND = "$ "
+"""What a line of what to do starts with that is a command."""
+
+
 class _Names(dict[str, str]):
     """Names for placeholders; one that is not known is shown as ``<name>``."""
 
@@ -85,18 +91,28 @@ def table() -> tuple[Cause, ...]:
     return TypeAdapter(tuple[Cause, ...]).validate_python(rows)
 
 
+def filled(line: str, known: Mapping[str, str]) -> str:
+    """Return a line of what to do, with names in its placeholders; in a command only names that no shell interprets.
+
+    Who may submit a job can write lines into Slurm's logs, and administrators type what stands here.
+    """
+    if line.startswith(COMMAND):
+        known = {name: value for name, value in known.items() if _WORD.fullmatch(value)}
+    return line.format_map(_Names(known))
+
+
 def find(evidence: Evidence, names: Mapping[str, str]) -> FoundCause | None:
     """Return the cause that evidence shows; None: no known one. `names` fill placeholders that evidence does not."""
     for cause in table():
         matches = list(cause.pattern.finditer(evidence.text)) if evidence.kind in cause.seen else []
         if matches:
             matched = {name: value for match in matches for name, value in match.groupdict().items() if value}
-            known = _Names({**names, **matched})
+            known = {**names, **matched}
             return FoundCause(
                 id=cause.id,
                 title=cause.title,
-                why=cause.why.format_map(known),
-                to_do=tuple(line.format_map(known) for line in cause.do),
+                why=cause.why.format_map(_Names(known)),
+                to_do=tuple(filled(line, known) for line in cause.do),
                 source=cause.source,
                 evidence=(evidence,),
                 logs=cause.logs,

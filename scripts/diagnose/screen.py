@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from scripts.diagnose.causes import Evidence, FoundCause
+from scripts.diagnose.causes import COMMAND, Evidence, FoundCause
 from scripts.diagnose.diagnose import Diagnosis
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def _show_cause(finding: FoundCause, console: Console) -> None:
     _show_evidence(finding.evidence, console)
     _title(console, "What to do")
     for line in finding.to_do:
-        if line.startswith("$ "):
-            _show_command(line.removeprefix("$ "), console)
+        if line.startswith(COMMAND):
+            _show_command(line.removeprefix(COMMAND), console)
         else:
             _print(console, f"- {line}")
     _print(console, f"See {finding.source}", "dim")
@@ -68,7 +68,9 @@ def _show_cause(finding: FoundCause, console: Console) -> None:
 def _show_evidence(evidence: Iterable[Evidence], console: Console) -> None:
     for each in evidence:
         _print(console, f"{each.time:%Y-%m-%d %H:%M:%S} UTC, {each.source}", "cyan")
-        _print(console, each.text if len(each.text) <= _SHOWN else f"{each.text[:_SHOWN]} ...")
+        text = each.text if len(each.text) <= _SHOWN else f"{each.text[:_SHOWN]} ..."
+        for line in text.splitlines() or [""]:  # GitHub's runners obey lines that start like `::add-mask::`
+            _print(console, f"| {line}")
 
 
 def _title(console: Console, text: str) -> None:

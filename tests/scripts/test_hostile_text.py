@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import unicodedata
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from scripts import screen, terminal
+from scripts.diagnose.causes import COMMAND, filled, table
 from scripts.document import Document
 from scripts.logs.jobs import KnownJob
 from scripts.remote import program
@@ -168,6 +170,20 @@ def test_texts_of_jobs_and_nodes_stay_on_their_line(hostile: str) -> None:
     assert (job.number, job.state) == (7, "RUNNING")
     for text in (job.user, job.queue, job.reason, job.name, problem.since, problem.nodes, problem.reason):
         assert text == " ".join(text.split())
+
+
+@QUICK
+@given(HOSTILE)
+def test_what_diagnose_says_to_type_has_the_words_of_its_table(hostile: str) -> None:
+    """Lines of logs, which users of Slurm can forge, fill placeholders: each stays a word, or a part of one."""
+    for line in {line for cause in table() for line in cause.do if line.startswith(COMMAND)}:
+        names = re.findall(r"{(\w+)}", line)
+        words = filled(line, dict.fromkeys(names, hostile))
+        usual = filled(line, {})
+        if words != usual:
+            assert re.fullmatch(r"[\w.,:/@=+\[\]-]+", hostile, re.ASCII)
+            assert len(shlex.split(words)) == len(shlex.split(usual))
+            assert not hostile.startswith("-")
 
 
 # --- the programs of the head node ---

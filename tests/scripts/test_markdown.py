@@ -43,11 +43,11 @@ def test_what_a_terminal_shows_is_markdown(capsys: pytest.CaptureFixture[str]) -
 | --- | --- |
 | a\\|b | \\<down> at night |
 
-\\* [x] of
+\\* \\[x\\] of
 
 - aws ls --all
 
-**[/dim] less**
+**\\[/dim\\] less**
 """
     )
 

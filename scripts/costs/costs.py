@@ -16,7 +16,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from scripts.clock import Clock
 from scripts.deployment import Deployment
@@ -27,6 +28,7 @@ from scripts.estimate.figures import Dollars, Number
 from scripts.estimate.prices import find_prices
 from scripts.interrupts import uninterrupted
 from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode
+from scripts.remote.values import Line
 from ultracluster.domain import metrics
 from ultracluster.domain.accounting import JOBS_OF_A_GENERATION, first_job_id
 
@@ -113,6 +115,17 @@ class Summary:
     unknown: int = 0
 
 
+class _Summary(TypedDict):
+    """The answer of the program on the head node, whose names are texts: of users, accounts, queues and jobs."""
+
+    sums: list[tuple[Line, Line, float]]
+    counts: dict[Line, tuple[int, int]]
+    first: datetime | None
+    queues: list[Line]
+    cut: int
+    unknown: int
+
+
 def collect(deployment: Deployment, since: datetime, until: datetime, by: By) -> CostReport:
     """Ask head node, CloudWatch and Price List.
 
@@ -163,21 +176,20 @@ def summarize(
         raise OperationError(f"Slurm's accounting cannot be read: {reason}", hint)
     header, _, text = answer.output.partition("\n")
     length, _, path = header.partition(" ")
+    unreadable = OperationError(f"The head node's answer cannot be read: {answer.output[:200].strip() or 'none'}")
+    if not re.fullmatch(r"(/[\w./-]+)?", path, re.ASCII):
+        raise unreadable
     try:
         text = text.strip()
         while path and len(text) < int(length):
             text += _part(head_node, path, len(text))
-        found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text)))
+        found = TypeAdapter(_Summary).validate_python(json.loads(gzip.decompress(base64.b64decode(text))))
     except (ValueError, EOFError, OSError):
-        raise OperationError(
-            f"The head node's answer cannot be read: {answer.output[:200].strip() or 'none'}"
-        ) from None
+        raise unreadable from None
     finally:
         if path:
             with uninterrupted():
                 head_node.run(shlex.join(["rm", "--force", "--", path]))
-    found["sums"] = [tuple(row) for row in found["sums"]]
-    found["first"] = found["first"] and datetime.fromtimestamp(found["first"], UTC)
     return Summary(**found)
 
 

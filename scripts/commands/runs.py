@@ -32,6 +32,9 @@ def command() -> None:
     command,
     """List the runs on the cluster's file system, the newest first: how far they are, and their loss.
 
+    The head node reads the records as its own user, such as ubuntu, never as root. Directories that this user cannot
+    read are named; no links are followed.
+
     Exit code 0: listed; 1: the head node cannot be asked; 2: arguments, settings or credentials cannot be used.
     """,
     ("runs list research", "all below /fsx/runs"),

@@ -148,13 +148,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The command line after the program's name; None: that of this process.
     """
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    with interrupts.listening():
+        return _main(sys.argv[1:] if arguments is None else list(arguments))
+
+
+def _main(given: Sequence[str]) -> int:
     stdout = sys.stdout
     try:
-        with interrupts.listening():
-            # Without standalone mode Click returns what the command returns, and raises what it raises.
-            code = cli.main(given, prog_name="ultracluster", standalone_mode=False, terminal_width=_width_of_help())
-            return _code_after_signals(int(code or ExitCode.DONE))
+        # Without standalone mode Click returns what the command returns, and raises what it raises.
+        code = cli.main(given, prog_name="ultracluster", standalone_mode=False, terminal_width=_width_of_help())
+        return _code_after_signals(int(code or ExitCode.DONE))
     except SystemExit:
         if sys.stdout is stdout:
             raise
@@ -164,7 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = exit_code_of(error, debug="--debug" in own)
         if code is None:
             raise
-        return code
+        number = interrupts.stopped()  # an error of another thread may come before the exception of the signal
+        return code if number is None else 128 + number
 
 
 def _code_after_signals(code: int) -> int:

@@ -1,11 +1,11 @@
 """ParallelCluster's own schema and validators pass every configuration in config/, and what people may switch in it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from scripts.options import deployments
 from scripts.validation import examine
@@ -41,7 +41,7 @@ def test_parallelcluster_accepts_what_people_may_choose(
 ) -> None:
     settings = chosen("much").model_dump(mode="json")
     settings["cluster"].update(overrides={}, munge_key_secret_arn=None)  # they name secrets that are nowhere
-    (tmp_path / "much.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    (tmp_path / "much.yaml").write_text(json.dumps(settings), encoding="utf-8")
     assert_accepted(deployment(str(tmp_path / "much")), parallelcluster)
 
 
@@ -75,5 +75,5 @@ def test_parallelcluster_accepts_accounting(
     settings = chosen("little").model_dump(mode="json", exclude_unset=True)
     choose(settings)
     settings["name"] = choose.__name__
-    (tmp_path / "accounting.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    (tmp_path / "accounting.yaml").write_text(json.dumps(settings), encoding="utf-8")
     assert_accepted(deployment(str(tmp_path / "accounting")), parallelcluster)

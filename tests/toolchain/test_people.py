@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from config.settings import Settings
 from emulator.aws import EmulatedAws
@@ -32,7 +32,7 @@ def prepared(deployment: Callable[[str], Any], tmp_path: Path) -> Prepare:
     def prepare(name: str, directory: dict[str, Any] | None = None, **values: Any) -> Any:
         raw = {**raw_settings("trn1-16"), "name": f"p-{name}", **values}
         raw["cluster"] |= {"directory": directory, "login_nodes": [{"name": "login"}]}
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(raw), encoding="utf-8")
         return deployment(str(tmp_path / name))
 
     return prepare

@@ -40,7 +40,10 @@ _PROBLEM_WIDTHS = (12, 20, 25, 120, 120)
 
 def call(command: Sequence[str], **variables: str) -> str:
     """Return what a program of Slurm prints; end with its message if it fails."""
-    done = subprocess.run(command, env={**_ENVIRONMENT, **variables}, capture_output=True, check=False)
+    try:
+        done = subprocess.run(command, env={**_ENVIRONMENT, **variables}, capture_output=True, check=False)
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
     if done.returncode:
         sys.exit(done.stderr.decode(errors="replace").strip() or f"{command[0]}: exit code {done.returncode}")
     return done.stdout.decode(errors="replace")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-import yaml
 
 from config.settings import load
 from emulator.aws import ACCOUNT
@@ -120,7 +120,7 @@ def test_bootstrap_passes_on_what_the_settings_name(
 ) -> None:
     raw = load(CONFIG / "dev.yaml").model_dump(mode="json")
     own_bootstrap(raw)
-    (tmp_path / "own.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    (tmp_path / "own.yaml").write_text(json.dumps(raw), encoding="utf-8")
     monkeypatch.setattr(options, "CONFIG", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
     monkeypatch.setattr(Account, "ask", Mock(return_value={"Account": ACCOUNT}))

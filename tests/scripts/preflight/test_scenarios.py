@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from config.settings import load
 from emulator import scenarios
@@ -32,7 +31,7 @@ Document = dict[str, Any]
 
 def write_everything(directory: Path) -> Path:
     path = directory / f"{EVERYTHING}.yaml"
-    path.write_text(yaml.safe_dump(everything()), encoding="utf-8")
+    path.write_text(json.dumps(everything()), encoding="utf-8")
     return path
 
 

@@ -2,8 +2,8 @@
 
 Between plan and deployment, and during it, somebody else may deploy. CloudFormation does not execute a change set of a
 stack that was changed since the change set was created; but the CDK creates it only when it comes to the stack, and
-then waits for the stack's status, whoever changes it. So the stacks are looked at before the CDK starts, and when it
-has ended.
+then waits for the stack's status, also if others change it. So the stacks are looked at before the CDK starts, and when
+it has ended.
 """
 
 from __future__ import annotations

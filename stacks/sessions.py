@@ -32,7 +32,7 @@ def add_session_document(scope: Construct, cluster: str) -> ssm.CfnDocument:
 def add_ssh_document(scope: Construct, cluster: str) -> ssm.CfnDocument:
     """Add the document of a cluster's sessions that carry SSH: they lead to sshd, and nowhere else.
 
-    Systems Manager's agent connects to the port as root, whoever opens the session, and the firewall of nodes lets root
+    Systems Manager's agent connects to the port as root, in any user's session, and the firewall of nodes lets root
     to the tunnels to EFS. So a session has no parameter, unlike those of AWS-StartSSHSession, whose port is free.
     Without ``type`` the plugin takes the connection from its standard streams.
     https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/session/plugins/port/port.go,

@@ -1,7 +1,7 @@
 """Reach a port of a node from this machine, such as TensorBoard's or a notebook's, until Ctrl-C.
 
 Session Manager forwards it, and needs its plugin on PATH. The program on the node may listen on the node's own
-loopback address. It is for administrators: root connects to the port on the node, whoever asks. Others forward by
+loopback address. It is for administrators: root connects to the port on the node. Others forward by
 `ssh -L` through the block of `./ultracluster ssh --write-config`.
 
 Exit code: the plugin's own once it was started; before that 1: no such node is running, 2: arguments, settings or

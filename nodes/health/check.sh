@@ -92,7 +92,7 @@ collect() {
     while left=$((SECONDS < deadline ? deadline - SECONDS : 0)).1 &&
         read -r -t "$left" -u "${answers[$1]}" finding what; do
         [[ $finding != "done" ]] || return
-        report "$finding" "$what"
+        report "$finding" "${what//[^[:print:]]/?}"
     done
     report "$1" "the check gave no answer"
 }
@@ -132,5 +132,6 @@ case ${1:-} in
         ;;
 esac
 ((${#findings[@]})) || exit 0
-timeout 2 scontrol update "nodename=$node" state=drain "reason=$(worst)"
+# ParallelCluster replaces the reason within a minute or so, not the comment, by which the head node counts drained nodes.
+timeout 2 scontrol update "nodename=$node" state=drain "reason=$(worst)" "comment=ultracluster: drained at $EPOCHSECONDS"
 exit 1

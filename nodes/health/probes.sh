@@ -70,9 +70,12 @@ write_and_remove() {
     file=$(mktemp "$1/.health-$node-XXXXXXXXXX") && echo "$node" >"$file" && sync "$file" && rm "$file"
 }
 
-# probe_stale_process: processes that hold Neuron devices although no job on the node has them.
+# probe_stale_process: processes that hold Neuron devices although no job on the node has them. Users name them, with
+# line ends if they like.
 probe_stale_process() {
-    local process
+    local process name
     process=$(holders | head --lines=1)
-    [[ -z $process ]] || echo "STALE_PROCESS process $process ($(<"$ROOT/proc/$process/comm")) holds Neuron devices"
+    [[ -n $process ]] || return 0
+    name=$(<"$ROOT/proc/$process/comm")
+    echo "STALE_PROCESS process $process (${name//[^[:alnum:]._-]/?}) holds Neuron devices"
 }

@@ -17,9 +17,9 @@ from . import service
 from .cloudwatch import CloudWatch, Metric
 from .spending import DIRECTORY, Budget, Spending, changes
 
-CONTROLLER_LOG = Path("/var/log/slurmctld.log")
 REASON = "ultracluster: "
-"""Start of the reason of a node that health/check.sh drained."""
+"""Start of the reason and of the comment of a node that health/check.sh drained."""
+_MARKS = "--Format=NodeList:64,Comment:64"
 
 _TIME_LIMIT = 15
 _GUARD_LIMIT = 60
@@ -31,35 +31,33 @@ _STOPPED = {"STOP_REQUESTED", "STOPPING", "STOPPED", "START_REQUESTED", "STARTIN
 class HeadNode:
     """What the head node tells of its cluster."""
 
-    def __init__(
-        self, cloudwatch: CloudWatch, cluster: str, log: Path, budget: tuple[Budget, Spending] | None = None
-    ) -> None:
-        """Read the log of Slurm's controller.
+    def __init__(self, cloudwatch: CloudWatch, cluster: str, budget: tuple[Budget, Spending] | None = None) -> None:
+        """Count from the first report on.
 
         Args:
             cloudwatch: Where metrics go.
             cluster: Name of the cluster.
-            log: The log.
             budget: The limit, and what counts; None: nothing is counted.
         """
         self._cloudwatch = cloudwatch
         self._cluster = cluster
-        self._log = ControllerLog(log)
+        self._marks: dict[str, str] | None = None
         self._budget = budget
         self._idle_since: dict[str, float] = {}
 
     def report(self, timestamp: float) -> None:
         """Send what Slurm says now; nothing if its controller does not answer."""
-        drained = drained_in_log(self._log.read())
         try:
             states = partitions()
-            drained |= drained_now()
+            found = marks()
+            drained = drained_now() | self._drained_since(found)
             protected = protected_queues(states)
             running = [node for node in all_nodes() if node.is_running]
             of_cluster = {"NodeIdleSeconds": (self._longest_idle(running, timestamp), "Seconds")}
         except (OSError, subprocess.SubprocessError) as failure:
             print(f"{type(failure).__name__}: Slurm's controller does not answer")
             return
+        self._marks = found
         names, idle = [node.name for node in running], [node.name for node in running if node.is_idle]
         counts = {
             "NodesDrainedByHealth": {queue: count_of(queue, drained) for queue in states},
@@ -88,6 +86,10 @@ class HeadNode:
             metrics.append(Metric(name, sum(of_queues.values()), "Count", cluster))
             metrics += [Metric(name, count, "Count", {**cluster, "Queue": queue}) for queue, count in of_queues.items()]
         return metrics
+
+    def _drained_since(self, found: Mapping[str, str]) -> set[str]:
+        """Return the nodes that health checks drained since the last report."""
+        return set() if self._marks is None else {name for name, mark in found.items() if self._marks.get(name) != mark}
 
     def _longest_idle(self, running: Sequence[Node], timestamp: float) -> float:
         """Return for how many seconds that dynamic node has been idle that has been so for longest."""
@@ -170,39 +172,19 @@ def price_of(node: Node, prices: Mapping[str, float]) -> float:
     return sum(price for instance_type, price in prices.items() if instance_type in node.features)
 
 
-class ControllerLog:
-    """The log of Slurm's controller, from now on."""
+def marks() -> dict[str, str]:
+    """Return the comments by which health/check.sh says of nodes that it drained them, and when.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file, self._position = self._status()
+    ParallelCluster replaces a drained node within a minute or so, and sets another reason: a look at the reasons once a
+    minute would miss it. A comment stays. Only root and Slurm's operators set it; in the log of Slurm's controller,
+    any user can have lines written.
 
-    def read(self) -> str:
-        """Return what was written since the last time. What is left of a log when it is rotated is not read."""
-        file, size = self._status()
-        start = self._position if file == self._file and size >= self._position else 0
-        self._file, self._position = file, size
-        if size == start:
-            return ""
-        with self._path.open("rb") as log:
-            log.seek(start)
-            return log.read(size - start).decode("utf-8", "replace")
-
-    def _status(self) -> tuple[int, int]:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return 0, 0
-        return status.st_ino, status.st_size
-
-
-def drained_in_log(text: str) -> set[str]:
-    """Return the nodes that health checks drained, by the log of Slurm's controller.
-
-    ParallelCluster replaces a drained node within a minute or so, and sets another reason: a look at the nodes once a
-    minute would miss it.
+    Raises:
+        OSError: There is no Slurm.
+        subprocess.SubprocessError: Its controller does not answer.
     """
-    return set(re.findall(rf"node (\S+) reason set to: {REASON}", text))
+    rows = [line.split(maxsplit=1) for line in _run("sinfo", "--all", "--Node", "--noheader", _MARKS).splitlines()]
+    return {row[0]: row[1].strip() for row in rows if row[1:] and row[1].startswith(REASON)}
 
 
 def drained_now() -> set[str]:
@@ -302,7 +284,7 @@ def main() -> None:
     if of_budget:
         mount = Path(of_budget[0])
         budget = Budget.of(of_budget[1]), Spending(mount / DIRECTORY, cluster, mount)
-    service.run(cluster, HeadNode(CloudWatch(region), cluster, CONTROLLER_LOG, budget).report)
+    service.run(cluster, HeadNode(CloudWatch(region), cluster, budget).report)
 
 
 if __name__ == "__main__":

@@ -101,8 +101,9 @@ class Node:
         update = self.read("/update")
         if not update:
             return ""
-        node, state, reason = update.splitlines()
+        node, state, reason, comment = update.splitlines()
         assert (node, state) == (f"nodename={NAME}", "state=drain")
+        assert re.fullmatch(r"comment=ultracluster: drained at \d+", comment)
         return reason.removeprefix("reason=")
 
 
@@ -276,6 +277,13 @@ def test_running_jobs_and_monitors_may_hold_devices(node: Node) -> None:
     assert_healthy(node, SLURM_JOB_ID="42")
     node.check(SLURM_JOB_ID="41")  # the job that ends is none of them
     assert node.reason == "ultracluster: STALE_PROCESS: process 100 (python3) holds Neuron devices (drain-requeue)"
+
+
+def test_the_name_of_a_process_forges_no_finding(node: Node) -> None:
+    node.hold_device(100, "a\nNEURON_HW_ERR x\x1b[2J")
+    node.check()
+    hidden = "a?NEURON_HW_ERR?x??2J"
+    assert node.reason == f"ultracluster: STALE_PROCESS: process 100 ({hidden}) holds Neuron devices (drain-requeue)"
 
 
 def test_a_finding_can_be_ignored(node: Node) -> None:

@@ -9,32 +9,8 @@ import pytest
 
 from nodes.metrics import head_node
 from nodes.metrics.cloudwatch import CloudWatch
-from nodes.metrics.head_node import ControllerLog, HeadNode, Node
+from nodes.metrics.head_node import HeadNode, Node
 from tests.fake_commands import write_commands
-
-LINES = """\
-[2026-11-20T08:00:00.000] update_node: node trn1-dy-trn1-32xl-1 reason set to: ultracluster: SCRATCH: full
-[2026-11-20T08:00:00.000] update_node: node trn1-dy-trn1-32xl-1 state set to DRAINED
-[2026-11-20T08:00:01.000] update_node: node trn1-dy-trn1-32xl-2 reason set to: Scheduler health check failed
-"""
-
-
-def test_the_log_is_read_from_now_on_and_once_even_if_it_is_rotated(tmp_path: Path) -> None:
-    log = tmp_path / "slurmctld.log"
-    log.write_text("before\n", encoding="utf-8")
-    reader = ControllerLog(log)
-    assert reader.read() == ""
-    with log.open("a", encoding="utf-8") as file:
-        file.write(LINES)
-    assert head_node.drained_in_log(reader.read()) == {"trn1-dy-trn1-32xl-1"}, "only health checks count"
-    assert reader.read() == ""
-    log.rename(log.with_suffix(".1"))
-    log.write_text("a new file\n" * 100, encoding="utf-8")
-    assert reader.read() == "a new file\n" * 100
-    log.write_text("cut\n", encoding="utf-8")  # copytruncate
-    assert reader.read() == "cut\n"
-    log.unlink()
-    assert reader.read() == ""
 
 
 def test_nodes_belong_to_the_queue_that_their_names_begin_with() -> None:
@@ -63,7 +39,7 @@ def test_the_dynamic_node_that_is_idle_for_longest_tells_for_how_long() -> None:
     def node(name: str, state: str = "IDLE", life: str = "dynamic") -> Node:
         return Node(name, "10.0.0.1", frozenset({state}), frozenset({life}))
 
-    head = HeadNode(CloudWatch("us-west-2"), "trn1-16", Path("/nowhere"))
+    head = HeadNode(CloudWatch("us-west-2"), "trn1-16")
     told = [
         head._longest_idle(nodes, 60.0 * minute)
         for minute, nodes in enumerate(

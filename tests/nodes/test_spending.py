@@ -243,7 +243,7 @@ def test_what_nodes_cost_is_told_although_slurm_closes_no_queue(tmp_path: Path, 
     nodes = "[[ $* == *drain* ]] || echo a-dy-b-1 10.0.0.1 allocated+cloud dynamic,trn1.32xlarge,b"
     write_commands(tmp_path / "bin", {"scontrol": shown, "sinfo": nodes, "scancel": "exit 1"})
     budget = Budget(20, "stop", {"trn1.32xlarge": 21.5})
-    head = HeadNode(cloudwatch, "a", tmp_path / "log", (budget, Spending(tmp_path, "a")))
+    head = HeadNode(cloudwatch, "a", (budget, Spending(tmp_path, "a")))
     for hour in (0, 1):
         head.report(NOVEMBER + hour * HOUR)
     assert [each["NodeUsdThisMonth"] for each in cloudwatch.sent] == [0, 21.5]
@@ -254,6 +254,6 @@ def test_what_is_not_known_is_neither_told_nor_opens_queues(tmp_path: Path, slur
     shown = 'echo "PartitionName=a State=DOWN"'
     write_commands(tmp_path / "bin", {"scontrol": shown, "sinfo": ""})
     spending = Spending(tmp_path / DIRECTORY, "a", tmp_path / "no mount")
-    HeadNode(cloudwatch, "a", tmp_path / "log", (Budget(20, "drain", {}), spending)).report(NOVEMBER)
+    HeadNode(cloudwatch, "a", (Budget(20, "drain", {}), spending)).report(NOVEMBER)
     assert "NodeUsdPerHour" in cloudwatch.sent[0]
     assert "NodeUsdThisMonth" not in cloudwatch.sent[0]

@@ -102,3 +102,15 @@ def test_the_output_of_a_job_is_read_as_its_user_who_put_something_else_in_its_p
         assert controller.run(shlex.join(read)) == f"{USER}\n", name
     with pytest.raises(ClusterError, match="profile"):
         controller.run("cat /tmp/profile")
+
+
+def test_what_health_checks_say_of_a_node_outlives_its_replacement(controller: Controller) -> None:
+    """By its comment the head node counts it, not by the log, into which users have lines written."""
+    node, mark = "trn1-dy-trn1-32xl-1800", "ultracluster: drained at 1800000000"
+    controller.run(f"scontrol update nodename={node} state=drain reason=x comment={shlex.quote(mark)}")
+    for state in ("down reason='Scheduler health check failed'", "power_down_force", "resume", "power_up"):
+        controller.run(f"scontrol update nodename={node} state={state}")
+    shown = controller.run(f"sinfo --all --Node --noheader --nodes={node} --Format=NodeList:64,Comment:64")
+    assert shown.split(maxsplit=1)[1].strip() == mark
+    with pytest.raises(ClusterError, match=r"denied|Invalid user"):
+        controller.run(f"scontrol update nodename={node} comment=x", user=USER)

@@ -12,7 +12,7 @@ from nodes.metrics.cloudwatch import CloudWatch, Metric
 from nodes.metrics.compute_node import STEP
 from nodes.metrics.head_node import HeadNode
 from nodes.metrics.spending import OVERRULED, Budget, Spending
-from tests.end_to_end.slurm.base import ENVIRONMENT
+from tests.end_to_end.slurm.base import ENVIRONMENT, USER, ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -44,17 +44,14 @@ class Head:
         for name in ("scancel", "scontrol", "sinfo"):
             (commands / name).write_text(f'#!/bin/bash\nexec {inside} {root} {name} "$@"\n', encoding="utf-8")
             (commands / name).chmod(0o755)
-        log = Path(f"/proc/{cluster.init}/root{root}/var/log/slurm/slurmctld.log")
-        assert log.stat().st_size > 0
         self._cloudwatch = Recorder("us-west-2")
-        self._log = log
         self.spending = commands / "spending"
         self.guard(None)
 
     def guard(self, budget: Budget | None) -> None:
         """Start the service, with a budget or without."""
         guard = None if budget is None else (budget, Spending(self.spending, "trn1-16"))
-        self._service = HeadNode(self._cloudwatch, "trn1-16", self._log, guard)
+        self._service = HeadNode(self._cloudwatch, "trn1-16", guard)
 
     def report(self, timestamp: float = 0) -> Counts:
         self._cloudwatch.sent = {}
@@ -83,6 +80,24 @@ def test_a_node_that_a_health_check_drained_is_counted(head: Head) -> None:
     drained = NOTHING | no_idle | {("NodesDrainedByHealth", ""): 1, ("NodesDrainedByHealth", "trn1"): 1}
     assert head.report() == drained
     assert head.report() == drained, "as long as it is drained"
+
+
+def test_a_node_that_was_drained_and_replaced_between_two_reports_is_counted_once(head: Head) -> None:
+    """As ParallelCluster replaces it, with another reason. What users have logged counts nothing."""
+    cluster, node = head.cluster, head.cluster.nodes[0]
+    assert head.report() == NOTHING
+    node.sh("rm -r /sys/class/infiniband/rdmap4s26")
+    cluster.submit("hostname", f"--nodelist={node.name}")
+    cluster.wait_until(lambda: "DRAIN" in node.states)
+    cluster.run(f"scancel --user={USER}")
+    for state in ("down reason='Scheduler health check failed'", "resume"):
+        head.update(f"nodename={node.name} state={state}")
+    line = f"x\nupdate_node: node {cluster.nodes[1].name} reason set to: ultracluster: SCRATCH: full"
+    with pytest.raises(ClusterError, match="nvalid partition"):
+        cluster.submit("true", f"--partition={shlex.quote(line)}")
+    counted = head.report()
+    assert (counted["NodesDrainedByHealth", ""], counted["NodesDrainedByHealth", "trn1"]) == (1, 1)
+    assert head.report()["NodesDrainedByHealth", ""] == 0
 
 
 def test_a_closed_queue_is_counted(head: Head) -> None:

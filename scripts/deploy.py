@@ -122,9 +122,9 @@ def show(result: DeployResult, console: Console) -> None:
     """Print a result with its stacks and their outputs, but for those that other stacks and programs read."""
     from scripts.screen import duration, table
 
-    console.print(f"{result.outcome.capitalize()} after {duration(result.seconds)}.", markup=False)
+    console.print(f"{result.outcome.capitalize()} after {duration(result.seconds)}.")
     for sentence in (*result.blockers, *result.conflicts):
-        console.print(f"- {sentence}", markup=False)
+        console.print(f"- {sentence}")
     stacks, outputs = table("Stack", "Status"), table("Stack", "Output", "Value")
     for each in result.stacks:
         stacks.add_row(each.name, each.status)

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from config.settings import Settings
 from scripts import generations
+from scripts.aws_errors import is_not_found
 from scripts.deployment import Deployment
 from scripts.document import Document
 
@@ -134,9 +135,17 @@ def all_resources(deployment: Deployment, stack: str) -> Iterator[StackResource]
 
 def existing(deployment: Deployment, stack: str) -> list[StackResource]:
     """Return what exists of a stack, given by name, and of those nested in it; nothing: there is no such stack."""
+    from botocore.exceptions import ClientError
+
     if deployment.stack(stack) is None:
         return []
-    return [each for each in all_resources(deployment, stack) if each.physical_id and each.status != "DELETE_COMPLETE"]
+    try:
+        listed = list(all_resources(deployment, stack))
+    except ClientError as error:
+        if is_not_found(error):  # deleted just now
+            return []
+        raise
+    return [each for each in listed if each.physical_id and each.status != "DELETE_COMPLETE"]
 
 
 def deletion_policies(deployment: Deployment, stack: str, resources: Iterable[StackResource]) -> dict[str, str]:

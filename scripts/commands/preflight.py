@@ -68,7 +68,7 @@ def command(
     if only_list:
         width = max(len(each.id) for each in checks)
         lines = "\n".join(f"{each.id:{width}}  {each.title}" for each in checks)
-        terminal.view(output).print(lines, markup=False, soft_wrap=True)
+        terminal.view(output).print(lines, soft_wrap=True)
         return ExitCode.DONE
     if print_policy:
         print(json.dumps(policy(checks), indent=2))

@@ -45,15 +45,15 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
             print(listed.to_json())
         for each in listed.snapshots:
             size, taken = f"{each.gib:>6,} GiB", f"{each.since:%Y-%m-%d %H:%M} UTC"
-            view.print(f"{each.id}  {taken}  {size}  {each.volume} of {each.cluster}", markup=False)
+            view.print(f"{each.id}  {taken}  {size}  {each.volume} of {each.cluster}")
         if not listed.snapshots:
-            view.print(f"There is no snapshot of a head node of {deployment.settings.name}.", markup=False)
+            view.print(f"There is no snapshot of a head node of {deployment.settings.name}.")
         else:
             terminal.suggest(f"restore {deployment.environment}", "the newest of an earlier head node")
         return ExitCode.DONE
     chosen = restore(deployment, snapshot, Clock(), terminal.speaker(view))
     done = f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not."
-    view.print(done, markup=False)
+    view.print(done)
     if output == "json":
         print(chosen.to_json())
     terminal.suggest(f"ssh {deployment.environment}")

@@ -92,5 +92,5 @@ def show(*, directories: Sequence[Path], output: str) -> int:
         console.print()
     # TensorBoard finds the runs below a directory, and names them by their paths.
     below = os.path.commonpath([directory.resolve() for directory in directories])
-    console.print(f"Curves: {shlex.join(['tensorboard', '--logdir', below])}", markup=False, soft_wrap=True)
+    console.print(f"Curves: {shlex.join(['tensorboard', '--logdir', below])}", soft_wrap=True)
     return ExitCode.DONE

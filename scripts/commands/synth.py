@@ -40,6 +40,6 @@ def command(*, name: str, directory: Path, output: str) -> int:
     written = review(directory)
     if output == "json":
         print(written.to_json())
-    terminal.view(output).print(as_text(written), markup=False, soft_wrap=True)
+    terminal.view(output).print(as_text(written), soft_wrap=True)
     terminal.suggest(f"validate {name}")
     return ExitCode.DONE

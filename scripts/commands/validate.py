@@ -31,7 +31,7 @@ def command(*, names: Sequence[str], output: str) -> int:
     for outcome in outcomes(chosen):
         if output == "json":
             print(outcome.to_line(), flush=True)
-        console.print(outcome.to_text(), markup=False, soft_wrap=True)
+        console.print(outcome.to_text(), soft_wrap=True)
         worst = max(worst, outcome.code)
     if worst == 0 and output == "text":
         terminal.suggest(f"preflight {chosen[0]}", "" if len(chosen) == 1 else "then the others")

@@ -26,5 +26,5 @@ def command(*, output: str) -> int:
         shown = pinned.model_dump(by_alias=True)
         width = max(map(len, shown))
         lines = "\n".join(f"{name:{width}}  {version}" for name, version in shown.items())
-        terminal.view(output).print(lines, markup=False, soft_wrap=True)
+        terminal.view(output).print(lines, soft_wrap=True)
     return ExitCode.DONE

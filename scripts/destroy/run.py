@@ -50,5 +50,5 @@ def run(
     if error is not None:
         outcome.failures.append(str(error) or "It was interrupted.")  # as text, the command ends with it
         if output == "markdown":
-            console.print(f"Not done: {outcome.failures[-1]}", markup=False)
+            console.print(f"Not done: {outcome.failures[-1]}")
     return result.model_copy(update={"outcome": outcome}), error

@@ -23,16 +23,16 @@ def show_plan(
     if blockers_first:
         _show_blockers(plan, console)
     if plan.empty:
-        console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.", markup=False)
+        console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.")
     for name in plan.stacks:
         note = " (its termination protection is removed)" if name in plan.unprotected else ""
-        console.print(f"To delete: stack {name}{note}", markup=False)
+        console.print(f"To delete: stack {name}{note}")
     for each in plan.left_behind:
-        console.print(f"To delete: {each.id}, which {each.stack} kept{_cost(each)}", markup=False)
+        console.print(f"To delete: {each.id}, which {each.stack} kept{_cost(each)}")
     for each in plan.sweep:
-        console.print(f"To remove: {each.id} ({each.reason}){_cost(each)}", markup=False)
+        console.print(f"To remove: {each.id} ({each.reason}){_cost(each)}")
     for text in plan.remarks:
-        console.print(text, markup=False, style="bold")
+        console.print(text, style="bold")
     staying = {KEPT, LEFT, *(deployment.stack_name(part) for part in ORDER)} - {*plan.stacks}
     deleted = {each.id for each in (*plan.left_behind, *plan.sweep)}
     data: dict[str, list[Resource]] = {"Holds data": [], "Stays": []}
@@ -43,11 +43,11 @@ def show_plan(
     for title, resources in data.items():
         for resource in inventory_screen.lines(resources):
             kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
-            console.print(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}", markup=False)
+            console.print(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}")
     total = f"{len(present.resources):,} resources, {screen.dollars(present.dollars_per_month)} a month"
-    console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
+    console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}")
     for refusal in present.not_listed:
-        console.print(f"Not listed: {refusal}", markup=False)
+        console.print(f"Not listed: {refusal}")
     if not blockers_first:
         _show_blockers(plan, console)
 
@@ -57,7 +57,7 @@ def _show_blockers(plan: DestroyPlan, console: Console) -> None:
     if plan.blockers:
         console.print()
     for text in plan.blockers:
-        console.print(f"Blocked: {text}", markup=False, style="bold red")
+        console.print(f"Blocked: {text}", style="bold red")
 
 
 def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Console) -> None:
@@ -65,19 +65,19 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
     left = outcome.left or []
     console.print()
     deleted = ", ".join(outcome.deleted) or "nothing"
-    console.print(f"Deleted in {screen.duration(outcome.duration)}: {deleted}.", markup=False)
+    console.print(f"Deleted in {screen.duration(outcome.duration)}: {deleted}.")
     if outcome.in_progress:
-        console.print(f"AWS continues to delete: {', '.join(outcome.in_progress)}.", markup=False)
+        console.print(f"AWS continues to delete: {', '.join(outcome.in_progress)}.")
     for backup in outcome.backups:
         monthly = backup.dollars_per_month_at_most
         amount = "" if monthly is None else f" at most {screen.dollars(monthly)} a month"
-        console.print(f"Backup: {backup.id}. It costs{amount} until you delete it:", markup=False)
-        console.print(f"  {deployment.command(*_deletion(deployment, backup))}", markup=False)
+        console.print(f"Backup: {backup.id}. It costs{amount} until you delete it:")
+        console.print(f"  {deployment.command(*_deletion(deployment, backup))}")
         if backup.kind == "ebs":
             text = "Its /home for a later cluster of this deployment"
-            console.print(f"{text}: ./ultracluster restore {deployment.environment}", markup=False)
+            console.print(f"{text}: ./ultracluster restore {deployment.environment}")
     for failure in outcome.failures:
-        console.print(f"Not done: {failure}", markup=False, style="bold red")
+        console.print(f"Not done: {failure}", style="bold red")
     for title, group in (
         ("Left over; --sweep removes what holds no data:", [each for each in left if not each.kept_on_purpose]),
         ("Kept on purpose:", [each for each in left if each.kept_on_purpose]),
@@ -86,7 +86,7 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
             console.print(title, style="bold")
         for each in group:
             marked = f"{each.id} *" if each.holds_data else each.id
-            console.print(f"  {marked}: {each.reason}{_cost(each)}", markup=False)
+            console.print(f"  {marked}: {each.reason}{_cost(each)}")
     if any(each.holds_data for each in left):
         console.print("* holds data.")
     for kind in ("volume", "snapshot"):
@@ -94,7 +94,7 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
         if names := [each.id for each in left if each.type == f"AWS::EC2::{kind.title()}" and each.id not in shown]:
             console.print(f"To delete the {kind}s permanently, with their data:", style="bold")
             for name in names:
-                console.print(f"  {deployment.command('ec2', f'delete-{kind}', f'--{kind}-id', name)}", markup=False)
+                console.print(f"  {deployment.command('ec2', f'delete-{kind}', f'--{kind}-id', name)}")
 
 
 def _deletion(deployment: Deployment, backup: Backup) -> list[str]:

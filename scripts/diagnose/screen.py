@@ -78,8 +78,8 @@ def _title(console: Console, text: str) -> None:
 
 
 def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(text, style=style, markup=False, overflow="fold")
+    console.print(text, style=style, overflow="fold")
 
 
 def _show_command(command: str, console: Console) -> None:
-    console.print(f"  {command}", style="green", markup=False, soft_wrap=True)
+    console.print(f"  {command}", style="green", soft_wrap=True)

@@ -16,7 +16,7 @@ def show(report: DriftReport, console: Console) -> None:
     """Print a report, for a terminal of 80 columns or more."""
 
     def line(text: str, style: str = "") -> None:
-        console.print(text, style=style, markup=False, overflow="fold")
+        console.print(text, style=style, overflow="fold")
 
     for each in report.drifts:
         line(f"{each.subject} ({each.kind})", "bold")

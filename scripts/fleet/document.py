@@ -89,12 +89,12 @@ def show(fleet_state: FleetState, console: Console) -> None:
     if scaled := fleet_state.scaled:
         counts = ", ".join(f"{name} {count} (was {dict(scaled.before)[name]})" for name, count in scaled.after)
         verb = "Scaled" if scaled.done else "It would be scaled"
-        console.print(f"{verb}: {scaled.queue}/{scaled.compute_resource}, {counts}", markup=False)
+        console.print(f"{verb}: {scaled.queue}/{scaled.compute_resource}, {counts}")
     total = sum(fleet_state.instances.values())
     parts = ", ".join(f"{count:,} {state}" for state, count in fleet_state.instances.items())
     console.print(f"Fleet of {fleet_state.cluster}: {fleet_state.status}, {nodes(total)}{': ' if parts else ''}{parts}")
     if fleet_state.queues is None:
-        console.print(f"Queues are not known: {fleet_state.queues_unknown_because}", markup=False)
+        console.print(f"Queues are not known: {fleet_state.queues_unknown_because}")
         return
     rows = table("Queue", "State", "Compute resource", "Kind", ">Nodes", ">Ready")
     for queue in fleet_state.queues:

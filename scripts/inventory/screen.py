@@ -24,7 +24,7 @@ _LEGEND = "* holds data; by use: paid by use, or of no known price."
 def show(inventory: Inventory, console: Console, now: datetime) -> None:
     """Print an inventory, a table of 80 columns for each service."""
     if not inventory.resources:
-        console.print(f"There is nothing of {inventory.deployment}.", markup=False)
+        console.print(f"There is nothing of {inventory.deployment}.")
     for service, group in groupby(lines(inventory.resources), lambda each: each.service):
         table = screen.table("what", "id", "stack", ">age", ">a month")
         table.title, table.title_justify, table.title_style = service, "left", "bold"
@@ -34,16 +34,16 @@ def show(inventory: Inventory, console: Console, now: datetime) -> None:
             table.add_row(*map(Text, cells), style="yellow" if each.holds_data else "")
         console.print(table)
         console.print()
-    console.print(_total(inventory), markup=False)
+    console.print(_total(inventory))
     for refusal in inventory.not_listed:
-        console.print(f"Not listed: {refusal}", markup=False)
+        console.print(f"Not listed: {refusal}")
 
 
 def show_each(inventory: Inventory, console: Console, now: datetime) -> None:
     """Print an inventory for a page: every resource by itself, with its tags but those of AWS, the total first."""
-    console.print(f"{now:%Y-%m-%d %H:%M} UTC. {_total(inventory)}", markup=False)
+    console.print(f"{now:%Y-%m-%d %H:%M} UTC. {_total(inventory)}")
     for refusal in inventory.not_listed:
-        console.print(f"Not listed: {refusal}", markup=False)
+        console.print(f"Not listed: {refusal}")
     for service, group in groupby(inventory.resources, lambda each: each.service):
         table = screen.table("what", "id", "stack", ">age", ">a month", "tags")
         table.title = service

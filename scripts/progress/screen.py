@@ -91,7 +91,7 @@ class LineReporter:
 
     def stop(self, reason: str) -> None:
         """Print the reason."""
-        self._console.print(reason, soft_wrap=True, markup=False)
+        self._console.print(reason, soft_wrap=True)
 
 
 class JsonLines:

@@ -86,7 +86,7 @@ class Stage:
     def step(self, title: str, shows: str) -> Iterator[None]:
         """Say what a step is and what it shows, wait for Enter if wanted, and measure it."""
         self.console.print(f"\n{title}", style="bold")
-        self.console.print(shows, markup=False)
+        self.console.print(shows)
         if self.pauses:
             self.console.input("(Enter) ")
         started = time.monotonic()
@@ -95,7 +95,7 @@ class Stage:
 
     def say(self, line: str) -> None:
         """Show a line of a step."""
-        self.console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
+        self.console.print(f"  {line}", style="dim", soft_wrap=True)
 
     def run(self, *words: str, codes: Collection[int] = (ExitCode.DONE,)) -> Ran:
         """Run `./ultracluster WORDS`, and show what it prints and its exit code, which must be one of these.
@@ -132,7 +132,7 @@ class Stage:
     def start(self, *words: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start `./ultracluster WORDS`, in a process group of its own, and show the command line."""
         line = f"./ultracluster {shlex.join(words)}"
-        self.console.print(f"  $ {line}", markup=False, soft_wrap=True)
+        self.console.print(f"  $ {line}", soft_wrap=True)
         self.log.write(f"$ {line}\n")
         return subprocess.Popen(
             [*_COMMAND, *words], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ from scripts.deployment import Deployment
 from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
 from scripts.remote.head_node import Answer, HeadNode, HeadNodeError, is_head_node
-from scripts.stacks import CLUSTER, resources
+from scripts.stacks import CLUSTER, existing
 from scripts.terminal import Say
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ class UpgradeBackend:
         for generation in statuses:
             deployment = self._deployment(settings.of_generation(generation))
             stack, name = deployment.stack_name("cluster"), deployment.settings.cluster_spec.name
-            if deployment.stack(stack) is None:
-                continue  # only ParallelCluster's own exists
-            named = {each.physical_id for each in resources(deployment, stack) if each.type == CLUSTER}
+            named = {each.physical_id for each in existing(deployment, stack) if each.type == CLUSTER}
             if others := named - {name, ""}:
                 raise OperationError(
                     f"The cluster of {stack} is called {', '.join(others)}, in config/{self._environment}.yaml {name}; "

@@ -150,7 +150,8 @@ class Upgrade:
         except BaseException:
             if self.has_started:
                 done = ", ".join(each.name for each in self.steps) or "no step"
-                rest = "What AWS has started continues. The same command continues where this one stopped."
+                same = "The same command, without --anyway," if self.anyway else "The same command"
+                rest = f"What AWS has started continues. {same} continues where this one stopped."
                 terminal.echo(f"Done so far: {done}. {rest}", err=True)
             raise
         else:
@@ -345,13 +346,13 @@ def show(result: UpgradeResult, output: str) -> int:
     """Print a result in the form that is wanted, and return the exit code."""
     view = terminal.view(output)
     if result.outcome in ("complete", "abandoned"):
-        view.print(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.", markup=False)
+        view.print(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.")
         terminal.suggest(f"ssh {result.environment}")
     elif output == "markdown":
-        view.print(f"{result.outcome.capitalize()}.", markup=False)
+        view.print(f"{result.outcome.capitalize()}.")
     if output == "json":
         print(result.to_json())
     elif output == "markdown":
         for number, step in enumerate(result.steps, start=1):
-            view.print(f"{number}. {step.text}: {step.outcome}.", markup=False)
+            view.print(f"{number}. {step.text}: {step.outcome}.")
     return ExitCode.FAILED if result.outcome == "stopped" else ExitCode.DONE

@@ -75,7 +75,9 @@ def screen(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> Scre
             text = re.sub(pattern, instead, text)
         cut = text.splitlines()[lines:] if lines else []
         text = text.removesuffix("\n".join(cut)) + ("..." if cut else "")
-        console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="256")
+        console = Console(
+            markup=False, record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="256"
+        )
         console.print(Text.from_ansi(text))
         svg = console.export_svg(title=f"./ultracluster {shown or ' '.join(words)}", unique_id=words[0])
         svg = re.sub(r"\s*@font-face {.*?}", "", svg, flags=re.DOTALL)  # they would be loaded from elsewhere

@@ -20,13 +20,13 @@ from botocore.client import BaseClient
 
 from config import edit
 from config.edit import set_values
-from scripts import deployment, interrupts, main
+from scripts import deployment, interrupts, main, options
 from scripts.clock import LONGEST_PAUSE
 from scripts.deployment import Account
 from scripts.errors import ExitCode
 from scripts.image import build as images
 from scripts.interrupts import Terminated, changing, check, listening, stopped, uninterrupted
-from scripts.options import CONFIG, ROOT
+from scripts.options import ROOT
 from scripts.plan import cdk
 from tests.command_line import Call, leaves
 from tests.scripts.account import Operated
@@ -232,7 +232,7 @@ def observed(monkeypatch: pytest.MonkeyPatch, *, asks_slurm: bool) -> Iterator[t
         return subprocess.Popen(["true"], **more)
 
     def write(path: Path, *values: Any) -> None:
-        if path.parent == CONFIG:
+        if path.parent == options.CONFIG:
             changed.append(path.name)
         else:  # a candidate
             set_values(path, *values)
@@ -290,48 +290,77 @@ STEPS: Mapping[str, tuple[str, ...]] = {
 FROM_STEP_TO_STEP = ("lost before", "during", "just after")
 
 
+class Interruption:
+    """Ctrl-C, sent once at the first change.
+
+    Attributes:
+        mode: When, one of `FROM_STEP_TO_STEP`.
+        changed: All changes, and what they concern.
+    """
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self.changed: list[str] = []
+        self._is_sent = False
+        self.is_ignored = False
+
+    def at(self, mode: str, how: Callable[[], object] = lambda: signal.raise_signal(signal.SIGINT)) -> bool:
+        """Send it, if this is the time; return whether it is."""
+        is_time = mode == self.mode and not self._is_sent and not self.is_ignored
+        if is_time:
+            self._is_sent = True
+            how()
+        return is_time
+
+    @contextmanager
+    def ignored(self) -> Iterator[None]:
+        """Let what is done meanwhile count as no change: it is another program's."""
+        self.is_ignored = True
+        yield
+        self.is_ignored = False
+
+
 @contextmanager
-def interrupted(monkeypatch: pytest.MonkeyPatch, mode: str) -> Iterator[list[str]]:
-    """Send Ctrl-C once at the first change; yield all changes, and what they concern."""
-    changed, sent = list[str](), list[str]()
+def interrupted(monkeypatch: pytest.MonkeyPatch, mode: str, *, passing: Sequence[str] = ()) -> Iterator[Interruption]:
+    """Send Ctrl-C once at the first change: of AWS but for some operations, of the fleet, of a settings file."""
+    work = Interruption(mode)
     call, guarded = BaseClient._make_api_call, deployment._Interruptible._make_api_call
     update_fleet = ParallelCluster.update_compute_fleet
 
-    def send(how: Callable[[], None] = lambda: signal.raise_signal(signal.SIGINT)) -> None:
-        if not sent:
-            sent.append(mode)
-            how()
-
     def changes(operation: str) -> bool:
-        return not operation.startswith((*interrupts._READING, "SendCommand"))
+        return not operation.startswith((*interrupts._READING, "SendCommand", *passing))
 
     def within(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
-        if mode == "lost before":
-            send(lose)
+        work.at("lost before", lose)
         answer = call(client, operation, parameters)
-        if changes(operation):
-            changed.append(f"{operation} {parameters} {answer}")
-            if mode == "during":
-                send()
+        if changes(operation) and not work.is_ignored:
+            work.changed.append(f"{operation} {parameters} {answer}")
+            work.at("during")
         return answer
 
     def around(self: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
         answer = guarded(self, operation, parameters)
-        if mode == "just after" and changes(operation):
-            send()
+        if changes(operation):
+            work.at("just after")
         return answer
 
     def of_fleet(*arguments: Any) -> None:
         update_fleet(*arguments)
-        changed.append("STOP_REQUESTED")
-        if mode in ("during", "just after"):
-            send()
+        work.changed.append("STOP_REQUESTED")
+        _ = work.at("during") or work.at("just after")
+
+    def write(path: Path, *values: Any) -> None:
+        set_values(path, *values)
+        if path.parent == options.CONFIG:  # no candidate
+            work.changed.append(path.name)
+            _ = work.at("during") or work.at("just after")
 
     with monkeypatch.context() as patch:
         patch.setattr(BaseClient, "_make_api_call", within)
         patch.setattr(deployment._Interruptible, "_make_api_call", around)
         patch.setattr(ParallelCluster, "update_compute_fleet", of_fleet)
-        yield changed
+        patch.setattr(edit, "set_values", write)
+        yield work
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -345,8 +374,9 @@ def test_interrupted_at_each_step_it_does_no_other_and_says_what_was_done(
     operations = set[str]()
     for mode in itertools.islice(itertools.cycle(FROM_STEP_TO_STEP), 200):
         before = stacks(operated)
-        with interrupted(monkeypatch, mode) as changed:
+        with interrupted(monkeypatch, mode) as work:
             printed = call(*name.split(), "trn1-16", *STEPS[name])
+        changed = work.changed
         operations |= {each.partition(" ")[0] for each in changed}
         if printed.code == ExitCode.DONE:
             assert (mode, changed) != ("lost before", [])

@@ -38,7 +38,7 @@ class Deployed:
         self.file, self.aws = directory / "trn1-16.yaml", account.aws
         region = load(self.file).region
         variables = {**self.aws.environment, **emulate.variables(region), "ULTRACLUSTER_CONFIG": str(directory)}
-        self.stage = Stage(Console(width=200), io.StringIO(), False, {**variables, "COLUMNS": "200"})
+        self.stage = Stage(Console(markup=False, width=200), io.StringIO(), False, {**variables, "COLUMNS": "200"})
 
     def run(self, *words: str, code: int = 0) -> str:
         return self.stage.run(*words, codes=(code,)).text

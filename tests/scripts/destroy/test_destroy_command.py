@@ -154,7 +154,9 @@ def test_the_outcome_fits_80_columns_with_what_is_left_and_its_costs() -> None:
         ended=started + timedelta(minutes=12, seconds=5),
     )
     output = io.StringIO()
-    screen.show_outcome(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")), outcome, Console(file=output, width=80))
+    screen.show_outcome(
+        Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")), outcome, Console(markup=False, file=output, width=80)
+    )
     assert max(map(len, output.getvalue().splitlines())) <= 80
     text = " ".join(output.getvalue().split())
     for part in (

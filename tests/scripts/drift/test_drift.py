@@ -202,7 +202,7 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
         unchecked=("a-cluster/Cluster (Custom::PclusterCluster)",),
         not_compared=("the fleet: denied",),
     )
-    console = Console(width=80, record=True)
+    console = Console(markup=False, width=80, record=True)
     show(report, console)
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= 80

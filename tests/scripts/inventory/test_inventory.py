@@ -41,7 +41,7 @@ INVENTORY = Inventory(
 
 
 def test_the_table_fits_80_columns_and_has_one_line_for_many_of_a_kind() -> None:
-    console = Console(width=80, record=True, file=io.StringIO())
+    console = Console(markup=False, width=80, record=True, file=io.StringIO())
     screen.show(INVENTORY, console, NOW)
     lines = [line.rstrip() for line in console.export_text().splitlines()]
     assert max(map(len, lines)) <= 80

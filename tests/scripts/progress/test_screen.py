@@ -18,7 +18,7 @@ from tests.scripts.progress.fake_cloudformation import NETWORK, PART, START, Fak
 
 def drawn(api: FakeCloudFormation, clock: FakeClock, seconds: float) -> str:
     clock.time = START + timedelta(seconds=seconds)
-    console = Console(file=io.StringIO(), width=80, record=True)
+    console = Console(markup=False, file=io.StringIO(), width=80, record=True)
     console.print(render(fake.deployment(api), Tracker(fake.deployment(api)).read(clock.now())))
     return console.export_text()
 
@@ -52,7 +52,7 @@ def test_the_table_names_the_failure_and_some_of_many_resources(api: FakeCloudFo
 def test_a_terminal_gets_the_table_and_at_last_the_result(api: FakeCloudFormation, clock: FakeClock) -> None:
     fake.creation(api)
     written = io.StringIO()
-    console = Console(file=written, width=80, height=30, force_terminal=True, color_system=None)
+    console = Console(markup=False, file=written, width=80, height=30, force_terminal=True, color_system=None)
     assert watch(fake.deployment(api), console, clock=clock, as_json=False) == 0
     assert "~3 min more" in written.getvalue()
     assert written.getvalue().rpartition("\n")[0].endswith("trn1-16: complete after 14 min 50 s.")
@@ -68,7 +68,7 @@ def test_a_log_is_never_silent_for_long_and_ends_with_the_table(api: FakeCloudFo
         lines.extend((clock.elapsed, line) for line in text[len(lines) :])
 
     clock.meanwhile = note
-    watch(fake.deployment(api), Console(file=written, width=80), clock=clock, as_json=False)
+    watch(fake.deployment(api), Console(markup=False, file=written, width=80), clock=clock, as_json=False)
     note()
     times = [time for time, _ in lines]
     assert max(later - earlier for earlier, later in pairwise(times)) <= SECONDS_WITHOUT_LINE + 10
@@ -85,7 +85,7 @@ def test_the_other_cluster_of_an_upgrade_is_shown(api: FakeCloudFormation, clock
     other = {"StackName": "trn1-16-cluster-2", "Description": "Trn1 UltraCluster trn1-16: cluster"}
     api.listed = [{**other, "StackStatus": "DELETE_IN_PROGRESS"}]
     written = io.StringIO()
-    console = Console(width=100, height=50, file=written, force_terminal=is_terminal, color_system=None)
+    console = Console(markup=False, width=100, height=50, file=written, force_terminal=is_terminal, color_system=None)
     watch(fake.deployment(api), console, clock=clock, as_json=False)
     sentence = "trn1-16-cluster-2 is DELETE_IN_PROGRESS: another cluster of this deployment, which costs, too"
     before, _, after = written.getvalue().rpartition("Wait")

@@ -34,7 +34,7 @@ TOPIC = "Topic=AWS::SNS::Topic"
 
 
 def follow(api: FakeCloudFormation, clock: FakeClock, **limits: float) -> tuple[int, str]:
-    console = Console(file=io.StringIO(), width=80, record=True)
+    console = Console(markup=False, file=io.StringIO(), width=80, record=True)
     code = watch(fake.deployment(api), console, clock=clock, as_json=False, **limits)
     return code, console.export_text()
 
@@ -149,7 +149,7 @@ def test_ctrl_c_says_that_it_continues(api: FakeCloudFormation, clock: FakeClock
         raise KeyboardInterrupt
 
     clock.meanwhile = press
-    console = Console(file=io.StringIO(), width=80, record=True)
+    console = Console(markup=False, file=io.StringIO(), width=80, record=True)
     with pytest.raises(KeyboardInterrupt):
         watch(fake.deployment(api), console, clock=clock, as_json=False)
     assert "What was started continues in AWS." in console.export_text()
@@ -194,14 +194,14 @@ def test_it_gives_up_when_aws_does_not_answer_for_minutes(api: FakeCloudFormatio
 
 def test_json_lines(api: FakeCloudFormation, clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
     failing_creation(api)
-    code = watch(fake.deployment(api), Console(quiet=True), clock=clock, as_json=True)
+    code = watch(fake.deployment(api), Console(markup=False, quiet=True), clock=clock, as_json=True)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert code == 1
     assert {each["kind"] for each in lines[:-1]} == {"progress"}
     assert (lines[-1]["kind"], lines[-1]["outcome"]) == ("summary", "failed")
     assert lines[-1]["failure"]["reason"] == "no capacity"
     clock.time = START
-    assert watch(fake.deployment(api), Console(quiet=True), clock=clock, as_json=True, timeout=1) == 124
+    assert watch(fake.deployment(api), Console(markup=False, quiet=True), clock=clock, as_json=True, timeout=1) == 124
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert last["kind"] == "stopped"
 

@@ -55,7 +55,7 @@ def as_text(deployment: Deployment) -> str:
     output = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
-        patch.setattr("scripts.terminal.console", lambda *_: Console(width=80, file=output))
+        patch.setattr("scripts.terminal.console", lambda *_: Console(markup=False, width=80, file=output))
         ultracluster("status", "trn1-16")
     return output.getvalue()
 

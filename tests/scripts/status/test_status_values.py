@@ -81,7 +81,7 @@ def settings_with(reservation: str = "") -> Settings:
 
 
 def screen(state: Status) -> str:
-    console = Console(width=80, file=io.StringIO())
+    console = Console(markup=False, width=80, file=io.StringIO())
     for each in render(state):
         console.print(each)
     return cast(io.StringIO, console.file).getvalue()
@@ -237,7 +237,7 @@ class NoTime(Clock):
 
 
 def terminal() -> Console:
-    return Console(width=80, height=50, file=io.StringIO(), force_terminal=True, color_system=None)
+    return Console(markup=False, width=80, height=50, file=io.StringIO(), force_terminal=True, color_system=None)
 
 
 def written(console: Console) -> str:
@@ -277,9 +277,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ("console", "arguments", "code", "expected"),
     [
         (terminal(), [], ExitCode.FAILED, ["state", "progress", "diagnose"]),
-        (Console(width=80, file=io.StringIO()), [], ExitCode.FAILED, ["progress", "diagnose"]),
+        (Console(markup=False, width=80, file=io.StringIO()), [], ExitCode.FAILED, ["progress", "diagnose"]),
         (terminal(), ["--timeout", "90"], 124, ["progress"]),
-        (Console(quiet=True, force_terminal=True), ["--output", "json"], ExitCode.FAILED, ["progress"]),
+        (Console(markup=False, quiet=True, force_terminal=True), ["--output", "json"], ExitCode.FAILED, ["progress"]),
     ],
     ids=["terminal", "no terminal", "time limit", "program"],
 )

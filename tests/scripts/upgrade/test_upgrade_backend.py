@@ -49,7 +49,9 @@ def said() -> list[str]:
 
 @pytest.fixture
 def backend(said: list[str]) -> UpgradeBackend:
-    return UpgradeBackend("trn1-16", Console(file=io.StringIO(), width=80), FastClock(0), said.append, drain_limit=7200)
+    return UpgradeBackend(
+        "trn1-16", Console(markup=False, file=io.StringIO(), width=80), FastClock(0), said.append, drain_limit=7200
+    )
 
 
 def test_an_unhealthy_cluster_is_an_error(backend: UpgradeBackend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +100,7 @@ def test_in_an_account(operated: Operated, backend: UpgradeBackend, said: list[s
     assert "--skip" in error.value.hint
     assert said[0].startswith("2 nodes of trn1-16-2 are static (min_count)")
     skip = [each.id for each in CATALOG[1:]]
-    UpgradeBackend("trn1-16", Console(), FastClock(0), said.append, skip=skip).check(candidate)
+    UpgradeBackend("trn1-16", Console(markup=False), FastClock(0), said.append, skip=skip).check(candidate)
     assert said[-1] == "The account has room for a second cluster beside the first."
 
 
@@ -115,7 +117,9 @@ class Person:
         directory = self.path.parent / f"run-{self._runs}"
         directory.mkdir()
         answers = iter([True] * steps)
-        backend = UpgradeBackend("trn1-16", Console(file=self.screen, width=80), FastClock(0.05), self._say)
+        backend = UpgradeBackend(
+            "trn1-16", Console(markup=False, file=self.screen, width=80), FastClock(0.05), self._say
+        )
         values = dict(map(edit, edits))
         return Upgrade(
             self.path, load(self.path), directory, backend, lambda _: next(answers, False), self._say, values

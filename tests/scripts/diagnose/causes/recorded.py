@@ -270,6 +270,6 @@ def ids(diagnosis: Diagnosis) -> list[str]:
 
 def shown(diagnosis: Diagnosis) -> str:
     """Return what a terminal of 80 columns shows of a diagnosis."""
-    console = Console(width=80, record=True, file=io.StringIO())
+    console = Console(markup=False, width=80, record=True, file=io.StringIO())
     screen.show(diagnosis, console)
     return console.export_text()

@@ -24,7 +24,7 @@ def test_names_are_those_of_the_services_on_nodes(tmp_path: Path, monkeypatch: p
     write_commands(tmp_path, {"scontrol": partition, "sinfo": "true"})
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     sender, guard = Recorder("us-west-2"), (Budget(1, "none", {}), Spending(tmp_path, "trn1"))
-    head_node.HeadNode(sender, "trn1", tmp_path / "log", guard).report(0)
+    head_node.HeadNode(sender, "trn1", guard).report(0)
     sent = sender.sent
 
     assert cloudwatch.NAMESPACE == metrics.NAMESPACE

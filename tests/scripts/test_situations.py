@@ -350,7 +350,7 @@ def test_a_narrow_terminal_and_a_closed_pipe(
         check_narrow_and_closed(words, monkeypatch, capfd)
 
 
-HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x07 \x00\u202e\x9b31m <b> --x\n'\"`id` $(id)"
+HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x1b\\ \x00\u202e\x9b31m <b> --x\n'\"`id` $(id)"
 """What a user may give a name or write into a file."""
 
 

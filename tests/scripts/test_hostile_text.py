@@ -6,6 +6,7 @@ tests/end_to_end/slurm/test_hostile_jobs.py has what runs, and as whom, with a r
 from __future__ import annotations
 
 import ast
+import csv
 import io
 import json
 import os
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
+from decimal import Decimal
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
-from scripts import screen, terminal
+from scripts import screen, spreadsheet, terminal
 from scripts.diagnose.causes import COMMAND, filled, table
 from scripts.document import Document
 from scripts.logs.jobs import KnownJob
@@ -31,6 +34,9 @@ from scripts.remote import program
 from scripts.remote.programs import files
 from scripts.remote.programs import slurm as slurm_program
 from scripts.remote.values import Address, FilePath, JobNumber, Name, State, User
+from scripts.review import page as review
+from scripts.review.deployment import Review
+from scripts.review.drawing import Box
 from scripts.runs import RunList
 from scripts.slurm import parse
 from scripts.status.software import parse as parse_software
@@ -39,7 +45,8 @@ from tests.scripts.slurm_samples import answer
 ROOT = Path(__file__).parents[2]
 PIECES = (
     "\n", "\r\n", "\0", "\x1b[2J", "\x1b]52;c;eA==\x07", "\x1b]0;title\x1b\\", "\x9b31m", "\x7f", "\u202e", "\u2066",
-    "\u2028", "\ud800", "[/b]", "[bold]", "[link=http://evil.example]x[/link]", "--shell=/home/grace/evil", "-x", "'",
+    "\u2028", "\ud800", "=1+1", "@A1", ";=1", "\t", "<b id=x>", "</td>", "<!--",
+    "&lt;", "[/b]", "[bold]", "[link=http://evil.example]x[/link]", "--shell=/home/grace/evil", "-x", "'",
     '"', "`id`", "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
 )  # fmt: skip
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, max_size=6).map("".join)
@@ -135,6 +142,79 @@ def test_json_has_the_text_and_is_ascii(hostile: str) -> None:
         assert json.loads(printed) == {"text": text}
         assert printed.isascii()
         assert terminal.fit(printed) == printed or "\x7f" in text
+
+
+# --- files for spreadsheets and browsers ---
+
+
+@QUICK
+@given(HOSTILE)
+def test_a_text_is_one_cell_of_csv_and_starts_no_formula(hostile: str) -> None:
+    hostile = hostile[: 2**16]  # csv.reader has a limit
+    for text in (hostile, f"={hostile}", f"\uff1d{hostile}", f'";={hostile}', f'x|" =1{hostile}'):
+        printed = spreadsheet.as_csv([["a", "b"], [text, Decimal("-0.5")], [None, text]])
+        assert terminal.fit(printed) == printed
+        assert len(printed.splitlines()) == 3
+        [_, [cell, number], [empty, last]] = csv.reader(printed.splitlines())
+        assert (number, empty, last) == ("-0.5", "", cell)
+        assert cell.replace("'", "") == terminal.fit(" ".join(text.split())).replace("'", "")
+        for separator in (",", ";", "|"):
+            cells = {cell for row in csv.reader(printed.splitlines(), delimiter=separator) for cell in row}
+            assert not [
+                each for each in cells - {"-0.5"} if re.match("[=+@\t\r\uff1d\uff0b\uff0d\uff20-]", each.lstrip())
+            ]
+
+
+class Elements(HTMLParser):
+    """All of a page but its text: elements with their attributes, comments, declarations."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, [(name, value) for name, value in attrs if name != "data-title"]))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.found.append(tag)
+
+    def handle_comment(self, data: str) -> None:
+        self.found.append(data)
+
+    def handle_decl(self, decl: str) -> None:
+        self.found.append(decl)
+
+
+def harmless(hostile: str) -> str:
+    """Return a text as long, which no format can misunderstand."""
+    return re.sub(r"\S", "x", " ".join(hostile.split()))
+
+
+@QUICK
+@given(HOSTILE)
+def test_a_page_of_a_review_has_the_elements_of_one_with_harmless_text(hostile: str) -> None:
+    line = " ".join(hostile.split())
+
+    def elements(text: str) -> list[Any]:
+        table = screen.Table(text, [screen.Column(text, right=False)], [[text]], notes=[text])
+        drawing = "\n".join(Box("box", text).lines())
+        assert re.fullmatch(r'box\["[\w ,.:/()@#;-]*"\]', drawing)
+        return Elements(review.page(Review(text, (text,), True, drawing, (table,), (text,)))).found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(review, "MERMAID", ROOT / "package.json")  # not 3 MB
+        assert elements(line) == elements(harmless(line))
+
+
+def test_cells_and_pages_are_written_in_one_place() -> None:
+    for path in (ROOT / "scripts").rglob("*.py"):
+        imported = set(re.findall(r"^ *(?:from|import) (csv|jinja2)\b", path.read_text(encoding="utf-8"), re.MULTILINE))
+        assert imported <= {"spreadsheet.py": {"csv"}, "pages.py": {"jinja2"}}.get(path.name, set()), path
+    for path in (ROOT / "scripts").rglob("*.html"):
+        safe = re.findall(r"{{ (\w+)[^}]*\| *safe", path.read_text(encoding="utf-8"))
+        assert {*safe} <= {"scripts", "mermaid", "start"}, path
 
 
 # --- values ---

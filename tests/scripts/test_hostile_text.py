@@ -6,6 +6,7 @@ tests/end_to_end/slurm/test_hostile_jobs.py has what runs, and as whom, with a r
 from __future__ import annotations
 
 import ast
+import contextlib
 import csv
 import io
 import json
@@ -16,21 +17,31 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
+from config.settings import load
 from scripts import screen, spreadsheet, terminal
+from scripts.costs import costs, summary
+from scripts.costs.costs import CostReport
+from scripts.costs.screen import as_csv
+from scripts.costs.screen import page as page_of_costs
+from scripts.deployment import Deployment
 from scripts.diagnose.causes import COMMAND, filled, table
 from scripts.document import Document
 from scripts.logs.jobs import KnownJob
+from scripts.options import CONFIG
 from scripts.remote import program
+from scripts.remote.head_node import Answer, HeadNode
 from scripts.remote.programs import files
 from scripts.remote.programs import slurm as slurm_program
 from scripts.remote.values import Address, FilePath, JobNumber, Name, State, User
@@ -53,6 +64,7 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, ma
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )
+SETTINGS = load(CONFIG / "trn1-16.yaml")
 CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
@@ -281,6 +293,52 @@ def test_fields_of_slurm_cannot_be_forged(name: str, reason: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slurm_program, "call", slurm)
         assert slurm_program.records(("%A", "%r", "%j"), "squeue") == [["7", reason, f"{name}\n"]]
+
+
+def costs_of(by: Any, name: str) -> CostReport:
+    """Return what jobs cost, of which one has this user, account and queue."""
+    runs = [
+        ("1", "ada", "research", "trn1", "1", "1", "4", "3600", "trn1-dy-trn1-1", "COMPLETED"),
+        ("2", name, name, name, "1", "2", "8", "7200", "trn1-dy-trn1-[2-3]", "COMPLETED"),
+        ("3", "bob", "ops", "cpu", "1", "4", "16", "14400", "trn1-dy-trn1-[4-7]", "COMPLETED"),
+    ]
+
+    def slurm(*command: str) -> Any:
+        [mark] = [each.partition("=")[2] for each in command if each.startswith("--delimiter=")] or ["-"]
+        text = "".join(mark.join((*run, "\n")) for run in runs) if command[0] == "sacct" else ""
+        printed = io.BytesIO(text.encode("utf-8", "surrogatepass"))
+        stdout = io.TextIOWrapper(printed, encoding="utf-8", errors="replace")
+        return SimpleNamespace(stdout=stdout, wait=lambda: 0, communicate=lambda: ("", None))
+
+    def head_node(script: str, **_: int) -> Answer:
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
+            patch.setattr(summary, "run", slurm)
+            patch.setattr(sys, "argv", shlex.split(script)[3:])
+            summary.main()
+        return Answer(0, printed.getvalue(), "")
+
+    deployment = cast(Deployment, SimpleNamespace(settings=SETTINGS))
+    window = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
+    found = costs.summarize(deployment, cast(HeadNode, SimpleNamespace(run=head_node)), *window, by)
+    return costs.report(SETTINGS, {}, found, ({}, timedelta()), window=window, by=by)
+
+
+@QUICK
+@given(HOSTILE)
+def test_costs_are_those_with_harmless_names(hostile: str) -> None:
+    """As numbers, rows and columns of CSV, and elements of a page."""
+    hostile = hostile[: 2**16]  # csv.reader has a limit
+    for by in ("user", "account", "queue", "job"):
+        report, other = costs_of(by, hostile), costs_of(by, harmless(hostile))
+        assert report.notes == other.notes
+        for one, two in zip(report.costs, other.costs, strict=True):
+            assert (one.jobs, one.runs, one.node_hours) == (two.jobs, two.runs, two.node_hours)
+        assert [each.node_hours for each in report.costs] == [16, 4, 1]
+        assert {"bob", "ops", "cpu", "3"} & {report.costs[0].name}
+        rows, other_rows = (csv.reader(as_csv(each).splitlines()) for each in (report, other))
+        assert [row[-4:] for row in rows] == [row[-4:] for row in other_rows]
+        if by == "job":  # which has all names
+            assert Elements(page_of_costs(report)).found == Elements(page_of_costs(other)).found
 
 
 @QUICK

@@ -28,7 +28,11 @@ def report(rounds: int) -> tuple[str, list[BenchRow]]:
     with TemporaryDirectory() as directory:
         records = Path(directory) / "records"
         records.write_text("".join(generated()), encoding="ascii")
-        for name, command in {"sacct": f"exec cat {records}", "sinfo": "", "scontrol": ""}.items():
+        for name, command in {
+            "sacct": f'exec sed "s/|/${{1#--delimiter=}}/g" {records}',
+            "sinfo": "",
+            "scontrol": "",
+        }.items():
             path = Path(directory) / name
             path.write_text(f"#!/bin/sh\n{command}\n", encoding="ascii")
             path.chmod(0o755)
@@ -51,5 +55,5 @@ def generated() -> Iterator[str]:
         nodes = job % 64 + 1
         names = f"trn1-dy-trn1-32xl-[{job % 7 + 1}-{job % 7 + nodes}]"
         whose = f"user{job % 50}|account{job % 8}|trn1"
-        line = f"{job}|{whose}|{_START + job * 300}|{nodes}|{nodes * 128}|{job % 9999}|{names}|COMPLETED\n"
+        line = f"{job}|{whose}|{_START + job * 300}|{nodes}|{nodes * 128}|{job % 9999}|{names}|COMPLETED|\n"
         yield line * (2 if job % 10 == 0 else 1)

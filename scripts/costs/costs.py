@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 By = Literal["user", "account", "queue", "job"]
+Names = tuple[str, ...]
+"""What jobs are added up by: a name, or of each job number, user, account and queue."""
 PART = OUTPUT_LIMIT - 200
 """Characters of the result in one answer of Systems Manager."""
 SECONDS = 300
@@ -54,6 +56,8 @@ _NEGLIGIBLE = Decimal("0.1")
 """Node hours that jobs may have more than ran, as nodes are sampled once a minute."""
 _QUEUE = re.compile(r"-(st|dy)-.*")
 """What follows the queue in the name of a node."""
+_DIMENSION = re.compile("[!-9;-~][ -~]{0,1023}")
+"""What CloudWatch takes as value of a dimension (API reference of CloudWatch, Dimension)."""
 _PROGRAM = Path(__file__).with_name("summary.py")
 
 
@@ -105,25 +109,28 @@ class Summary:
         queues: Queues that had jobs, also those that the settings no longer have.
         cut: Number of runs that were lost with their head node, and end with the last nodes of their cluster.
         unknown: Number of runs without an end that are not counted.
+        unreadable: Number of records that cannot be read.
     """
 
-    sums: Sequence[tuple[str, str, float]]
-    counts: Mapping[str, tuple[int, int]]
+    sums: Sequence[tuple[Names, str, float]]
+    counts: Mapping[Names, tuple[int, int]]
     first: datetime | None
     queues: Sequence[str] = ()
     cut: int = 0
     unknown: int = 0
+    unreadable: int = 0
 
 
 class _Summary(TypedDict):
     """The answer of the program on the head node, whose names are texts: of users, accounts, queues and jobs."""
 
-    sums: list[tuple[Line, Line, float]]
-    counts: dict[Line, tuple[int, int]]
+    sums: list[tuple[tuple[Line, ...], Line, float]]
+    counts: list[tuple[tuple[Line, ...], int, int]]
     first: datetime | None
     queues: list[Line]
     cut: int
     unknown: int
+    unreadable: int
 
 
 def collect(deployment: Deployment, since: datetime, until: datetime, by: By) -> CostReport:
@@ -190,7 +197,9 @@ def summarize(
         if path:
             with uninterrupted():
                 head_node.run(shlex.join(["rm", "--force", "--", path]))
-    return Summary(**found)
+    counts = {names: (jobs, runs) for names, jobs, runs in found["counts"]}
+    numbers = found["cut"], found["unknown"], found["unreadable"]
+    return Summary(found["sums"], counts, found["first"], found["queues"], *numbers)
 
 
 def _part(head_node: HeadNode, path: str, start: int) -> str:
@@ -240,7 +249,7 @@ def running(
     """
     settings = deployment.settings
     clusters = [settings.of_generation(each).cluster_spec.name for each in range(1, settings.cluster.generation + 1)]
-    queues = sorted({*summary.queues, *(queue.name for queue in settings.cluster.queues)})
+    queues = sorted({*filter(_DIMENSION.fullmatch, summary.queues), *(queue.name for queue in settings.cluster.queues)})
     found = samples(deployment, since, until, [(cluster, queue) for cluster in clusters for queue in queues])
     ran = dict.fromkeys(queues, Decimal(0))
     for (_, queue), of_hours in found.items():
@@ -337,8 +346,8 @@ def report(
         for resource in queue.compute_resources
         for life in ("st", "dy")
     }
-    hours: dict[str, Decimal] = defaultdict(Decimal)
-    usd: dict[str, Decimal] = {}
+    hours: dict[Names, Decimal] = defaultdict(Decimal)
+    usd: dict[Names, Decimal] = {}
     unpriced: dict[str, Decimal] = defaultdict(Decimal)
     of_queues: dict[str, Decimal] = defaultdict(Decimal)
     for key, kind, seconds in summary.sums:
@@ -349,7 +358,7 @@ def report(
             unpriced[types.get(kind, kind) or "nodes whose names are not known"] += of_kind
         else:
             usd[key] = usd.get(key, Decimal(0)) + of_kind * price
-    costs = [_cost(key, by, summary.counts[key], hours[key], usd.get(key)) for key in hours]
+    costs = [_cost(key, summary.counts[key], hours[key], usd.get(key)) for key in hours]
     costs.sort(key=lambda each: (-each.node_hours, each.name))
     jobs = Cost(
         name="all jobs",
@@ -359,14 +368,7 @@ def report(
         usd=sum(usd.values(), Decimal(0)) if usd or not hours else None,
     )
     hours_by_queue, silent = ran
-    notes = []
-    if summary.cut:
-        notes.append(f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster.")
-    if summary.unknown:
-        notes.append(
-            f"{summary.unknown:,} runs without an end are not counted: CloudWatch has no {metrics.NODES_RUNNING} of "
-            "their cluster, an earlier one."
-        )
+    notes = list(_notes(summary))
     ran_hours, left, ran_usd, left_usd = None, None, None, None
     if silent:
         notes.append(
@@ -410,9 +412,21 @@ def report(
     )
 
 
-def _cost(key: str, by: By, counts: tuple[int, int], hours: Decimal, usd: Decimal | None) -> Cost:
-    name, *others = key.split("|")
-    of_job = dict(zip(("user", "account", "queue"), others, strict=True)) if by == "job" else {}
+def _notes(summary: Summary) -> Iterator[str]:
+    if summary.cut:
+        yield f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster."
+    if summary.unknown:
+        yield (
+            f"{summary.unknown:,} runs without an end are not counted: CloudWatch has no {metrics.NODES_RUNNING} of "
+            "their cluster, an earlier one."
+        )
+    if summary.unreadable:
+        yield f"{summary.unreadable:,} records of Slurm's accounting cannot be read, and are not counted."
+
+
+def _cost(names: Names, counts: tuple[int, int], hours: Decimal, usd: Decimal | None) -> Cost:
+    name, *others = names
+    of_job = dict(zip(("user", "account", "queue"), others, strict=False))
     return Cost(name=name, jobs=counts[0], runs=counts[1], node_hours=float(hours), usd=usd, **of_job)
 
 

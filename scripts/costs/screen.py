@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-from io import StringIO
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from scripts import spreadsheet
 from scripts.estimate import figures
 from scripts.estimate.figures import dollars, number
 from scripts.pages import render
 from scripts.screen import Column, Table
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from scripts.costs.costs import CostReport
 
 SHOWN = 40
@@ -58,16 +56,19 @@ def table(report: CostReport) -> Table:
 
 def as_csv(report: CostReport) -> str:
     """Return all costs, and what is unattributed, for a spreadsheet. What is not known is empty."""
-    text = StringIO()
-    lines = csv.writer(text, lineterminator="\n")
     of_job = _OF_JOB if report.by == "job" else ()
-    lines.writerow([report.by, *of_job, "jobs", "runs", "node_hours", "usd"])
-    for each in report.costs:
-        more = [getattr(each, name) for name in of_job]
-        lines.writerow([each.name, *more, each.jobs, each.runs, *_exact(each.node_hours, each.usd)])
+    rows = [
+        [each.name, *(getattr(each, name) for name in of_job), each.jobs, each.runs, *_exact(each.node_hours, each.usd)]
+        for each in report.costs
+    ]
     unattributed = _exact(report.unattributed_node_hours, report.unattributed_usd)
-    lines.writerow([UNATTRIBUTED, *("" for _ in of_job), "", "", *unattributed])
-    return text.getvalue()
+    return spreadsheet.as_csv(
+        [
+            [report.by, *of_job, "jobs", "runs", "node_hours", "usd"],
+            *rows,
+            [UNATTRIBUTED, *(None for _ in of_job), None, None, *unattributed],
+        ]
+    )
 
 
 def page(report: CostReport) -> str:
@@ -93,5 +94,5 @@ def _amount(hours: float | None, usd: Decimal | None) -> tuple[str, str]:
     return "not known" if hours is None else f"{hours:,.2f}", dollars(usd)
 
 
-def _exact(hours: float | None, usd: Decimal | None) -> tuple[str, str]:
-    return "" if hours is None else f"{hours:.4f}", "" if usd is None else f"{usd:.4f}"
+def _exact(*values: float | Decimal | None) -> list[Decimal | None]:
+    return [None if each is None else Decimal(f"{each:.4f}") for each in values]

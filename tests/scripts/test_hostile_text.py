@@ -6,6 +6,8 @@ tests/end_to_end/slurm/test_hostile_jobs.py has what runs, and as whom, with a r
 from __future__ import annotations
 
 import ast
+import contextlib
+import csv
 import io
 import json
 import os
@@ -15,22 +17,37 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
-from scripts import screen, terminal
+from config.settings import load
+from scripts import screen, spreadsheet, terminal
+from scripts.costs import costs, summary
+from scripts.costs.costs import CostReport
+from scripts.costs.screen import as_csv
+from scripts.costs.screen import page as page_of_costs
+from scripts.deployment import Deployment
 from scripts.diagnose.causes import COMMAND, filled, table
 from scripts.document import Document
 from scripts.logs.jobs import KnownJob
+from scripts.options import CONFIG
 from scripts.remote import program
+from scripts.remote.head_node import Answer, HeadNode
 from scripts.remote.programs import files
 from scripts.remote.programs import slurm as slurm_program
 from scripts.remote.values import Address, FilePath, JobNumber, Name, State, User
+from scripts.review import page as review
+from scripts.review.deployment import Review
+from scripts.review.drawing import Box
 from scripts.runs import RunList
 from scripts.slurm import parse
 from scripts.status.software import parse as parse_software
@@ -39,13 +56,15 @@ from tests.scripts.slurm_samples import answer
 ROOT = Path(__file__).parents[2]
 PIECES = (
     "\n", "\r\n", "\0", "\x1b[2J", "\x1b]52;c;eA==\x07", "\x1b]0;title\x1b\\", "\x9b31m", "\x7f", "\u202e", "\u2066",
-    "\u2028", "\ud800", "[/b]", "[bold]", "[link=http://evil.example]x[/link]", "--shell=/home/grace/evil", "-x", "'",
+    "\u2028", "\ud800", "=1+1", "@A1", ";=1", "\t", "<b id=x>", "</td>", "<!--",
+    "&lt;", "[/b]", "[bold]", "[link=http://evil.example]x[/link]", "--shell=/home/grace/evil", "-x", "'",
     '"', "`id`", "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
 )  # fmt: skip
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, max_size=6).map("".join)
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )
+SETTINGS = load(CONFIG / "trn1-16.yaml")
 CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
@@ -137,6 +156,79 @@ def test_json_has_the_text_and_is_ascii(hostile: str) -> None:
         assert terminal.fit(printed) == printed or "\x7f" in text
 
 
+# --- files for spreadsheets and browsers ---
+
+
+@QUICK
+@given(HOSTILE)
+def test_a_text_is_one_cell_of_csv_and_starts_no_formula(hostile: str) -> None:
+    hostile = hostile[: 2**16]  # csv.reader has a limit
+    for text in (hostile, f"={hostile}", f"\uff1d{hostile}", f'";={hostile}', f'x|" =1{hostile}'):
+        printed = spreadsheet.as_csv([["a", "b"], [text, Decimal("-0.5")], [None, text]])
+        assert terminal.fit(printed) == printed
+        assert len(printed.splitlines()) == 3
+        [_, [cell, number], [empty, last]] = csv.reader(printed.splitlines())
+        assert (number, empty, last) == ("-0.5", "", cell)
+        assert cell.replace("'", "") == terminal.fit(" ".join(text.split())).replace("'", "")
+        for separator in (",", ";", "|"):
+            cells = {cell for row in csv.reader(printed.splitlines(), delimiter=separator) for cell in row}
+            assert not [
+                each for each in cells - {"-0.5"} if re.match("[=+@\t\r\uff1d\uff0b\uff0d\uff20-]", each.lstrip())
+            ]
+
+
+class Elements(HTMLParser):
+    """All of a page but its text: elements with their attributes, comments, declarations."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, [(name, value) for name, value in attrs if name != "data-title"]))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.found.append(tag)
+
+    def handle_comment(self, data: str) -> None:
+        self.found.append(data)
+
+    def handle_decl(self, decl: str) -> None:
+        self.found.append(decl)
+
+
+def harmless(hostile: str) -> str:
+    """Return a text as long, which no format can misunderstand."""
+    return re.sub(r"\S", "x", " ".join(hostile.split()))
+
+
+@QUICK
+@given(HOSTILE)
+def test_a_page_of_a_review_has_the_elements_of_one_with_harmless_text(hostile: str) -> None:
+    line = " ".join(hostile.split())
+
+    def elements(text: str) -> list[Any]:
+        table = screen.Table(text, [screen.Column(text, right=False)], [[text]], notes=[text])
+        drawing = "\n".join(Box("box", text).lines())
+        assert re.fullmatch(r'box\["[\w ,.:/()@#;-]*"\]', drawing)
+        return Elements(review.page(Review(text, (text,), True, drawing, (table,), (text,)))).found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(review, "MERMAID", ROOT / "package.json")  # not 3 MB
+        assert elements(line) == elements(harmless(line))
+
+
+def test_cells_and_pages_are_written_in_one_place() -> None:
+    for path in (ROOT / "scripts").rglob("*.py"):
+        imported = set(re.findall(r"^ *(?:from|import) (csv|jinja2)\b", path.read_text(encoding="utf-8"), re.MULTILINE))
+        assert imported <= {"spreadsheet.py": {"csv"}, "pages.py": {"jinja2"}}.get(path.name, set()), path
+    for path in (ROOT / "scripts").rglob("*.html"):
+        safe = re.findall(r"{{ (\w+)[^}]*\| *safe", path.read_text(encoding="utf-8"))
+        assert {*safe} <= {"scripts", "mermaid", "start"}, path
+
+
 # --- values ---
 
 
@@ -201,6 +293,52 @@ def test_fields_of_slurm_cannot_be_forged(name: str, reason: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slurm_program, "call", slurm)
         assert slurm_program.records(("%A", "%r", "%j"), "squeue") == [["7", reason, f"{name}\n"]]
+
+
+def costs_of(by: Any, name: str) -> CostReport:
+    """Return what jobs cost, of which one has this user, account and queue."""
+    runs = [
+        ("1", "ada", "research", "trn1", "1", "1", "4", "3600", "trn1-dy-trn1-1", "COMPLETED"),
+        ("2", name, name, name, "1", "2", "8", "7200", "trn1-dy-trn1-[2-3]", "COMPLETED"),
+        ("3", "bob", "ops", "cpu", "1", "4", "16", "14400", "trn1-dy-trn1-[4-7]", "COMPLETED"),
+    ]
+
+    def slurm(*command: str) -> Any:
+        [mark] = [each.partition("=")[2] for each in command if each.startswith("--delimiter=")] or ["-"]
+        text = "".join(mark.join((*run, "\n")) for run in runs) if command[0] == "sacct" else ""
+        printed = io.BytesIO(text.encode("utf-8", "surrogatepass"))
+        stdout = io.TextIOWrapper(printed, encoding="utf-8", errors="replace")
+        return SimpleNamespace(stdout=stdout, wait=lambda: 0, communicate=lambda: ("", None))
+
+    def head_node(script: str, **_: int) -> Answer:
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
+            patch.setattr(summary, "run", slurm)
+            patch.setattr(sys, "argv", shlex.split(script)[3:])
+            summary.main()
+        return Answer(0, printed.getvalue(), "")
+
+    deployment = cast(Deployment, SimpleNamespace(settings=SETTINGS))
+    window = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
+    found = costs.summarize(deployment, cast(HeadNode, SimpleNamespace(run=head_node)), *window, by)
+    return costs.report(SETTINGS, {}, found, ({}, timedelta()), window=window, by=by)
+
+
+@QUICK
+@given(HOSTILE)
+def test_costs_are_those_with_harmless_names(hostile: str) -> None:
+    """As numbers, rows and columns of CSV, and elements of a page."""
+    hostile = hostile[: 2**16]  # csv.reader has a limit
+    for by in ("user", "account", "queue", "job"):
+        report, other = costs_of(by, hostile), costs_of(by, harmless(hostile))
+        assert report.notes == other.notes
+        for one, two in zip(report.costs, other.costs, strict=True):
+            assert (one.jobs, one.runs, one.node_hours) == (two.jobs, two.runs, two.node_hours)
+        assert [each.node_hours for each in report.costs] == [16, 4, 1]
+        assert {"bob", "ops", "cpu", "3"} & {report.costs[0].name}
+        rows, other_rows = (csv.reader(as_csv(each).splitlines()) for each in (report, other))
+        assert [row[-4:] for row in rows] == [row[-4:] for row in other_rows]
+        if by == "job":  # which has all names
+            assert Elements(page_of_costs(report)).found == Elements(page_of_costs(other)).found
 
 
 @QUICK

@@ -88,8 +88,8 @@ def summarize(head: Head, by: str, since: datetime, until: datetime | None = Non
 
 def seconds(summary: Summary) -> Counter[str]:
     sums: Counter[str] = Counter()
-    for key, _, amount in summary.sums:
-        sums[key] += amount  # type: ignore[assignment]
+    for names, _, amount in summary.sums:
+        sums["|".join(names)] += amount  # type: ignore[assignment]
     return sums
 
 
@@ -131,7 +131,7 @@ def test_node_seconds_are_those_of_slurms_own_log(cluster: AccountingCluster, he
     assert (runs["ada"], runs["bob"], runs["eve"]) == (2, 2, 1), "one was preempted, one requeued"
     cluster.wait_until(lambda: seconds(summarize(head, "user", since)) == wanted)  # slurmdbd is told a moment later
     by_user = summarize(head, "user", since)
-    assert {user: [*counts] for user, counts in by_user.counts.items()} == {user: [1, runs[user]] for user in USERS}
+    assert by_user.counts == {(user,): (1, runs[user]) for user in USERS}
     assert {kind for _, kind, _ in by_user.sums} == {"trn1-st-trn1-32xl"}
     assert by_user.first == min(datetime.fromisoformat(run["StartTime"]).replace(tzinfo=UTC) for run in logged)
     assert seconds(summarize(head, "account", since)) == {
@@ -168,15 +168,20 @@ def execute(cluster: AccountingCluster, statement: str) -> None:
 
 
 def test_ten_thousand_jobs_come_in_parts(cluster: AccountingCluster, head: Head) -> None:
-    """Of jobs that slurmdbd finds in its tables; of 1,024 nodes sacct would say 1K."""
+    """Of jobs that slurmdbd finds in its tables; of 1,024 nodes sacct would say 1K.
+
+    Every thousandth has an account as users may choose it where none is required: the record of another job.
+    """
     start = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())
     nodes = "if(seq % 2, 'trn1-dy-trn1-32xl-[1-1023,1025]', concat('trn1-dy-trn1-32xl-', seq))"
     count = "if(seq % 2, 1024, 1)"
+    forged = "a|trn1|1|1|1|1|x-1|COMPLETED|\n7|eve|ops|trn1|1|1|1|9|x-1|COMPLETED"
+    account, association = f"if(seq % 1000, 'research', '{forged}')", "if(seq % 1000, id_assoc, 0)"
     insert = (
         "insert ignore into rehearsal_job_table (mod_time, account, cpus_req, exit_code, id_assoc, id_job, id_qos, "  # noqa: S608 - constants
         "id_user, id_group, job_name, nodelist, nodes_alloc, `partition`, priority, state, time_submit, time_eligible, "
-        "time_start, time_end, work_dir, tres_alloc, tres_req) select 1, 'research', 4, 0, id_assoc, 100000 + seq, 1, "
-        f"2001, 2001, 'x', {nodes}, {count}, 'trn1', 1, 3, {start} + seq, {start} + seq, {start} + seq, "
+        f"time_start, time_end, work_dir, tres_alloc, tres_req) select 1, {account}, 4, 0, {association}, 100000 + seq"
+        f", 1, 2001, 2001, 'x', {nodes}, {count}, 'trn1', 1, 3, {start} + seq, {start} + seq, {start} + seq, "
         f"{start} + seq + 100, '/', concat('1=4,4=', {count}), '1=4,4=1' "
         "from seq_1_to_10000, rehearsal_assoc_table where user = 'ada' limit 10000"
     )
@@ -185,6 +190,8 @@ def test_ten_thousand_jobs_come_in_parts(cluster: AccountingCluster, head: Head)
     since = datetime(2026, 3, 1, tzinfo=UTC)
     wanted = 100 * (5000 * 1024 + 5000)
     assert seconds(summarize(head, "user", since, until)) == {"ada": wanted}
+    by_account = {"research": wanted - 1000, " ".join(forged.split()): 1000}  # ten jobs of 100 s on a node
+    assert seconds(summarize(head, "account", since, until)) == by_account
     head.answers.clear()
     by_job = summarize(head, "job", since, until)
     assert len(by_job.counts) == 10_000

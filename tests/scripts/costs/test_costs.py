@@ -46,33 +46,57 @@ def test_lists_of_nodes(nodes: str, counts: dict[str, int]) -> None:
     assert summary.kinds(nodes) == counts
 
 
+def summarize(by: str, *lines: str, **more: Any) -> dict[str, Any]:
+    return summary.summarize([line.split("|") for line in lines], by, **{"cpus": {}, "shared": set(), **more})
+
+
 def test_jobs_that_had_no_node_or_no_time_are_left_out_and_names_that_do_not_fit_have_no_kind() -> None:
     lines = [
-        f"1|ada|a|trn1|500|3|12|10|{TWO}|COMPLETED\n",
-        "2|ada|a|trn1|400|2|8|10|other[1-2]|NODE_FAIL\n",
-        "2|ada|a|trn1|600|4|8|1|None assigned|RUNNING\n",
-        "3|bob|a|trn1|Unknown|0|0|0|None assigned|PENDING\n",
-        f"4|bob|a|trn1|700|3|12|0|{TWO}|COMPLETED\n",
+        f"1|ada|a|trn1|500|3|12|10|{TWO}|COMPLETED",
+        "2|ada|a|trn1|400|2|8|10|other[1-2]|NODE_FAIL",
+        "2|ada|a|trn1|600|4|8|1|None assigned|RUNNING",
+        "3|bob|a|trn1|Unknown|0|0|0|None assigned|PENDING",
+        f"4|bob|a|trn1|700|3|12|0|{TWO}|COMPLETED",
     ]
-    assert summary.summarize(lines, "user", {}, set()) == {
-        "sums": [["ada", KIND, 20], ["ada", "trn1-st-trn1-32xl", 10], ["ada", "other", 20], ["ada", "", 4]],
-        "counts": {"ada": [2, 3]},
+    ada = ("ada",)
+    assert summarize("user", *lines) == {
+        "sums": [[ada, KIND, 20], [ada, "trn1-st-trn1-32xl", 10], [ada, "other", 20], [ada, "", 4]],
+        "counts": [[ada, 2, 3]],
         "first": 400,
         "queues": ["trn1"],
         "cut": 0,
         "unknown": 0,
+        "unreadable": 0,
     }
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1|ada|a|trn1|500|3|12|10|x-1",
+        "1|ada|a|trn1|500|3|12|10|x-1|COMPLETED|",
+        "x|ada|a|trn1|500|3|12|10|x-1|COMPLETED",
+        "1|ada|a|trn1|500||12|10|x-1|COMPLETED",
+        "1|ada|a|trn1|500|3|12|10|x-[y]|COMPLETED",
+        "",
+    ],
+)
+def test_a_record_that_cannot_be_read_is_counted_and_ends_nothing(line: str) -> None:
+    good = f"7|bob|a|trn1|500|3|12|10|{TWO}|COMPLETED"
+    assert summarize("user", good, line, good) == summarize("user", good, good) | {"unreadable": 1}
+    [note] = report(settings(), [], {}, unreadable=2).notes
+    assert note == "2 records of Slurm's accounting cannot be read, and are not counted."
+
+
 def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:
-    line = f"1|ada|a|trn1|500|3|64|10|{TWO}|COMPLETED\n"
+    line = f"1|ada|a|trn1|500|3|64|10|{TWO}|COMPLETED"
     cpus = {KIND: 128, "trn1-st-trn1-32xl": 64}  # of 320
-    assert summary.summarize([line], "queue", cpus, {"trn1"})["sums"] == [
-        ["trn1", KIND, 4],
-        ["trn1", "trn1-st-trn1-32xl", 2],
+    assert summarize("queue", line, cpus=cpus, shared={"trn1"})["sums"] == [
+        [("trn1",), KIND, 4],
+        [("trn1",), "trn1-st-trn1-32xl", 2],
     ]
-    assert summary.summarize([line], "queue", cpus, {"other"})["sums"][0][2] == 20
-    assert summary.summarize([line], "queue", {}, {"trn1"})["sums"][0][2] == 20, "CPUs of nodes that are gone"
+    assert summarize("queue", line, cpus=cpus, shared={"other"})["sums"][0][2] == 20
+    assert summarize("queue", line, shared={"trn1"})["sums"][0][2] == 20, "CPUs of nodes that are gone"
 
 
 @pytest.mark.parametrize(
@@ -92,8 +116,8 @@ def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:
 def test_a_run_that_was_lost_with_its_head_node_ends_with_the_nodes_of_its_cluster(
     job: int, state: str, end: int | None, seconds: int, told: tuple[int, int]
 ) -> None:
-    line = f"{job}|ada|a|trn1|1000|1|4|5000|other1|{state}\n"
-    found = summary.summarize([line], "user", {}, set(), [(1, 1_000_000, end)])
+    line = f"{job}|ada|a|trn1|1000|1|4|5000|other1|{state}"
+    found = summarize("user", line, before=[(1, 1_000_000, end)])
     assert sum(row[2] for row in found["sums"]) == seconds
     assert (found["cut"], found["unknown"]) == told
 
@@ -147,10 +171,15 @@ def _queue(name: str, *types: str) -> dict[str, Any]:
 
 
 def report(
-    given: Settings, sums: list[tuple[str, str, float]], ran: Mapping[str, float], silent: timedelta = timedelta()
+    given: Settings,
+    sums: list[tuple[str, str, float]],
+    ran: Mapping[str, float],
+    silent: timedelta = timedelta(),
+    unreadable: int = 0,
 ) -> CostReport:
     prices = {"trn1.32xlarge": Decimal("21.5"), "trn1.2xlarge": Decimal("1.5")}
-    found = Summary(sums, {key: (1, 2) for key, _, _ in sums}, MARCH)
+    of_names = [((key,), kind, seconds) for key, kind, seconds in sums]
+    found = Summary(of_names, {key: (1, 2) for key, _, _ in of_names}, MARCH, unreadable=unreadable)
     hours = {queue: Decimal(value) for queue, value in ran.items()}
     window = (MARCH, MARCH + 24 * HOUR)
     return costs.report(given, prices, found, (hours, silent), window=window, by="user")
@@ -224,7 +253,7 @@ def test_nodes_of_queues_that_the_settings_no_longer_have_ran_too(operated: Oper
     for queue, value in (("trn1", 1), ("gone", 2)):
         put(operated, now - 2 * HOUR, value, queue)
     deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    found = Summary([], {}, None, queues=["gone"])
+    found = Summary([], {}, None, queues=["gone", "", "\n", ":x", "é"])  # CloudWatch refuses a request with the others
     ran, silent = costs.running(deployment, now - 2 * HOUR, now - HOUR, found)
     assert ({queue: float(hours) for queue, hours in ran.items()}, silent) == ({"gone": 2, "trn1": 1}, timedelta())
 
@@ -258,9 +287,9 @@ def test_node_hours_are_cut_to_the_window() -> None:
 # --- an account ---
 
 SACCT = f"""\
-7|ada|research|trn1|1|2|256|7200|{KIND}-[1-2]|COMPLETED
-7|ada|research|trn1|1|2|256|3600|{KIND}-[1-2]|COMPLETED
-8|bob|ops|trn1|1|1|128|1800|{KIND}-3|RUNNING
+7|ada|research|trn1|1|2|256|7200|{KIND}-[1-2]|COMPLETED|
+7|ada|research|trn1|1|2|256|3600|{KIND}-[1-2]|COMPLETED|
+8|bob|ops|trn1|1|1|128|1800|{KIND}-3|RUNNING|
 """
 
 
@@ -274,11 +303,16 @@ def slurm(operated: Operated, tmp_path: Path) -> Path:
 
 
 def write(directory: Path, sacct: str, code: int = 0) -> None:
+    """Write programs of Slurm; that for `sacct` prints a text whose separators it replaces."""
     partition = "PartitionName=trn1 OverSubscribe=EXCLUSIVE"
     for name, text in {"sacct": sacct, "sinfo": f"{KIND}-1|128\n", "scontrol": f"{partition}\n"}.items():
         (directory / f"{name}.txt").write_text(text, encoding="utf-8")
-        ends = f"echo sacct: error: $(cat {directory}/sacct.txt) >&2; exit {code}" if code and name == "sacct" else ""
-        (directory / name).write_text(f"#!/bin/sh\n{ends or f'exec cat {directory}/{name}.txt'}\n", encoding="utf-8")
+        command = f"exec cat {directory}/{name}.txt"
+        if name == "sacct":
+            command = f'exec sed "s/|/${{1#--delimiter=}}/g" {directory}/sacct.txt'
+        if name == "sacct" and code:
+            command = f"echo sacct: error: $(cat {directory}/sacct.txt) >&2; exit {code}"
+        (directory / name).write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
         (directory / name).chmod(0o755)
 
 

@@ -86,7 +86,7 @@ def with_retries(
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.aws_errors import credentials_hint, is_denied
-    from scripts.remote.head_node import HeadNodeError
+    from scripts.errors import HeadNodeError
 
     silent_since: datetime | None = None
 

@@ -21,6 +21,7 @@ from scripts.document import Document
 from scripts.errors import ENDED, ExitCode, OperationError
 from scripts.plan import cdk
 from scripts.preflight.check import CheckStatus
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -182,7 +183,7 @@ def deploy(
 def report(conflicts: Sequence[str]) -> None:
     """Print what others have done to the stacks meanwhile."""
     if conflicts:
-        terminal.echo("\n  ".join([f"\n{MEANWHILE}:", *conflicts]), err=True)
+        echo("\n  ".join([f"\n{MEANWHILE}:", *conflicts]), err=True)
 
 
 def carry_out(approval: Approval, start: Callable[[str], int], stacks: Sequence[str] = ()) -> tuple[int, list[str]]:

@@ -55,3 +55,7 @@ class UnusableError(CliError):
     """A value that was given cannot be used."""
 
     exit_code: int = ExitCode.UNUSABLE
+
+
+class HeadNodeError(OperationError):
+    """The head node is not reachable, or did not run a command; the message says why."""

@@ -14,7 +14,7 @@ import click
 from config.edit import set_values
 from config.settings import SettingsError, load
 from scripts import options
-from scripts.terminal import echo
+from scripts.text import echo
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, zone_id_prefix
 
 Keys = tuple[str | int, ...]

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from scripts import interrupts
 from scripts.errors import ENDED, CliError, ExitCode
-from scripts.terminal import echo
+from scripts.text import echo
 
 GROUPS = {
     "Start": {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scripts.screen import Table
+    from scripts.table import Table
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

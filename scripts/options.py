@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +15,7 @@ from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
 from config import files
-from scripts.errors import OperationError, UnusableError
+from scripts.errors import OperationError
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -258,26 +257,6 @@ def settings_of(name: str) -> Settings:
     from config.settings import load
 
     return load(CONFIG / f"{name}.yaml")
-
-
-def deployment(function: Function) -> Function:
-    """Add DEPLOYMENT and the options of its account; the function gets a `Deployment` as ``deployment``.
-
-    Raises:
-        SettingsError: The settings cannot be used.
-        UnusableError: --region is not the settings' Region.
-    """
-
-    @wraps(function)
-    def with_deployment(name: str, region: str | None, **parameters: Any) -> Any:
-        from scripts.deployment import Deployment
-
-        settings = settings_of(name)
-        if region not in (None, settings.region):
-            raise UnusableError(f"--region: got {region}; allowed: {settings.region}, the region of config/{name}.yaml")
-        return function(deployment=Deployment(name, settings), **parameters)
-
-    return deployment_name(account(with_deployment))
 
 
 def _use_profile(context: click.Context, _: click.Parameter, name: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.screen import Table
+from scripts.table import Table
 
 ROOT = Path(__file__).parents[1]
 

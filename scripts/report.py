@@ -10,7 +10,7 @@ from pydantic import Field
 
 from scripts.document import Document
 from scripts.errors import UnusableError
-from scripts.screen import Column, Table
+from scripts.table import Column, Table
 from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, blockers, read_run, summarize
 
 _NONE = "-"

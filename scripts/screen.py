@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import rich.table
 from rich import box
@@ -15,33 +14,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from scripts import markdown
-from scripts.terminal import echo, fit_renderable
-
-
-class Column(NamedTuple):
-    """A column; numbers stand to the right."""
-
-    title: str
-    right: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text, for a terminal and for pages.
-
-    Attributes:
-        title: What it shows.
-        columns: Its columns.
-        rows: Cells by row.
-        sums: How many rows at the end are sums of those above.
-        notes: Sentences below it.
-    """
-
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
-    sums: int = 0
-    notes: Sequence[str] = ()
+from scripts.table import Table
+from scripts.text import echo, fit_renderable
 
 
 class MarkdownConsole(Console):

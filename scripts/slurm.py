@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
+from scripts.errors import HeadNodeError
 from scripts.remote import program
+from scripts.remote.head_node import HeadNode
 from scripts.remote.programs.slurm import ACTIVE as _ACTIVE
 from scripts.remote.values import Line, Name, State
 
@@ -220,3 +223,16 @@ def _state(written: str) -> str:
 
 def _among(counts: Mapping[str, int], states: frozenset[str]) -> int:
     return sum(count for state, count in counts.items() if state in states)
+
+
+def slurm_state(head_node: HeadNode) -> SlurmState:
+    """Ask the head node for queues, nodes and jobs.
+
+    Raises:
+        HeadNodeError: It could not be asked, or Slurm did not answer.
+    """
+    answer = head_node.run(shlex.join(COMMAND))
+    try:
+        return parse(answer.output, answer.errors)
+    except SlurmError as error:
+        raise HeadNodeError(f"Slurm on the head node did not answer: {error}") from error

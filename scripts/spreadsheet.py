@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from io import StringIO
 
-from scripts.terminal import fit
+from scripts.text import fit
 
 _FORMULA = re.compile('((?:^|[,;|])[ "]*)(?=[=+@\uff0b\uff0d\uff1d\uff20-])')
 """Before what a spreadsheet takes for a formula at the start of a cell, also if it separates cells by semicolons, as in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -15,6 +15,15 @@ from scripts.aws_errors import is_not_found
 from scripts.deployment import Deployment
 from scripts.document import Document
 
+NOT_THERE: Final = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
+"""Statuses of a stack without resources: the CDK deletes it and creates it again."""
+READY: Final = frozenset(
+    {"CREATE_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
+)
+"""Statuses of a stack that can be updated.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
 NESTED = "AWS::CloudFormation::Stack"
 CLUSTER = "Custom::PclusterCluster"
 STARTS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"})

@@ -11,10 +11,9 @@ from textwrap import indent
 from pydantic import computed_field
 
 from config.settings import Settings
-from emulator.aws import EmulatedAws
-from emulator.templates import Resolver, publish_files
-from scripts import emulate, options
+from scripts import options
 from scripts.document import Document
+from scripts.emulated import EmulatedAws, Resolver, accounts, publish_files
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.parallelcluster import Message, ParallelCluster
@@ -76,8 +75,8 @@ class ValidationOutcome(Document):
 
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
     """Create in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
-    emulate.create_prerequisites(aws, settings)
-    emulate.bootstrap(aws, settings)
+    accounts.create_prerequisites(aws, settings)
+    accounts.bootstrap(aws, settings)
     publish_files(assembly, aws)
     return cluster_request(assembly, Resolver(assembly, aws).resolve)
 

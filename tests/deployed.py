@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.templates import CAPABILITIES, publish_files
-from scripts import emulate
+from scripts.emulated import accounts
 from tests.shared import shared_server
 from tests.stacks.deployments import Deployment, deploy
 from toolchain.assembly import Assembly
@@ -48,8 +48,8 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
 
     def prepare(aws: EmulatedAws, directory: Path) -> None:
         settings = load(CONFIG / f"{name}.yaml")
-        emulate.create_prerequisites(aws, settings)
-        emulate.bootstrap(aws, settings)
+        accounts.create_prerequisites(aws, settings)
+        accounts.bootstrap(aws, settings)
         create_stacks(aws, deploy(settings, directory / "assembly"))
 
     with shared_server(f"deployed-{name}", prepare) as (aws, directory):
@@ -57,7 +57,7 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
 
 
 def create_stacks(aws: EmulatedAws, synthesized: Deployment) -> None:
-    """Deploy what was synthesized in an account that has what it needs (`scripts.emulate`)."""
+    """Deploy what was synthesized in an account that has what it needs (`scripts.emulated.accounts`)."""
     publish_files(Assembly(synthesized.directory), aws)
     for part in synthesized.settings.parts:
         create_stack(aws, synthesized, part)

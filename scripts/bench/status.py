@@ -31,7 +31,7 @@ def report(rounds: int) -> tuple[str, list[BenchRow]]:
     Raises:
         BenchError: It could not be measured, or there is no `aws` to compare with.
     """
-    from emulator.aws import EmulatedAws
+    from scripts.emulated import EmulatedAws
 
     if not shutil.which("aws", path=environment()["PATH"]):
         raise BenchError("There is no `aws` on PATH, which the command line is compared with")

@@ -103,7 +103,7 @@ def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[st
         BenchError: ParallelCluster rejects the cluster.
     """
     from config.settings import load
-    from emulator.aws import EmulatedAws
+    from scripts.emulated import EmulatedAws
     from scripts.validation import examine, prepare
     from toolchain.parallelcluster import ParallelCluster
     from toolchain.synthesis import synthesize

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @options.changing
 @options.command(__doc__, ("bootstrap research", "once for each account and Region"), further="of_cdk")
-@options.deployment
+@argument.deployment
 def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
     """Bootstrap, and return the exit code."""
     from scripts.plan import cdk

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 
 from scripts import options
 from scripts.errors import ExitCode
-from scripts.terminal import echo
+from scripts.text import echo
 
 _COMMANDS = {
     "bash": {"bash_complete $1)": 'bash_complete "$1" 2>/dev/null)'},

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -30,7 +31,7 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
     ("costs research --by job -o json | jq .costs[0]", "the dearest job, for programs"),
     ("costs research --by queue -o html", "a page with a chart, in build/"),
 )
-@options.deployment
+@argument.deployment
 @click.option(
     "--by",
     type=click.Choice(("user", "account", "queue", "job")),
@@ -70,12 +71,12 @@ def command(
     from scripts.costs.screen import as_csv, page, table
 
     if output == "csv":
-        terminal.echo(as_csv(report), end="")
+        echo(as_csv(report), end="")
     elif output == "html":
         path = options.BUILD / f"costs-{deployment.settings.name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(page(report), encoding="utf-8")
-        terminal.echo(str(path))
+        echo(str(path))
     else:
         screen.show(table(report), terminal.view(output))
         terminal.suggest(f"jobs list {deployment.environment}")

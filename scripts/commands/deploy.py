@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ENDED
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -47,7 +48,7 @@ https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html
     ("deploy research -- --concurrency 4", "up to four stacks at once"),
     further="of_cdk",
 )
-@options.deployment
+@argument.deployment
 @click.option("--accept-replacement", is_flag=True, help="Allow to replace resources with data or dependents.")
 @options.yes
 @options.output("json", "markdown")
@@ -71,7 +72,7 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
         hint = f"./ultracluster diagnose {result.environment}; the same command deploys the rest"
         if result.conflicts:
             hint = "agree with them; the same command plans again"
-        terminal.echo(f"\nhint: {hint}", err=True)
+        echo(f"\nhint: {hint}", err=True)
     return result.exit_code
 
 

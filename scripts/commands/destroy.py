@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         "everything, leftovers and running jobs too, without a question",
     ),
 )
-@options.deployment
+@argument.deployment
 @click.option("--storage", is_flag=True, help="Delete the file system, too, after a last backup.")
 @click.option("--team", is_flag=True, help="Delete homes and database, too, after last backups.")
 @click.option("--network", is_flag=True, help="Delete the network, too.")

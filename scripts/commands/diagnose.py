@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     ("diagnose research", "the cause, its evidence, what to do"),
     ("diagnose research -o json | jq .causes[0]", "the same for programs"),
 )
-@options.deployment
+@argument.deployment
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """Print the diagnosis, and return the exit code."""

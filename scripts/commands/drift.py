@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     ("drift research -o markdown", "for an issue or the summary of a job"),
     ("drift research -o json | jq .drifts", "for a program"),
 )
-@options.deployment
+@argument.deployment
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """Detect drift, print it, and return the exit code."""
@@ -37,7 +38,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     if output == "json":
         print(report.to_json())
     elif output == "markdown":
-        terminal.echo(as_markdown(report), end="")
+        echo(as_markdown(report), end="")
     else:
         show(report, terminal.console())
         if report.busy:

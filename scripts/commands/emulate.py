@@ -13,7 +13,7 @@ import click
 
 from scripts import options
 from scripts.errors import ExitCode
-from scripts.terminal import echo
+from scripts.text import echo
 
 SCENARIOS = (
     *("no-credentials", "no-read-permissions", "missing-bootstrap", "wrong-zone", "no-quota", "no-addresses"),
@@ -25,7 +25,7 @@ SCENARIOS = (
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from scripts.emulate import described
+        from scripts.rehearse.emulate import described
 
         echo("\n".join(f"{each:21} {described(each)}" for each in SCENARIOS))
         context.exit()
@@ -46,7 +46,7 @@ def command(*, name: str, scenario: str | None) -> int:
     settings = options.settings_of(name)
     echo("Bootstrapping an emulated account, some seconds ...")
 
-    from scripts.emulate import emulate
+    from scripts.rehearse.emulate import emulate
 
     emulate(name, settings, scenario)
     return ExitCode.INTERRUPTED

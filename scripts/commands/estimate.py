@@ -16,6 +16,7 @@ import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode
+from scripts.text import echo
 
 PAGE_WORKLOAD = "bert-large-phase1"
 WORKLOADS = (
@@ -100,7 +101,7 @@ def command(
         path = options.BUILD / f"estimate-{settings.name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(page(result), encoding="utf-8")
-        terminal.echo(str(path))
+        echo(str(path))
     else:
         from rich.text import Text
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options
+from scripts import argument, options
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -34,7 +34,7 @@ LONGEST = 2880
     name="exec",
     further="words",
 )
-@options.deployment
+@argument.deployment
 @click.option(
     "--user", type=options.UserName(), metavar="NAME", help="Whose login shell runs it; default: such as ubuntu."
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def command() -> None:
 
 
 @options.subcommand(command, _STATUS, ("fleet status research", "as it is now"))
-@options.deployment
+@argument.deployment
 @options.output("json", "markdown")
 def status(*, deployment: Deployment, output: str) -> int:
     """Show the state, and return the exit code."""
@@ -50,7 +50,7 @@ def status(*, deployment: Deployment, output: str) -> int:
     ("fleet stop research", "if no job has nodes"),
     ("fleet stop research --drain --limit 90", "wait for jobs, 90 minutes at most"),
 )
-@options.deployment
+@argument.deployment
 @options.drain
 @options.force
 @click.option("--limit", type=options.Positive(), metavar="MINUTES", help="With --drain: longest wait for jobs.")
@@ -62,17 +62,17 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     if limit is not None and not drain:
         raise click.UsageError("--limit goes with --drain.")
 
-    from scripts import operations
+    from scripts import compute_fleet, operations
     from scripts.clock import Clock
     from scripts.fleet import control
-    from scripts.fleet.jobs import confirm_termination
+    from scripts.fleet.queues import confirm_termination
 
     terminal.require_answers(given=yes or not force, output=output)
     clock, say = Clock(), terminal.speaker(terminal.console(output))
     if force and not yes:
         confirm_termination(deployment, clock)
     seconds = None if limit is None else limit * 60
-    control.known_status(deployment)  # without credentials or a cluster nothing is requested
+    compute_fleet.known_status(deployment)  # without credentials or a cluster nothing is requested
     operations.check(deployment)
     with terminal.report_interrupted(_CONTINUES.format("stop")):
         control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds)
@@ -90,15 +90,15 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     """,
     ("fleet start research", "the queues accept jobs, nodes start with them"),
 )
-@options.deployment
+@argument.deployment
 @options.output("json", "markdown")
 def start(*, deployment: Deployment, output: str) -> int:
     """Start the fleet, show it, and return the exit code."""
-    from scripts import operations
+    from scripts import compute_fleet, operations
     from scripts.clock import Clock
     from scripts.fleet import control
 
-    control.known_status(deployment)
+    compute_fleet.known_status(deployment)
     operations.check(deployment)
     with terminal.report_interrupted(_CONTINUES.format("start")):
         control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)), overrule=True)
@@ -120,7 +120,7 @@ def start(*, deployment: Deployment, output: str) -> int:
     ("fleet scale research --max 32", "up to 32 nodes in the only queue"),
     ("fleet scale research --queue trn1-a --min 2 --max 4 --dry-run", "only show the steps"),
 )
-@options.deployment
+@argument.deployment
 @click.option(
     "--queue",
     "target",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -66,7 +67,7 @@ def command() -> None:
     ),
     ("image render research --parent-image ami-01234567 --bucket our-scripts", "asks no account"),
 )
-@options.deployment
+@argument.deployment
 @_where
 def render(
     *,
@@ -81,9 +82,7 @@ def render(
 
     from scripts.image import build as images
 
-    terminal.echo(
-        images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end=""
-    )
+    echo(images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end="")
     terminal.suggest(f"image build {deployment.environment}")
     return ExitCode.DONE
 
@@ -101,7 +100,7 @@ def render(
     """,
     ("image build research", "an image in the account"),
 )
-@options.deployment
+@argument.deployment
 @_where
 @options.yes
 def build(
@@ -125,6 +124,6 @@ def build(
         terminal.confirm(f"Build the image {image.image_id} in {region}, by way of {image.context.bucket}.")
     code = images.start(deployment, image)
     if code == ExitCode.DONE:
-        terminal.echo(image.following(), end="")
+        echo(image.following(), end="")
         terminal.suggest(f"plan {deployment.environment}", "once cluster.custom_ami names the image")
     return code

@@ -18,6 +18,7 @@ import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode, OperationError
+from scripts.text import echo
 from ultracluster.domain import names
 
 
@@ -65,7 +66,7 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
         draft.ask(missing.pop(0))
     with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
         file.write(draft.text)
-    terminal.echo(f"Wrote config/{name}.yaml:\n{draft.report(missing)}", err=True)
-    terminal.echo(f"All settings: {options.SETTINGS_REFERENCE}", err=True)
+    echo(f"Wrote config/{name}.yaml:\n{draft.report(missing)}", err=True)
+    echo(f"All settings: {options.SETTINGS_REFERENCE}", err=True)
     terminal.suggest(f"estimate {name}", "sizes and costs", always=True)
     return ExitCode.DONE

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     ("inventory research -o markdown > page.md", "every resource by itself, with its tags, for a wiki"),
     ("inventory research -o json", "the same for programs"),
 )
-@options.deployment
+@argument.deployment
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """List, and return the exit code."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.commands import logs as logs_command
 from scripts.errors import ExitCode
 
@@ -42,11 +42,11 @@ def command() -> None:
     ("jobs list research -o json | jq .jobs[].number", "for programs"),
     name="list",
 )
-@options.deployment
+@argument.deployment
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
-    from scripts.fleet.jobs import list_jobs, table, waiting_causes
+    from scripts.jobs import list_jobs, table, waiting_causes
 
     jobs = list_jobs(deployment)
     if output == "json":
@@ -77,14 +77,14 @@ def list_(*, deployment: Deployment, output: str) -> int:
     ("jobs cancel research 12", "one job"),
     ("jobs cancel research 12 13_4 --yes", "a job and a task of an array, without a question"),
 )
-@options.deployment
+@argument.deployment
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=JobNumber())
 @options.yes
 @options.output("json", "markdown")
 def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: str) -> int:
     """Cancel, and return the exit code."""
-    from scripts.fleet.jobs import CancelledJobs
-    from scripts.fleet.jobs import cancel as cancel_jobs
+    from scripts.jobs import CancelledJobs
+    from scripts.jobs import cancel as cancel_jobs
 
     terminal.require_answers(given=yes, output=output)
     if not yes:
@@ -108,7 +108,7 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     ("jobs logs research 12 --follow", "its last 100 lines, and new ones"),
     ("jobs logs research bert --lines 1000", "more, of the newest job of that name"),
 )
-@options.deployment
+@argument.deployment
 @click.argument("job", callback=logs_command.check_job)
 @logs_command.which_lines
 @options.output("json")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def which_lines(function: Callable[..., Any]) -> Callable[..., Any]:
     ("logs research --job 12 --follow", "a job's output and its nodes' slurmd"),
     ("logs research --list", "the nodes and kinds of logs"),
 )
-@options.deployment
+@argument.deployment
 @click.argument("what", required=False)
 @click.option("--job", callback=check_job, metavar="JOB", help="Output and nodes' slurmd of a job: 12, 12_3 or a name.")
 @which_lines

@@ -13,7 +13,7 @@ import click
 
 from scripts import options
 from scripts.errors import ExitCode
-from scripts.terminal import echo
+from scripts.text import echo
 
 PAGES = ("stacks", "cluster", "nodes", "storage", "dashboard", "logs")
 

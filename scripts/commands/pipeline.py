@@ -8,6 +8,7 @@ import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode, UnusableError
+from scripts.text import echo
 
 
 @click.group("pipeline", cls=options.Group, help=__doc__)
@@ -85,9 +86,9 @@ def outputs(*, stage: str, confirm: str | None) -> int:
         name = options.settings_of(lines["environment"]).name
         if confirm != name:
             raise UnusableError(f"--confirm: got {confirm!r}; allowed: {name!r}, the name of the deployment")
-    terminal.echo("\n".join(f"{name}={value}" for name, value in lines.items()))
+    echo("\n".join(f"{name}={value}" for name, value in lines.items()))
     for each in pipeline.missing:
-        terminal.echo(f"::notice file={PATH.name}::{each}", err=True)
+        echo(f"::notice file={PATH.name}::{each}", err=True)
     return ExitCode.DONE
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -30,7 +31,7 @@ _DIRECTORY = click.Path(path_type=Path)
     ("plan research -o markdown", "a comment for a pull request"),
     ("plan research --against build/base/cdk.out", "compared with other templates, offline"),
 )
-@options.deployment
+@argument.deployment
 @click.option("--against", type=_DIRECTORY, help="Compare with this assembly, or these templates, offline.")
 @click.option("--assembly", type=_DIRECTORY, help="What would be deployed; default: DEPLOYMENT is synthesized.")
 @click.option("--accept-replacement", is_flag=True, help="Allow to replace resources with data or dependents.")
@@ -59,7 +60,7 @@ def command(
     if output == "json":
         print(plan.to_json())
     elif output == "markdown":
-        terminal.echo(outputs.as_markdown(plan), end="")
+        echo(outputs.as_markdown(plan), end="")
     else:
         outputs.show(plan, terminal.console())
         if against is None and plan.ok:

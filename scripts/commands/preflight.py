@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     ("preflight research --only quota-,capacity-", "those whose ids begin so"),
     ("preflight research --print-policy", "the IAM policy that the checks need"),
 )
-@options.deployment
+@argument.deployment
 @click.option(
     "--only",
     callback=options.names,

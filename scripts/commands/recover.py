@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         "another snapshot; asks nothing",
     ),
 )
-@options.deployment
+@argument.deployment
 @click.option("--snapshot", metavar="ID", help="Copy /home of this one; default: the newest of an earlier head node.")
 @click.option("--without-home", is_flag=True, help="Copy no /home; delete an EFS file system of the cluster's own.")
 @click.option("--dry-run", is_flag=True, help="Show the steps; change nothing.")

@@ -17,6 +17,7 @@ import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode, OperationError
+from scripts.text import echo
 
 FAULTS = (
     *("resource", "throttling", "capacity", "offering", "quota", "head-node", "provider", "warning", "stopping"),
@@ -75,7 +76,7 @@ def command(
     from scripts.rehearse.faults import as_text, parse
 
     if list_faults:
-        terminal.echo(as_text())
+        echo(as_text())
         return ExitCode.DONE
     settings = options.settings_of(name)
     injected = tuple(map(parse, faults))

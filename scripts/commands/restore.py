@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     ("restore research", "from the newest one of an earlier head node"),
     ("restore research --snapshot snap-0123456789abcdef0", "from another one"),
 )
-@options.deployment
+@argument.deployment
 @click.option("--snapshot", metavar="ID", help="Copy from this one; default: the newest of an earlier head node.")
 @click.option("--list", "only_list", is_flag=True, help="List the snapshots; change nothing.")
 @options.output("json", "markdown")

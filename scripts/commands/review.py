@@ -16,6 +16,7 @@ import click
 
 from scripts import options, terminal
 from scripts.errors import ExitCode
+from scripts.text import echo
 
 
 @options.command(
@@ -41,11 +42,11 @@ def command(*, name: str, file: Path | None, output: str) -> int:
         targets.check_page(file, "--file")  # before a review of minutes
     result = review(name)
     if output == "markdown":
-        terminal.echo(markdown(result), end="")
+        echo(markdown(result), end="")
     else:
         path = file or options.BUILD / f"review-{result.name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(page(result), encoding="utf-8")
-        terminal.echo("\n".join([*result.lead, str(path)]))
+        echo("\n".join([*result.lead, str(path)]))
         terminal.suggest(f"preflight {name}")
     return ExitCode.DONE if result.ok else ExitCode.FAILED

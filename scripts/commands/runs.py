@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command() -> None:
     ("runs list research --directory /fsx/team/runs -o json", "others, for programs"),
     name="list",
 )
-@options.deployment
+@argument.deployment
 @click.option("--directory", metavar="DIR", help="Where they are; default: runs/ of the shared file system.")
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options
+from scripts import argument, options
 from scripts.errors import ExitCode
-from scripts.terminal import echo
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     ("ssh research -o json", "for another program to open it"),
     name="ssh",
 )
-@options.deployment
+@argument.deployment
 @click.option("--node", default="head-node", show_default=True, metavar="NAME", help="Any node.")
 @click.option("--write-config", is_flag=True, help="Write the block for OpenSSH to ~/.ssh/ultracluster.conf.")
 @click.option("--print-config", is_flag=True, help="Print that block, as for `ssh -F`.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
     ("submit research --nodes 2 --output /fsx/runs/try --steps 100 --warmup-steps 20 --dry-run", "only check"),
     passes_options=True,
 )
-@options.deployment
+@argument.deployment
 @click.argument("of_submit", metavar="OPTIONS...", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_queue)
 def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
     """Call the cluster's submit.py, here or on the head node, and return its exit code."""
-    from scripts.fleet.jobs import submit
+    from scripts.jobs import submit
 
     code = submit(deployment, of_submit)
     if code == ExitCode.DONE and "--dry-run" not in of_submit:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import options, terminal
+from scripts import argument, options, terminal
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ("upgrade research --confirm research --drain-limit 48", "asks nothing, waits two days for jobs at most"),
     ("upgrade research --abandon", "back to the first cluster"),
 )
-@options.deployment
+@argument.deployment
 @click.option(
     "--set", "edits", multiple=True, metavar="KEY=VALUE", help="Change a value of the settings file, too; repeatable."
 )

@@ -9,7 +9,7 @@ from scripts import spreadsheet
 from scripts.estimate import figures
 from scripts.estimate.figures import dollars, number
 from scripts.pages import render
-from scripts.screen import Column, Table
+from scripts.table import Column, Table
 
 if TYPE_CHECKING:
     from scripts.costs.costs import CostReport

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from scripts import operations
+from scripts import compute_fleet, operations
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
@@ -28,7 +28,8 @@ from scripts.inventory.costs import costs
 from scripts.inventory.model import Leftover, priced
 from scripts.inventory.removal import InUseError, remove
 from scripts.remote.head_node import HeadNode
-from scripts.terminal import Say, echo
+from scripts.terminal import Say
+from scripts.text import echo
 
 _EVERY, _LIMIT = 15.0, 1800.0
 """Seconds between two tries to remove what is in use or being deleted, and until it must be gone."""
@@ -104,7 +105,7 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
             raise
         say(f"{told(error).rstrip('.')}. Continuing, as requested.")
     deployment.account.forget()
-    nodes = [each["InstanceId"] for each in fleet.instances(deployment)]
+    nodes = [each["InstanceId"] for each in compute_fleet.instances(deployment)]
     if not nodes:
         return
     for first in range(0, len(nodes), _IDS_PER_CALL):
@@ -114,7 +115,7 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
 
     def are_terminated() -> bool:
         deployment.account.forget()
-        left = len(fleet.instances(deployment))
+        left = len(compute_fleet.instances(deployment))
         report(f"{left:,} compute nodes are left.")
         return not left
 
@@ -127,9 +128,9 @@ def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say
     drain, force, limit = options.drain, options.force, options.drain_limit
     if destroy_stacks.is_healthy(destroy_stacks.of_cluster(deployment)):
         fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=limit)
-    elif fleet.instances(deployment) and drain:
+    elif compute_fleet.instances(deployment) and drain:
         fleet.drain(deployment, clock=clock, say=say, limit=limit)
-    elif fleet.instances(deployment) and not force:
+    elif compute_fleet.instances(deployment) and not force:
         fleet.check_jobs(HeadNode(deployment, clock), say, force=False)  # the plan may be old, or could not ask
 
 

@@ -18,12 +18,12 @@ from scripts.clock import Clock
 from scripts.deployment import Deployment, filters
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.storage import await_backup
-from scripts.errors import OperationError, told
+from scripts.errors import HeadNodeError, OperationError, told
 from scripts.estimate import products
 from scripts.estimate.prices import Prices
 from scripts.inventory.costs import per_month
 from scripts.inventory.model import FINAL_BACKUP
-from scripts.remote.head_node import HeadNode, HeadNodeError, is_head_node
+from scripts.remote.head_node import HeadNode, is_head_node
 from scripts.terminal import Say
 from ultracluster.domain.names import SNAPSHOT_TAG
 

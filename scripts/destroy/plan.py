@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripts import generations, stacks
+from scripts import compute_fleet, generations, stacks
 from scripts.deployment import Deployment, filters
 from scripts.destroy import head_node as destroy_head_node
 from scripts.destroy import stacks as destroy_stacks
@@ -16,12 +16,12 @@ from scripts.destroy.head_node import RootVolume
 from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
 from scripts.destroy.team import NOTHING, Team
-from scripts.errors import told
+from scripts.errors import HeadNodeError, told
 from scripts.fleet import control as fleet
-from scripts.fleet.jobs import slurm_state
 from scripts.inventory import leftovers
 from scripts.inventory.model import Leftover, permitted
-from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.remote.head_node import HeadNode
+from scripts.slurm import slurm_state
 
 _NAMED = 10
 """Resources of others that a sentence names."""
@@ -99,9 +99,9 @@ def jobs_blockers(deployment: Deployment, *, drain: bool) -> Iterator[str]:
     and that has no node.
     """
     if destroy_stacks.is_healthy(destroy_stacks.of_cluster(deployment)):
-        asks = fleet.status(deployment) not in fleet.STOP_STATUSES
+        asks = compute_fleet.status(deployment) not in compute_fleet.STOP_STATUSES
     else:
-        asks = bool(fleet.instances(deployment))
+        asks = bool(compute_fleet.instances(deployment))
     if asks:
         try:
             state = slurm_state(HeadNode(deployment))
@@ -304,7 +304,7 @@ def _users(
         return
     own = _own(deployment, storage, team)
     swept = {each.id for each in left if each.is_swept}
-    swept -= {each["InstanceId"] for each in fleet.instances(deployment)}  # terminated before, swept or not
+    swept -= {each["InstanceId"] for each in compute_fleet.instances(deployment)}  # terminated before, swept or not
     of_cluster: set[str] = set()
     for each in _listed(deployment, "describe_security_groups", "vpc-id", vpcs):
         name = each["GroupId"]

@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
+from scripts.causes import Evidence, FoundCause, find
 from scripts.clock import Clock
 from scripts.deployment import Deployment
-from scripts.diagnose.causes import Evidence, FoundCause, find
 from scripts.diagnose.failures import Operation, operations, provider_group, window
 from scripts.diagnose.reader import PROVIDER_GROUP, Reader
 from scripts.document import Document

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from scripts import stacks
-from scripts.diagnose.causes import Evidence
+from scripts.causes import Evidence
 from scripts.diagnose.reader import PROVIDER_GROUP, Reader
 from scripts.document import Document
 from scripts.stacks import CLUSTER, NESTED, StackEvent

@@ -13,12 +13,11 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, TypeVar, cast
 
-from scripts import stacks
+from scripts import log_streams, stacks
 from scripts.aws_errors import is_denied, is_not_found
+from scripts.causes import Evidence
 from scripts.deployment import Deployment
-from scripts.diagnose.causes import Evidence
 from scripts.errors import OperationError
-from scripts.logs import streams
 from scripts.remote import nodes
 from scripts.stacks import StackEvent
 
@@ -43,7 +42,7 @@ _SLURM = frozenset({"slurmctld", "slurmd", "slurmdbd"})
 KINDS = {
     "boot": _BOOT,
     "system": _SYSTEM,
-    "daemon": (streams.HEAD_KINDS | streams.NODE_KINDS) - _BOOT - _SYSTEM - _SLURM,
+    "daemon": (log_streams.HEAD_KINDS | log_streams.NODE_KINDS) - _BOOT - _SYSTEM - _SLURM,
     "slurm": _SLURM,
 }
 """The ends of the names of log streams, IP.INSTANCE.END, by what kind of log they are.
@@ -98,7 +97,7 @@ class Reader:
     def cluster_group(self) -> str:
         """The newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
         try:
-            newest = partial(streams.newest_group, self.deployment)
+            newest = partial(log_streams.newest_group, self.deployment)
             return self.try_fetch("log groups", "logs:DescribeLogGroups", newest, "")
         except OperationError:
             return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from scripts.diagnose.causes import COMMAND, Evidence, FoundCause
+from scripts.causes import COMMAND, Evidence, FoundCause
 from scripts.diagnose.diagnose import Diagnosis
 
 if TYPE_CHECKING:

@@ -176,10 +176,10 @@ def _of_cluster(deployment: Deployment) -> Iterator[Drift]:
 
 
 def _of_fleet(deployment: Deployment) -> Iterator[Drift]:
-    from scripts.fleet import control as fleet
+    from scripts import compute_fleet
 
-    status = fleet.status(deployment)
-    if status != fleet.RUNNING:
+    status = compute_fleet.status(deployment)
+    if status != compute_fleet.RUNNING:
         yield _drift(DriftKind.FLEET, deployment.settings.cluster_spec.name, f"the fleet is {status}; allowed: RUNNING")
 
 

@@ -9,7 +9,7 @@ from scripts.estimate.figures import NONE, counted, dollars, hours, number
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.estimate.workloads import INSTANCE_TYPE, WORKLOADS
 from scripts.pages import render
-from scripts.screen import Column, Table
+from scripts.table import Column, Table
 
 if TYPE_CHECKING:
     from scripts.estimate.costs import Amounts

@@ -18,66 +18,23 @@ from collections import Counter
 from datetime import UTC
 from typing import Any, Final
 
-from scripts import interrupts
+from scripts import compute_fleet, interrupts
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
 from scripts.document import Document
-from scripts.errors import OperationError, told
-from scripts.fleet.jobs import (
-    UP,
-    close_queues,
-    listed,
-    nodes,
-    open_queues,
-    slurm_state,
-    unfinished,
-    wait_for_end,
-)
+from scripts.errors import HeadNodeError, OperationError, told
+from scripts.fleet.queues import UP, close_queues, listed, nodes, open_queues, unfinished, wait_for_end
 from scripts.remote import program
-from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.remote.head_node import HeadNode
 from scripts.remote.values import Text
-from scripts.slurm import SlurmState
+from scripts.slurm import SlurmState, slurm_state
 from scripts.terminal import Say
 from toolchain.parallelcluster import FleetRequestError, ParallelCluster
 
-UNKNOWN: Final = "UNKNOWN"
-STOPPED: Final = "STOPPED"
-RUNNING: Final = "RUNNING"
-PROTECTED: Final = "PROTECTED"
-STOP_STATUSES: Final = ("STOP_REQUESTED", "STOPPING", STOPPED)
-START_STATUSES: Final = ("START_REQUESTED", "STARTING", RUNNING)
-"""In the order in which they follow each other; `request` writes the first, clustermgtd the others.
-
-PROTECTED is beside them: running, but queues are closed whose nodes kept failing.
-https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html
-"""
 ENDING_JOBS: Final = "--drain waits until all jobs have ended, --force terminates their nodes"
 SECONDS_BETWEEN_POLLS: Final = 15.0
 _LIMIT = 3600.0
-_COMPUTE = {"Key": "parallelcluster:node-type", "Value": "Compute"}
-
-
-def instances(deployment: Deployment) -> list[dict[str, Any]]:
-    """Return the compute nodes that are not terminated, as EC2 describes them."""
-    return [each for each in deployment.nodes() if _COMPUTE in each.get("Tags", [])]
-
-
-def status(deployment: Deployment) -> str:
-    """Return the fleet's status: one of `STOP_STATUSES`, of `START_STATUSES`, PROTECTED, or UNKNOWN (no cluster)."""
-    table = f"parallelcluster-{deployment.settings.cluster_spec.name}"
-    item = deployment.account.find("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}}) or {}
-    return str(item.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
-
-
-def known_status(deployment: Deployment) -> str:
-    """Return the `status` of the fleet; raise OperationError if there is no cluster."""
-    known = status(deployment)
-    if known == UNKNOWN:
-        name, region = deployment.settings.cluster_spec.name, deployment.settings.region
-        hint = f"./ultracluster deploy {deployment.environment}"
-        raise OperationError(f"There is no cluster {name} in {region}", hint)
-    return known
 
 
 def request(deployment: Deployment, wanted: str) -> None:
@@ -112,18 +69,18 @@ def stop(
         OperationError: Jobs have nodes, Slurm or ParallelCluster rejects it, or nodes are not terminated in time.
     """
     deployment.account.forget()
-    before = known_status(deployment)
-    if before == STOPPED and not instances(deployment):
+    before = compute_fleet.known_status(deployment)
+    if before == compute_fleet.STOPPED and not compute_fleet.instances(deployment):
         say("The fleet is STOPPED and has no node.")
         return
-    if before != STOPPED:
+    if before != compute_fleet.STOPPED:
         head_node = HeadNode(deployment, clock)  # nothing else carries out a request
-    if before not in STOP_STATUSES:
+    if before not in compute_fleet.STOP_STATUSES:
         if drain:
             _drain(deployment, head_node, clock, say, drain_limit)
         else:
             check_jobs(head_node, say, force=force)
-        request(deployment, STOP_STATUSES[0])
+        request(deployment, compute_fleet.STOP_STATUSES[0])
         say("Stop requested. Trn1 nodes can take more than 15 minutes to terminate.")
     _wait_until_gone(deployment, clock, say)
 
@@ -138,23 +95,23 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, overrule: bool = Fa
         OperationError: Slurm or ParallelCluster rejects it, or the nodes are not ready in time.
     """
     deployment.account.forget()
-    before = known_status(deployment)
+    before = compute_fleet.known_status(deployment)
     head_node = HeadNode(deployment, clock)
-    if before not in START_STATUSES:
-        request(deployment, START_STATUSES[0])
+    if before not in compute_fleet.START_STATUSES:
+        request(deployment, compute_fleet.START_STATUSES[0])
         say("Start requested.")
     report = Changes(say)
 
     def runs() -> bool:
         deployment.account.forget()
-        now = status(deployment)
-        if now not in START_STATUSES:
+        now = compute_fleet.status(deployment)
+        if now not in compute_fleet.START_STATUSES:
             raise OperationError(
                 f"The fleet is {now}: it was stopped again, or nodes keep failing",
                 f"./ultracluster diagnose {deployment.environment}",
             )
         report(f"The fleet is {now}.")
-        return now == RUNNING
+        return now == compute_fleet.RUNNING
 
     clock.wait(runs, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
     try:
@@ -170,7 +127,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, overrule: bool = Fa
         open_queues(head_node, say, but=closed)
         _wait_for_static_nodes(deployment, head_node, clock, report)
     except HeadNodeError as error:
-        if before == RUNNING:
+        if before == compute_fleet.RUNNING:
             raise
         say(f"ParallelCluster opens the queues of a fleet that it starts; whether it has is not known: {error}")
 
@@ -186,7 +143,7 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
     deployment.account.forget()
     head_node = HeadNode(deployment, clock)
     left = unfinished(slurm_state(head_node))
-    if left and (now := known_status(deployment)) in STOP_STATUSES:
+    if left and (now := compute_fleet.known_status(deployment)) in compute_fleet.STOP_STATUSES:
         hint = f"./ultracluster fleet start {deployment.environment}"
         raise OperationError(f"The fleet is {now}: {left} waiting jobs cannot end", hint)
     _drain(deployment, head_node, clock, say, limit)
@@ -278,12 +235,13 @@ def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say) -> None:
 
     def gone() -> bool:
         deployment.account.forget()
-        now, states = status(deployment), Counter(each["State"]["Name"] for each in instances(deployment))
-        if now not in STOP_STATUSES:
+        now = compute_fleet.status(deployment)
+        states = Counter(each["State"]["Name"] for each in compute_fleet.instances(deployment))
+        if now not in compute_fleet.STOP_STATUSES:
             raise OperationError(f"The fleet is {now}: it was started again.")
         parts = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
         report(f"The fleet is {now}, {nodes(states.total())} left{': ' if parts else '.'}{parts}")
-        return now == STOPPED and not states
+        return now == compute_fleet.STOPPED and not states
 
     clock.wait(gone, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
 
@@ -299,7 +257,7 @@ def _wait_for_static_nodes(deployment: Deployment, head_node: HeadNode, clock: C
         closed = {name: each for name, each in state.availability.items() if each != UP}
         if closed and closed.keys() - {*ask_guard(deployment, head_node, clock)[1]}:
             names = ", ".join(f"{name} ({each})" for name, each in closed.items())
-            raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {names}")
+            raise OperationError(f"The fleet is {compute_fleet.RUNNING}, but takes no jobs in: {names}")
         return True
 
     clock.wait(ready, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from scripts import compute_fleet
 from scripts.deployment import Deployment
 from scripts.document import Document
-from scripts.fleet import control as fleet
-from scripts.fleet.jobs import nodes, slurm_state
+from scripts.errors import HeadNodeError
+from scripts.fleet.queues import nodes
 from scripts.fleet.scaling import Scaled
-from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.remote.head_node import HeadNode
+from scripts.slurm import slurm_state
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,8 +46,9 @@ class FleetState(Document):
     environment: str = Field(description="File name in config/ without .yaml.")
     cluster: str = Field(description="ParallelCluster's name of the cluster.")
     status: str = Field(
-        description=f"Status of the fleet: {', '.join((*fleet.STOP_STATUSES, *fleet.START_STATUSES))}, or "
-        f"{fleet.PROTECTED}: queues are closed whose nodes kept failing."
+        description=f"Status of the fleet: {', '.join(compute_fleet.STOP_STATUSES)}, "
+        f"{', '.join(compute_fleet.START_STATUSES)}, or "
+        f"{compute_fleet.PROTECTED}: queues are closed whose nodes kept failing."
     )
     instances: dict[str, PositiveInt] = Field(description="EC2 instances of compute nodes that exist, by state.")
     queues: tuple[Queue, ...] | None = Field(description="Slurm's queues; null: Slurm could not be asked.")
@@ -58,8 +61,8 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
     from botocore.exceptions import ClientError
 
     deployment.account.forget()
-    status = fleet.known_status(deployment)
-    states = Counter(each["State"]["Name"] for each in fleet.instances(deployment))
+    status = compute_fleet.known_status(deployment)
+    states = Counter(each["State"]["Name"] for each in compute_fleet.instances(deployment))
     queues, reason = None, None
     try:
         slurm = slurm_state(HeadNode(deployment))

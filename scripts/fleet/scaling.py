@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from scripts import interrupts, operations, terminal
+from scripts import compute_fleet, interrupts, operations, terminal
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
-from scripts.fleet.jobs import confirm_termination, slurm_state
+from scripts.fleet.queues import confirm_termination
 from scripts.options import CONFIG
 from scripts.plan.model import Kind, Plan
 from scripts.preflight.check import CheckStatus
 from scripts.remote.head_node import HeadNode
+from scripts.slurm import slurm_state
 from scripts.terminal import Say
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
     before = Counts(min_count=current.min_count, max_count=current.max_count)
     path = CONFIG / f"{deployment.environment}.yaml"
     candidate = Candidate.create(path, directory, {(*keys, key): count for key, count in counts.items()})
-    fleet.known_status(deployment)
+    compute_fleet.known_status(deployment)
     name = deployment.settings.cluster.queues[queue].name
     return Scaling(deployment, name, current.name, keys, before, before.model_copy(update=counts), candidate)
 
@@ -203,7 +204,7 @@ def check(scaling: Scaling, say: Say) -> None:
 def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
     """Return what `apply` does, a line each."""
     jobs = "after all jobs have ended" if drain else "although jobs have nodes" if force else "unless jobs have nodes"
-    is_stopped = plan.cluster.fleet_status == fleet.STOPPED
+    is_stopped = plan.cluster.fleet_status == compute_fleet.STOPPED
     edits = ", ".join(f"{key} from {before} to {after}" for key, (before, after) in scaling.edits.items())
     lines = [f"config/{scaling.deployment.environment}.yaml, {scaling.name}: {edits or 'unchanged'}"]
     stops, ends_jobs = Kind.FLEET_STOPPED in plan.cluster.kinds, Kind.TERMINATES in plan.cluster.kinds
@@ -247,14 +248,15 @@ def apply(
         if not plan.empty:
             scaling.candidate.deploy(quiet=quiet)
         deployment.account.forget()
-        if stops or (ends_jobs and drain) or fleet.status(deployment) not in (fleet.RUNNING, fleet.PROTECTED):
+        runs = compute_fleet.status(deployment) in (compute_fleet.RUNNING, compute_fleet.PROTECTED)
+        if stops or (ends_jobs and drain) or not runs:
             fleet.start(deployment, clock=clock, say=say)
         _verify(scaling, clock, say)
     except BaseException:
         status = "not known"
         with suppress(BotoCoreError, ClientError):
             deployment.account.forget()
-            status = fleet.status(deployment)
+            status = compute_fleet.status(deployment)
         counts = "has the new counts" if is_written else "does not have the new counts"
         state = f"config/{deployment.environment}.yaml {counts}; the fleet is {status}."
         say(f"{state} What AWS has started continues. The same command continues from here.")

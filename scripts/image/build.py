@@ -9,15 +9,15 @@ from typing import Any
 import yaml
 
 from config.settings import Settings
-from emulator.aws import EmulatedAws
 from scripts import options
 from scripts.deployment import Account, Deployment
+from scripts.emulated import EmulatedAws
 from scripts.errors import ENDED, OperationError, UnusableError
 from scripts.image import configuration as configurations
 from scripts.image.configuration import BuildContext
 from scripts.interrupts import changing, run
 from scripts.preflight.images import newest_official_image, official_name
-from scripts.terminal import echo
+from scripts.text import echo
 from toolchain.bootstrap import assets_bucket
 from toolchain.parallelcluster import DryRun, ParallelCluster
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from scripts import stacks
+from scripts import compute_fleet, stacks
 from scripts.deployment import Deployment, tags_of
-from scripts.fleet import control as fleet
 from scripts.inventory import clusters as of_clusters
 from scripts.inventory import leftovers
 from scripts.inventory.costs import Facts, facts
@@ -64,7 +63,7 @@ def _of_stack(deployment: Deployment, name: str) -> Iterator[Resource]:
 
 def _of_fleet(deployment: Deployment) -> Iterator[Resource]:
     """Yield nodes that are in no stack, and the volumes and interfaces of all nodes."""
-    launched = {each["InstanceId"] for each in fleet.instances(deployment)}
+    launched = {each["InstanceId"] for each in compute_fleet.instances(deployment)}
     for node in deployment.nodes():
         stack = FLEET if node["InstanceId"] in launched else deployment.settings.cluster_spec.name
         since = node["LaunchTime"]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from scripts import log_streams
 from scripts.errors import OperationError, UnusableError
-from scripts.logs import streams
-from scripts.logs.streams import Source, Stream
+from scripts.log_streams import Source, Stream
 from scripts.remote import nodes
 from scripts.terminal import Say
 
@@ -28,28 +28,28 @@ def select(deployment: Deployment, what: str, text: str, say: Say) -> Source:
         UnusableError: There is no such node or kind.
         OperationError: There are no such logs.
     """
-    group = streams.newest_group(deployment)
+    group = log_streams.newest_group(deployment)
     kind, alias_text = _ALIASES.get(what, (what, ""))
     if alias_text and text:
         raise UnusableError(f"got --grep with {what}, which is {kind} --grep '{alias_text}'; allowed: one of them")
     if nodes.is_node(what):
         instances = nodes.over_time(deployment, group, what, say)
-        listed = [each for node in instances for each in streams.list_by_prefix(deployment, group, node.prefix)]
+        listed = [each for node in instances for each in log_streams.list_by_prefix(deployment, group, node.prefix)]
         return Source(deployment, group, _most(listed, say), {node.host: node.name for node in instances}, text)
-    if kind in streams.HEAD_KINDS:
+    if kind in log_streams.HEAD_KINDS:
         listed = _of_head_node(deployment, group, kind, say)
-    elif kind in streams.NODE_KINDS:
-        newest, is_all = streams.list_newest(deployment, group)
+    elif kind in log_streams.NODE_KINDS:
+        newest, is_all = log_streams.list_newest(deployment, group)
         listed = [each for each in newest if each.kind == kind]
         if not is_all:
             say(
-                f"There are more than {streams.MOST_LISTED} log streams. Of the newest, {len(listed)} are "
+                f"There are more than {log_streams.MOST_LISTED} log streams. Of the newest, {len(listed)} are "
                 f"{kind}; give a node's name for others."
             )
     else:
-        kinds = ", ".join(sorted({*streams.HEAD_KINDS, *streams.NODE_KINDS, *_ALIASES}))
+        kinds = ", ".join(sorted({*log_streams.HEAD_KINDS, *log_streams.NODE_KINDS, *_ALIASES}))
         allowed = f"{nodes.NAMES}, or one of {kinds}"
-        raise UnusableError(f"got {what}; allowed: {allowed}", streams.list_command(deployment))
+        raise UnusableError(f"got {what}; allowed: {allowed}", log_streams.list_command(deployment))
     return Source(deployment, group, _most(listed, say), _names(deployment, say), text or alias_text)
 
 
@@ -58,10 +58,10 @@ def select_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: st
 
     Needs logs:DescribeLogGroups, logs:DescribeLogStreams and ec2:DescribeInstances.
     """
-    group = streams.newest_group(deployment)
+    group = log_streams.newest_group(deployment)
     names = {nodes.host(address): name for name, address in nodes_of_job.items()}
     prefixes = [each.prefix for each in nodes.try_list(deployment, say) if each.host in names]
-    listed = [each for prefix in prefixes for each in streams.list_by_prefix(deployment, group, f"{prefix}slurmd")]
+    listed = [each for prefix in prefixes for each in log_streams.list_by_prefix(deployment, group, f"{prefix}slurmd")]
     return Source(deployment, group, [each for each in listed if each.kind == "slurmd"], names, text)
 
 
@@ -73,10 +73,10 @@ def select_controller_lines(deployment: Deployment, job: str, text: str, say: Sa
     Raises:
         OperationError: There are no logs of ``slurmctld``.
     """
-    group = streams.newest_group(deployment)
+    group = log_streams.newest_group(deployment)
     listed = _of_head_node(deployment, group, "slurmctld", say)
     if not listed:
-        raise OperationError(f"{group} has no logs of slurmctld", streams.list_command(deployment))
+        raise OperationError(f"{group} has no logs of slurmctld", log_streams.list_command(deployment))
     job_in_line = re.compile(rf"JobId={job}(?!\d)")
 
     def is_wanted(line: str) -> bool:
@@ -87,7 +87,7 @@ def select_controller_lines(deployment: Deployment, job: str, text: str, say: Sa
 
 def _of_head_node(deployment: Deployment, group: str, kind: str, say: Say) -> list[Stream]:
     [head] = nodes.over_time(deployment, group, nodes.HEAD_NODE, say)
-    return [each for each in streams.list_by_prefix(deployment, group, f"{head.prefix}{kind}") if each.kind == kind]
+    return [each for each in log_streams.list_by_prefix(deployment, group, f"{head.prefix}{kind}") if each.kind == kind]
 
 
 def _names(deployment: Deployment, say: Say) -> dict[str, str]:
@@ -95,6 +95,6 @@ def _names(deployment: Deployment, say: Say) -> dict[str, str]:
 
 
 def _most(listed: Sequence[Stream], say: Say) -> Sequence[Stream]:
-    if len(listed) > streams.MOST_STREAMS:
-        say(f"These are {streams.MOST_STREAMS} of {len(listed)} log streams; give a node's name for others.")
-    return listed[: streams.MOST_STREAMS]
+    if len(listed) > log_streams.MOST_STREAMS:
+        say(f"These are {log_streams.MOST_STREAMS} of {len(listed)} log streams; give a node's name for others.")
+    return listed[: log_streams.MOST_STREAMS]

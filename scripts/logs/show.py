@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from scripts import screen
+from scripts import log_streams, screen
 from scripts.aws_errors import is_denied
 from scripts.clock import Changes, Clock, with_retries
 from scripts.document import Document
-from scripts.errors import OperationError
-from scripts.logs import jobs, streams
+from scripts.errors import HeadNodeError, OperationError
+from scripts.log_streams import LogEvent, Source
+from scripts.logs import jobs
 from scripts.logs.selection import select, select_controller_lines, select_job
-from scripts.logs.streams import LogEvent, Source
 from scripts.remote import nodes
-from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.remote.head_node import HeadNode
 from scripts.remote.streamed_command import print_remark
 from scripts.terminal import Say
 
@@ -115,7 +115,7 @@ class LogView:
             return
         source = self._select()
         if not source.streams and not self.follow:
-            hint = streams.list_command(self.deployment)
+            hint = log_streams.list_command(self.deployment)
             raise OperationError(f"{source.log_group} has no logs of {self.what}", hint)
         self._show(self._select)
 
@@ -263,11 +263,11 @@ def _line(source: Source, event: LogEvent) -> Line:
 
 def list_nodes(deployment: Deployment, console: Console, *, json: bool) -> None:
     """Show the nodes that wrote last, and those that run, with their kinds of logs."""
-    group = streams.newest_group(deployment)
+    group = log_streams.newest_group(deployment)
     listed, is_all = _nodes_with_logs(deployment, group, print_remark)
     if not is_all:
         print_remark(
-            f"There are more than {streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
+            f"There are more than {log_streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
             "missing if they are terminated, and have no kinds otherwise."
         )
     if json:
@@ -282,15 +282,15 @@ def list_nodes(deployment: Deployment, console: Console, *, json: bool) -> None:
 
 def _nodes_with_logs(deployment: Deployment, group: str, say: Say) -> tuple[list[NodeWithLogs], bool]:
     """Return the nodes that exist and those that wrote last, the head node first; and whether these are all."""
-    listed, is_all = streams.list_newest(deployment, group)
+    listed, is_all = log_streams.list_newest(deployment, group)
     running = nodes.try_list(deployment, say)
     of_head = [
         stream
         for node in running
         if node.name == nodes.HEAD_NODE
-        for stream in streams.list_by_prefix(deployment, group, node.prefix)
+        for stream in log_streams.list_by_prefix(deployment, group, node.prefix)
     ]
-    written: dict[tuple[str, str], list[streams.Stream]] = {}
+    written: dict[tuple[str, str], list[log_streams.Stream]] = {}
     for each in dict.fromkeys([*of_head, *listed]):
         written.setdefault((each.host, each.instance_id), []).append(each)
     present = {(each.host, each.instance_id): each.name for each in running}

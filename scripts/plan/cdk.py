@@ -11,7 +11,7 @@ from typing import IO
 from scripts import interrupts, options
 from scripts.errors import ENDED, ExitCode
 from scripts.plan.model import PlanError
-from scripts.terminal import echo
+from scripts.text import echo
 
 ROOT = Path(__file__).parents[2]
 

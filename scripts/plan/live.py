@@ -10,19 +10,11 @@ from typing import Any, Final
 from config.settings import Settings
 from scripts.deployment import Account, Deployment, session, tags_of
 from scripts.plan.model import PlanError
+from scripts.stacks import NOT_THERE
 from toolchain.assembly import Assembly, Stack
 from toolchain.values import attribute_reference
 
 MANIFEST: Final = "manifest.json"
-NOT_THERE: Final = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
-"""Statuses of a stack without resources: the CDK deletes it and creates it again."""
-READY: Final = frozenset(
-    {"CREATE_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
-)
-"""Statuses of a stack that can be updated.
-
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
-"""
 
 
 class CdkAccount(Account):

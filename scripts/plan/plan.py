@@ -14,10 +14,11 @@ from scripts.plan import cdk, change_sets, findings
 from scripts.plan.change_sets import ChangeSetError
 from scripts.plan.cluster import plan_cluster
 from scripts.plan.comparison import Comparison
-from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
+from scripts.plan.live import MANIFEST, LiveStacks
 from scripts.plan.model import ClusterPlan, Plan, PlanError, Source, StackPlan
 from scripts.preflight import access, runner
 from scripts.preflight.check import CheckStatus, Finding
+from scripts.stacks import NOT_THERE, READY
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
 from toolchain.parallelcluster import ParallelCluster, RunnerError

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from scripts import generations
 from scripts.deployment import Deployment
-from scripts.plan.live import READY
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.stacks import READY
 
 _NO_RSA = ("ubuntu2204", "ubuntu2404")
 """OS on which ParallelCluster rejects RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""

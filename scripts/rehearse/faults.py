@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from config.settings import Settings
-from emulator.faults import FAULTS
+from scripts.emulated import FAULTS
 from scripts.errors import UnusableError
 from ultracluster.domain.validators import VALIDATORS
 

@@ -18,9 +18,8 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from config.settings import Settings
-from emulator.aws import EmulatedAws
-from emulator.faults import FAULTS
-from scripts.emulate import TRAINING
+from scripts.emulated import FAULTS, EmulatedAws
+from scripts.emulated.accounts import TRAINING
 from scripts.errors import ExitCode
 from scripts.options import ROOT
 from scripts.rehearse.faults import RUNNING, STARTING

@@ -20,11 +20,10 @@ from rich.table import Table
 from config import files
 from config.edit import set_values
 from config.settings import Settings, load
-from emulator.aws import EmulatedAws
-from emulator.faults import FAULTS
-from emulator.inventory import inventory
-from scripts import emulate, options, screen
+from scripts import options, screen
+from scripts.emulated import FAULTS, EmulatedAws, accounts, inventory
 from scripts.errors import ExitCode, UnusableError
+from scripts.rehearse.emulate import wait_for_ctrl_c
 from scripts.rehearse.faults import is_of_nodes
 from scripts.rehearse.life import Life, of_running, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
@@ -69,7 +68,7 @@ class Rehearsal:
             larger = self.file.with_name("larger.yaml")
             shutil.copy(self.file, larger)
             set_values(larger, _one_node_more(self.settings))
-            emulate.create_prerequisites(self.aws, load(larger))
+            accounts.create_prerequisites(self.aws, load(larger))
             larger.unlink()
             self.stage.run("bootstrap", self.name)
 
@@ -156,7 +155,7 @@ class Rehearsal:
             left = sorted(inventory(self.aws, self.settings.region) - before)
             unexpected = []
             for resource_type, name in left:
-                reason = emulate.reason_to_stay(self.settings, resource_type, name)
+                reason = accounts.reason_to_stay(self.settings, resource_type, name)
                 self.stage.say(f"{resource_type} {name}: {reason or 'LEFT BEHIND'}")
                 if not reason:
                     unexpected.append(name)
@@ -176,11 +175,11 @@ class Rehearsal:
     def keep(self) -> None:
         """Show how to use the emulated AWS from another shell, and wait for Ctrl-C."""
         self.stage.console.print("\nThe emulated AWS keeps running. In another shell:\n")
-        for line in emulate.exports(self.aws.settings, self.settings.region):
+        for line in accounts.exports(self.aws.settings, self.settings.region):
             self.stage.say(line)
         self.stage.say(f"./ultracluster status {self.name}")
         self.stage.console.print("\nCtrl-C here stops it and discards everything in it.")
-        emulate.wait_for_ctrl_c()
+        wait_for_ctrl_c()
 
     def _deploy(self, *codes: int) -> int:
         """Deploy, and return the exit code; if it is not one of these, or not 0, also say why it failed."""
@@ -288,8 +287,8 @@ def check(settings: Settings, choices: Choices) -> None:
     """Raise UnusableError for nodes that cannot run here, faults that exclude each other, and without PyTorch."""
     if why := too_many(settings, choices.nodes):
         raise UnusableError(why)
-    if choices.train and not emulate.borrowed():
-        raise UnusableError(f"--train needs {emulate.TRAINING.name}", "make setup-training")
+    if choices.train and not accounts.borrowed():
+        raise UnusableError(f"--train needs {accounts.TRAINING.name}", "make setup-training")
     others = [name for name, target in choices.faults if not is_of_nodes(settings, name, target) and name != "stopping"]
     if len(others) > 1:
         allowed = "one of the deployment, stopping, and any number of nodes"
@@ -306,12 +305,12 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
     with (
         TemporaryDirectory() as directory,
         # ParallelCluster's function would wait for nodes that do not end, up to its 15 minutes.
-        emulate.account(console.print, speed=choices.speed, nodes=not is_stopping) as account,
+        accounts.account(console.print, speed=choices.speed, nodes=not is_stopping) as account,
     ):
         aws, file = account.aws, Path(directory) / f"{name}.yaml"
         files.copy(options.CONFIG / file.name, file)
         settings = load(file)
-        variables = {**aws.environment, **emulate.variables(settings.region), "ULTRACLUSTER_CONFIG": directory}
+        variables = {**aws.environment, **accounts.variables(settings.region), "ULTRACLUSTER_CONFIG": directory}
         stage = Stage(console, log, choices.pause, variables)
         life = Life(name, settings, aws, stage, choices.nodes) if account.machines else None
         rehearsal = Rehearsal(name, file, aws, stage, life)

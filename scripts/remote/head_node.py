@@ -11,7 +11,7 @@ from typing import Any
 from scripts.aws_errors import is_unreachable
 from scripts.clock import Clock
 from scripts.deployment import Deployment
-from scripts.errors import OperationError
+from scripts.errors import HeadNodeError
 
 SECONDS_TO_START = 60
 """How long the head node may take to start a command."""
@@ -22,10 +22,6 @@ OUTPUT_LIMIT = 24_000
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 """
 _RUNNING = frozenset({"Pending", "InProgress", "Delayed", "Cancelling"})
-
-
-class HeadNodeError(OperationError):
-    """The head node is not reachable, or did not run a command; the message says why."""
 
 
 class NotRunError(HeadNodeError):

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from scripts import log_streams
 from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.errors import OperationError, UnusableError
-from scripts.logs import streams
 from scripts.remote import program
 from scripts.remote.head_node import HeadNode, is_head_node, status_command
 from scripts.remote.values import Address, Name
@@ -108,7 +108,7 @@ def running(deployment: Deployment, name: str) -> Node:
             if node.state != "running":
                 raise OperationError(f"{name} is {node.state}", status_command(deployment))
             return replace(node, name=name) if _SLURM.fullmatch(name) else node
-    raise OperationError(f"{name} does not run now", streams.list_command(deployment))
+    raise OperationError(f"{name} does not run now", log_streams.list_command(deployment))
 
 
 def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[Node]:
@@ -130,18 +130,18 @@ def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[N
     if _INSTANCE_ID.fullmatch(name):
         nodes = _assigned(deployment, group, f"EC2Instance(id='{name}'", say)
     else:
-        listed = streams.list_by_prefix(deployment, group, f"{host(name)}.")
+        listed = log_streams.list_by_prefix(deployment, group, f"{host(name)}.")
         listed.sort(key=lambda each: (each.latest is not None, each.latest), reverse=True)
         nodes = list(dict.fromkeys(Node(each.host, each.host, each.instance_id) for each in listed))
     if not nodes:
-        raise OperationError(f"{group} has no logs of {name}", streams.list_command(deployment))
+        raise OperationError(f"{group} has no logs of {name}", log_streams.list_command(deployment))
     return nodes
 
 
 def _head_node_of_logs(deployment: Deployment, group: str) -> Node:
     """Return the head node that wrote last, of a deleted cluster."""
-    for each in streams.list_newest(deployment, group)[0]:
-        if each.kind in streams.HEAD_KINDS:
+    for each in log_streams.list_newest(deployment, group)[0]:
+        if each.kind in log_streams.HEAD_KINDS:
             return Node(HEAD_NODE, each.host, each.instance_id)
     raise OperationError(f"{group} has no logs of a head node")
 
@@ -149,11 +149,13 @@ def _head_node_of_logs(deployment: Deployment, group: str) -> Node:
 def _assigned(deployment: Deployment, group: str, text: str, say: Say) -> list[Node]:
     """Return the instances that ParallelCluster assigned to nodes, by a part of the log line; the newest first."""
     [head_node] = over_time(deployment, group, HEAD_NODE, say)
-    listed = [each for each in streams.list_by_prefix(deployment, group, head_node.prefix) if each.kind in _ASSIGNING]
+    listed = [
+        each for each in log_streams.list_by_prefix(deployment, group, head_node.prefix) if each.kind in _ASSIGNING
+    ]
     if not listed:
         return []
     now = Clock().now()
-    events, is_whole = streams.Source(deployment, group, listed, text=text).last(
+    events, is_whole = log_streams.Source(deployment, group, listed, text=text).last(
         _MOST_ASSIGNED, now - _ASSIGNED_IN, now
     )
     if not is_whole:

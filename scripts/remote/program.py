@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from scripts.remote.head_node import HeadNodeError
+from scripts.errors import HeadNodeError
 
 if TYPE_CHECKING:
     from scripts.remote.head_node import HeadNode

@@ -19,7 +19,7 @@ from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import UnusableError
 from scripts.remote.head_node import reaching
-from scripts.terminal import echo
+from scripts.text import echo
 from ultracluster.domain import names
 
 PLUGIN = "session-manager-plugin"

@@ -22,10 +22,10 @@ from pydantic import Field
 from scripts.aws_errors import is_denied
 from scripts.deployment import Deployment
 from scripts.document import Document
-from scripts.errors import UnusableError
+from scripts.errors import HeadNodeError, UnusableError
 from scripts.interrupts import uninterrupted
-from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode, HeadNodeError, NotRunError, reaching
-from scripts.terminal import echo, fit
+from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode, NotRunError, reaching
+from scripts.text import echo, fit
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_OF_GRACE = 20.0

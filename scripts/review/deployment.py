@@ -21,7 +21,7 @@ from scripts.plan.plan import in_order
 from scripts.review.drawing import draw
 from scripts.review.permissions import MARK, permission_table, reach_table
 from scripts.review.templates import Resource, listed, resources_of
-from scripts.screen import Column, Table
+from scripts.table import Column, Table
 from scripts.validation import Validation, outcomes
 from toolchain.assembly import Assembly
 from toolchain.synthesis import REPORT, synthesize

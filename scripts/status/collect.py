@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts import homes
+from scripts import compute_fleet, homes
 from scripts.aws_errors import is_unreachable
 from scripts.deployment import tags_of
 from scripts.estimate.sizes import SCRATCH_MBPS_PER_TIB
@@ -88,7 +88,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         nodes = start(_nodes, "ec2:DescribeInstances")
         stacks = start(_stacks, "cloudformation:DescribeStacks")
         others = start(_other_clusters, "cloudformation:DescribeStacks on all stacks")
-        fleet = start(_fleet, "dynamodb:GetItem")
+        fleet = start(compute_fleet.status, "dynamodb:GetItem")
         file_system = start(_file_system, "cloudformation:DescribeStacks", "fsx:DescribeFileSystems")
         usage = start(
             lambda deployment: _usage(deployment, now), "cloudformation:DescribeStacks", "cloudwatch:GetMetricData"
@@ -182,12 +182,6 @@ def _head_node(instance: dict[str, Any]) -> HeadNodeStatus:
         instance.get("PublicIpAddress", ""),
         instance["LaunchTime"],
     )
-
-
-def _fleet(deployment: Deployment) -> str:
-    from scripts.fleet import control  # it imports more than the rest of this
-
-    return control.status(deployment)
 
 
 def _reservations(deployment: Deployment) -> tuple[Reservation, ...]:

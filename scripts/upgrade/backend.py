@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from scripts import generations, homes
+from scripts import compute_fleet, generations, homes
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
 from scripts.deployment import Deployment
-from scripts.errors import OperationError, UnusableError
+from scripts.errors import HeadNodeError, OperationError, UnusableError
 from scripts.fleet import control as fleet
-from scripts.remote.head_node import Answer, HeadNode, HeadNodeError, is_head_node
+from scripts.remote.head_node import Answer, HeadNode, is_head_node
 from scripts.stacks import CLUSTER, existing
 from scripts.terminal import Say
 
@@ -137,8 +137,8 @@ class UpgradeBackend:
 
         def answered() -> bool:
             deployment.account.forget()
-            report(f"The fleet of {name} is {(status := fleet.status(deployment))}.")
-            if status == fleet.RUNNING:
+            report(f"The fleet of {name} is {(status := compute_fleet.status(deployment))}.")
+            if status == compute_fleet.RUNNING:
                 answers.append(HeadNode(deployment, self._clock).run(script))
             return bool(answers)
 

@@ -24,8 +24,9 @@ from scripts import interrupts, terminal
 from scripts.candidate import Candidate
 from scripts.document import Document
 from scripts.errors import ExitCode, OperationError, UnusableError
-from scripts.plan.live import NOT_THERE
+from scripts.stacks import NOT_THERE
 from scripts.terminal import Say
+from scripts.text import echo
 
 if TYPE_CHECKING:
     from config.edit import Scalar
@@ -152,7 +153,7 @@ class Upgrade:
                 done = ", ".join(each.name for each in self.steps) or "no step"
                 same = "The same command, without --anyway," if self.anyway else "The same command"
                 rest = f"What AWS has started continues. {same} continues where this one stopped."
-                terminal.echo(f"Done so far: {done}. {rest}", err=True)
+                echo(f"Done so far: {done}. {rest}", err=True)
             raise
         else:
             outcome = "dry run" if self.dry_run and outcome != "nothing to do" else outcome

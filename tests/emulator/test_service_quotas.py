@@ -7,7 +7,7 @@ import pytest
 from config.settings import load
 from emulator import prerequisites
 from emulator.aws import EmulatedAws
-from scripts import emulate
+from scripts.emulated import accounts
 from scripts.estimate.quotas import quotas
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.account import REGION
@@ -27,7 +27,7 @@ def test_defaults_are_those_of_the_estimate(client: Any) -> None:
 
 def test_accounts_have_room_for_every_configuration(client: Any, rehearsed_aws: EmulatedAws) -> None:
     for name in SHIPPED:
-        emulate.create_prerequisites(rehearsed_aws, load(CONFIG / f"{name}.yaml"))  # raises each quota once
+        accounts.create_prerequisites(rehearsed_aws, load(CONFIG / f"{name}.yaml"))  # raises each quota once
     raised = {
         each["QuotaCode"]: each["Value"]
         for service in ("ebs", "ec2", "vpc")

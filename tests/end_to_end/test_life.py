@@ -14,10 +14,10 @@ import pytest
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts import emulate
 from scripts.clock import Clock
 from scripts.destroy.stacks import PAUSE
-from scripts.emulate import reason_to_stay
+from scripts.emulated import accounts
+from scripts.emulated.accounts import reason_to_stay
 from scripts.errors import ExitCode
 from tests.command_line import ultracluster
 from tests.deployed import DeployedAccount
@@ -133,6 +133,6 @@ def test_from_an_update_to_the_last_stack(life: Life, hurry: Hurry, aws: Emulate
 
     everything = ("--all", "--no-final-backup", "--unprotect", "--force", "--sweep", "--confirm", "trn1-16")
     assert life.call("destroy", "trn1-16", *everything)[0] == ExitCode.DONE
-    emulate.create_prerequisites(aws, operated.settings)
-    emulate.bootstrap(aws, operated.settings)
+    accounts.create_prerequisites(aws, operated.settings)
+    accounts.bootstrap(aws, operated.settings)
     assert left(operated.aws, operated.settings) == left(aws, operated.settings)

@@ -14,7 +14,7 @@ import pytest
 
 from config.settings import load
 from emulator.aws import EmulatedAws
-from scripts import emulate
+from scripts.emulated import accounts
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
@@ -109,8 +109,8 @@ def test_violations_of_a_file_reach_the_user_each_with_its_line(cdk: Cdk, tmp_pa
 
 def test_it_deploys_and_destroys(cdk: Cdk, aws: EmulatedAws) -> None:
     settings = load(ROOT / "config" / "dev.yaml")
-    emulate.create_prerequisites(aws, settings)
-    emulate.bootstrap(aws, settings)
+    accounts.create_prerequisites(aws, settings)
+    accounts.bootstrap(aws, settings)
 
     def stacks() -> set[str]:
         found = aws.client("cloudformation", settings.region).describe_stacks()["Stacks"]

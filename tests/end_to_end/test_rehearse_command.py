@@ -15,8 +15,9 @@ import pytest
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.faults import FAULTS
-from scripts import emulate, options
-from scripts.emulate import Account
+from scripts import options
+from scripts.emulated import accounts
+from scripts.emulated.accounts import Account
 from scripts.rehearse.life import too_many
 from scripts.rehearse.rehearsal import Rehearsal
 from scripts.rehearse.stage import Ran, Relay, Stage
@@ -44,7 +45,7 @@ def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
     """Let the steps that take long do nothing."""
     for step in STEPS:
         monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
-    monkeypatch.setattr(emulate, "account", lambda *_, **__: nullcontext(Account(aws, machines=False)))
+    monkeypatch.setattr(accounts, "account", lambda *_, **__: nullcontext(Account(aws, machines=False)))
 
 
 @pytest.mark.parametrize(

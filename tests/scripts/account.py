@@ -12,8 +12,8 @@ import pytest
 
 from config.settings import Settings
 from emulator.aws import EmulatedAws
-from scripts import emulate
 from scripts.deployment import Deployment
+from scripts.emulated import accounts
 from tests.deployed import create_stacks
 from tests.stacks import deployments
 
@@ -31,8 +31,8 @@ class Operated:
         self.aws = aws
         self.settings = settings
         self.synthesized = deployments.deploy(settings, directory)
-        emulate.create_prerequisites(aws, settings)
-        emulate.bootstrap(aws, settings)
+        accounts.create_prerequisites(aws, settings)
+        accounts.bootstrap(aws, settings)
         create_stacks(aws, self.synthesized)
 
     @property

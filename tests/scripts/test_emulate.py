@@ -3,7 +3,7 @@
 import pytest
 
 from config.settings import load
-from scripts.emulate import reason_to_stay
+from scripts.emulated.accounts import reason_to_stay
 from tests.configurations import CONFIG
 
 

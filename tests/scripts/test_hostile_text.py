@@ -31,12 +31,12 @@ from rich.text import Text
 
 from config.settings import load
 from scripts import screen, spreadsheet, terminal
+from scripts.causes import COMMAND, filled, table
 from scripts.costs import costs, summary
 from scripts.costs.costs import CostReport
 from scripts.costs.screen import as_csv
 from scripts.costs.screen import page as page_of_costs
 from scripts.deployment import Deployment
-from scripts.diagnose.causes import COMMAND, filled, table
 from scripts.document import Document
 from scripts.logs.jobs import KnownJob
 from scripts.options import CONFIG
@@ -51,6 +51,8 @@ from scripts.review.drawing import Box
 from scripts.runs import RunList
 from scripts.slurm import parse
 from scripts.status.software import parse as parse_software
+from scripts.table import Column, Table
+from scripts.text import fit
 from tests.scripts.slurm_samples import answer
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +74,7 @@ def test_a_terminal_gets_no_character_that_it_obeys() -> None:
     for number in range(sys.maxunicode + 1):
         character = chr(number)
         category = unicodedata.category(character)
-        fitted = terminal.fit(character)
+        fitted = fit(character)
         if category in CONTROLS and character not in "\n\t":
             assert fitted != character, hex(number)
             assert unicodedata.category(fitted) in {"So", "Sm"}
@@ -90,7 +92,7 @@ def shape(*rows: tuple[str, ...]) -> tuple[list[str], str]:
     console.print(table)
     console.print(Text.assemble(("label ", "cyan"), rows[0][0]), rows[0][1])
     text = printed.getvalue()
-    assert terminal.fit(text) == text
+    assert fit(text) == text
     return [re.sub(r"[^\s─]", "x", line).rstrip() for line in text.splitlines()], text
 
 
@@ -98,9 +100,9 @@ def shape(*rows: tuple[str, ...]) -> tuple[list[str], str]:
 @given(HOSTILE)
 def test_tables_and_lines_have_the_shape_of_those_with_harmless_text(hostile: str) -> None:
     line = " ".join(re.sub("[\x07\x08\x0b\x0c\r]", "", hostile).split())[:40] or "-"  # rich leaves these out itself
-    if any(unicodedata.east_asian_width(each) in "WF" or unicodedata.combining(each) for each in terminal.fit(line)):
+    if any(unicodedata.east_asian_width(each) in "WF" or unicodedata.combining(each) for each in fit(line)):
         return  # they are as wide as they are
-    harmless = re.sub(r"\S", "x", terminal.fit(line))
+    harmless = re.sub(r"\S", "x", fit(line))
     assert shape((line, "1", line), ("a", line, "b"))[0] == shape((harmless, "1", harmless), ("a", harmless, "b"))[0]
 
 
@@ -137,7 +139,7 @@ def test_everything_is_printed_by_what_makes_it_fit() -> None:
                 "click.secho",
             }, name
             if called == "print" and isinstance(node, ast.Call):
-                assert is_json(node.args[0] if node.args else None), f"{name}:{node.lineno}: scripts.terminal.echo"
+                assert is_json(node.args[0] if node.args else None), f"{name}:{node.lineno}: scripts.text.echo"
 
 
 class Anything(Document):
@@ -153,7 +155,7 @@ def test_json_has_the_text_and_is_ascii(hostile: str) -> None:
     for printed in (Anything(text=text).to_json(), Anything(text=text).to_line()):
         assert json.loads(printed) == {"text": text}
         assert printed.isascii()
-        assert terminal.fit(printed) == printed or "\x7f" in text
+        assert fit(printed) == printed or "\x7f" in text
 
 
 # --- files for spreadsheets and browsers ---
@@ -165,11 +167,11 @@ def test_a_text_is_one_cell_of_csv_and_starts_no_formula(hostile: str) -> None:
     hostile = hostile[: 2**16]  # csv.reader has a limit
     for text in (hostile, f"={hostile}", f"\uff1d{hostile}", f'";={hostile}', f'x|" =1{hostile}'):
         printed = spreadsheet.as_csv([["a", "b"], [text, Decimal("-0.5")], [None, text]])
-        assert terminal.fit(printed) == printed
+        assert fit(printed) == printed
         assert len(printed.splitlines()) == 3
         [_, [cell, number], [empty, last]] = csv.reader(printed.splitlines())
         assert (number, empty, last) == ("-0.5", "", cell)
-        assert cell.replace("'", "") == terminal.fit(" ".join(text.split())).replace("'", "")
+        assert cell.replace("'", "") == fit(" ".join(text.split())).replace("'", "")
         for separator in (",", ";", "|"):
             cells = {cell for row in csv.reader(printed.splitlines(), delimiter=separator) for cell in row}
             assert not [
@@ -210,7 +212,7 @@ def test_a_page_of_a_review_has_the_elements_of_one_with_harmless_text(hostile: 
     line = " ".join(hostile.split())
 
     def elements(text: str) -> list[Any]:
-        table = screen.Table(text, [screen.Column(text, right=False)], [[text]], notes=[text])
+        table = Table(text, [Column(text, right=False)], [[text]], notes=[text])
         drawing = "\n".join(Box("box", text).lines())
         assert re.fullmatch(r'box\["[\w ,.:/()@#;-]*"\]', drawing)
         return Elements(review.page(Review(text, (text,), True, drawing, (table,), (text,)))).found

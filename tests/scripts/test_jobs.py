@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from scripts.fleet import jobs
+from scripts import jobs
 from scripts.remote.head_node import Answer
 from tests.command_line import ultracluster
 from tests.scripts.slurm_samples import answer

@@ -14,7 +14,7 @@ from tests.scripts.destroy.accounts import Terminal
 
 HEALTHY = {"failed": False, "exists": True, "healthy": True}
 DRIFT = {"ok": False, "busy": (), "drifts": ("one",), "deployed": True}
-FLEET = ("fleet.control.known_status", "fleet.document.collect", "fleet.document.show")
+FLEET = ("compute_fleet.known_status", "fleet.document.collect", "fleet.document.show")
 
 ACCOUNT = {"deployment.Deployment": SimpleNamespace(environment="trn1-16", account=Mock())}
 
@@ -84,10 +84,10 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("costs", results("costs.costs.collect", "screen.show") | {"costs.screen.table": None}, "jobs list trn1-16"),
     (
         "jobs list",
-        {"fleet.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=())},
+        {"jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=())},
         "submit --help  # how to submit a training run",
     ),
-    ("jobs cancel 12 --yes", {"fleet.jobs.cancel": None}, "jobs list trn1-16"),
+    ("jobs cancel 12 --yes", {"jobs.cancel": None}, "jobs list trn1-16"),
     ("logs --list", {"logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
     (
         "plan --assembly build",

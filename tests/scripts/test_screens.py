@@ -17,8 +17,8 @@ from rich.text import Text
 from config.settings import load
 from emulator import scenarios
 from emulator.aws import EmulatedAws
-from scripts import emulate
 from scripts.clock import Clock
+from scripts.emulated import accounts
 from scripts.preflight.catalog import CATALOG
 from scripts.status import collect
 from tests.command_line import ultracluster
@@ -128,10 +128,10 @@ def test_preflight(screen: Screen, rehearsed_aws: EmulatedAws, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr("scripts.preflight.catalog.CATALOG", tuple(replace(each, seconds=600) for each in CATALOG))
     settings = load(CONFIG / "trn1-16.yaml")
-    prerequisites = emulate.prerequisites_of(settings)
+    prerequisites = accounts.prerequisites_of(settings)
     quota = scenarios.SCENARIOS["no-quota"]
     with scenarios.account(
-        rehearsed_aws, prerequisites, quota, lambda: emulate.bootstrap(rehearsed_aws, settings)
+        rehearsed_aws, prerequisites, quota, lambda: accounts.bootstrap(rehearsed_aws, settings)
     ) as of:
         for name, value in of.items():
             monkeypatch.setenv(name, value)

@@ -25,13 +25,14 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from emulator.aws import EmulatedAws
-from scripts import deploy, options, terminal
+from scripts import deploy, options
 from scripts.clock import Clock
 from scripts.errors import ExitCode
 from scripts.fleet import control
 from scripts.image import build as images
 from scripts.plan import cdk, plan
 from scripts.remote import head_node, streamed_command
+from scripts.text import fit
 from tests.command_line import leaves, ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.costs.test_costs import SACCT, write
@@ -393,7 +394,7 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
                 assert ultracluster(*words) in (ExitCode.DONE, ExitCode.FAILED), words
                 out, err = capfd.readouterr()
                 for each in (out, err):
-                    assert terminal.fit(each) == each, words
+                    assert fit(each) == each, words
                 shown.setdefault(text, {})[words] = out if output == "json" else f"{out}{err}"
     harmless, harmful = shown.values()
     for words in harmless:

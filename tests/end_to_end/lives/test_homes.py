@@ -20,7 +20,7 @@ from rich.console import Console
 from config.settings import load
 from emulator.inventory import inventory
 from emulator.machines import image
-from scripts import emulate
+from scripts.emulated import accounts
 from scripts.rehearse.stage import Stage
 from tests.configurations import CONFIG
 
@@ -34,10 +34,10 @@ LOOK = f"cat {NOTES}; stat -c %u:%g {NOTES}; readlink /home/ada/link; findmnt --
 class Deployed:
     """A deployment in an emulated AWS with nodes."""
 
-    def __init__(self, directory: Path, account: emulate.Account) -> None:
+    def __init__(self, directory: Path, account: accounts.Account) -> None:
         self.file, self.aws = directory / "trn1-16.yaml", account.aws
         region = load(self.file).region
-        variables = {**self.aws.environment, **emulate.variables(region), "ULTRACLUSTER_CONFIG": str(directory)}
+        variables = {**self.aws.environment, **accounts.variables(region), "ULTRACLUSTER_CONFIG": str(directory)}
         self.stage = Stage(Console(markup=False, width=200), io.StringIO(), False, {**variables, "COLUMNS": "200"})
 
     def run(self, *words: str, code: int = 0) -> str:
@@ -63,8 +63,8 @@ class Deployed:
 def deployed(directory: Path) -> Iterator[Deployed]:
     image.prepare()
     shutil.copy(CONFIG / "trn1-16.yaml", directory / "trn1-16.yaml")
-    with emulate.account(print, speed="fast", nodes=True) as account:
-        emulate.create_prerequisites(account.aws, load(directory / "trn1-16.yaml"))
+    with accounts.account(print, speed="fast", nodes=True) as account:
+        accounts.create_prerequisites(account.aws, load(directory / "trn1-16.yaml"))
         yield Deployed(directory, account)
 
 

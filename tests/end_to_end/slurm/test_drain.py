@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.fleet import jobs
+from scripts.fleet import queues
 from scripts.remote.head_node import Answer
-from scripts.slurm import NodeKind
+from scripts.slurm import NodeKind, slurm_state
 from tests.end_to_end.slurm.base import USER, ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster
 
@@ -30,23 +30,23 @@ def test_a_drained_queue_runs_what_it_has_and_takes_nothing_new(cluster: SlurmCl
     head_node = HeadNodeOf(cluster)
     said: list[str] = []
     cluster.wait_until(cluster.is_up)
-    state = jobs.slurm_state(head_node)  # type: ignore[arg-type]  # it has what is needed
+    state = slurm_state(head_node)  # type: ignore[arg-type]  # it has what is needed
     assert state.availability == {"trn1": "up"}
     assert state.kinds == (NodeKind("trn1", "trn1-32xl", static=True, count=2, ready=2),)
 
     running = cluster.submit("while [ ! -e go ]; do sleep 0.2; done", "--nodes=2 --exclusive")
     waiting = cluster.submit("true", "--nodes=2 --exclusive")
     cluster.wait_until(lambda: cluster.job(running)["JobState"] == "RUNNING")
-    jobs.close_queues(head_node, said.append)  # type: ignore[arg-type]
-    assert jobs.slurm_state(head_node).availability == {"trn1": "drain"}  # type: ignore[arg-type]
+    queues.close_queues(head_node, said.append)  # type: ignore[arg-type]
+    assert slurm_state(head_node).availability == {"trn1": "drain"}  # type: ignore[arg-type]
     with pytest.raises(ClusterError, match=r"drain|DRAIN"):
         cluster.run("sbatch --wrap=true", user=USER)
-    assert jobs.unfinished(jobs.slurm_state(head_node)) == 2  # type: ignore[arg-type]
+    assert queues.unfinished(slurm_state(head_node)) == 2  # type: ignore[arg-type]
     assert cluster.job(waiting)["JobState"] == "PENDING"
 
     cluster.run("touch go", user=USER)
     assert cluster.wait(waiting)["JobState"] == "COMPLETED"
-    assert jobs.unfinished(jobs.slurm_state(head_node)) == 0  # type: ignore[arg-type]
-    jobs.open_queues(head_node, said.append)  # type: ignore[arg-type]
+    assert queues.unfinished(slurm_state(head_node)) == 0  # type: ignore[arg-type]
+    queues.open_queues(head_node, said.append)  # type: ignore[arg-type]
     assert cluster.wait(cluster.submit("true"))["JobState"] == "COMPLETED"
     assert said == ["Closed to new jobs: trn1", "Open to new jobs again: trn1"]

@@ -7,10 +7,10 @@ import pytest
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts import emulate
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import ORDER, DestroyOptions
-from scripts.emulate import reason_to_stay
+from scripts.emulated import accounts
+from scripts.emulated.accounts import reason_to_stay
 from scripts.inventory.model import FINAL_BACKUP
 from tests.scripts.account import Operated
 from tests.scripts.destroy.accounts import KilledError, Killer
@@ -32,8 +32,8 @@ def test_killed_after_each_change_the_next_call_continues_and_nothing_is_left(
     operated: Operated, rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = operated.settings
-    emulate.create_prerequisites(rehearsed_aws, settings)
-    emulate.bootstrap(rehearsed_aws, settings)
+    accounts.create_prerequisites(rehearsed_aws, settings)
+    accounts.bootstrap(rehearsed_aws, settings)
     untouched = counted(rehearsed_aws, settings)
     operated.launch(2)
     network = operated.deployment().physical_ids("trn1-16-network").values()

@@ -11,8 +11,7 @@ from scripts.destroy import destroy as destruction
 from scripts.destroy import plan
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.model import DestroyOptions
-from scripts.errors import OperationError
-from scripts.remote.head_node import HeadNodeError
+from scripts.errors import HeadNodeError, OperationError
 from tests.scripts.fleet.fakes import FakeCluster
 
 STATUSES = ("CREATE_COMPLETE", "UPDATE_ROLLBACK_FAILED")

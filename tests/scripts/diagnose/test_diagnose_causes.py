@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.diagnose.causes import SEEN, Cause, Evidence, FoundCause, find, table
+from scripts import log_streams
+from scripts.causes import SEEN, Cause, Evidence, FoundCause, find, table
 from scripts.diagnose.diagnose import diagnose
 from scripts.diagnose.reader import KINDS, LOG_TERMS
-from scripts.logs import streams
 from tests.scripts.diagnose.causes.recorded import ISSUES, NOW, SAMPLES, Now, record, shown
 
 NAMES = {
@@ -153,4 +153,4 @@ def test_ordinary_logs_show_no_cause(kind: str) -> None:
 
 def test_the_kinds_of_logs_are_those_that_the_logs_command_shows() -> None:
     ends = [end for ends in KINDS.values() for end in ends]
-    assert sorted(ends) == sorted(streams.HEAD_KINDS | streams.NODE_KINDS)
+    assert sorted(ends) == sorted(log_streams.HEAD_KINDS | log_streams.NODE_KINDS)

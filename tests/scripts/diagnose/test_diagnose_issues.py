@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.faults import FAULTS
-from scripts.diagnose.causes import table
+from scripts.causes import table
 from scripts.diagnose.diagnose import diagnose
 from tests.scripts.diagnose.causes.recorded import HEAD_NODE, ISSUES, Now, deployment, failed, ids, shown
 

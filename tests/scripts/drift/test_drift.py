@@ -13,12 +13,12 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from config.settings import load
+from scripts import compute_fleet
 from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.drift.detection import detect
 from scripts.drift.model import Drift, DriftKind, DriftReport
 from scripts.drift.screen import as_markdown, show
-from scripts.fleet import control as fleet
 from scripts.plan.model import ClusterPlan, Effect, Plan, PlanError, ResourceChange, Source, StackPlan
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
@@ -81,7 +81,7 @@ def planned(*stacks: StackPlan) -> Callable[[], Plan]:
 @pytest.fixture(autouse=True)
 def running_fleet(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if "operated" not in request.fixturenames:
-        monkeypatch.setattr(fleet, "status", lambda _: "RUNNING")
+        monkeypatch.setattr(compute_fleet, "status", lambda _: "RUNNING")
 
 
 def detected(deployment: Deployment, plan: Callable[[], Plan] | None = None) -> DriftReport:
@@ -118,7 +118,7 @@ def test_a_comparison_that_fails_in_part_is_not_ok() -> None:
 
 
 def test_a_fleet_that_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "status", lambda _: "STOPPED")
+    monkeypatch.setattr(compute_fleet, "status", lambda _: "STOPPED")
     report = detected(FakeDeployment(DEPLOYED))
     assert only(report) == (DriftKind.FLEET, "dev", "the fleet is STOPPED; allowed: RUNNING")
 

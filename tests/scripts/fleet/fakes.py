@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from config.settings import load
+from scripts import compute_fleet
 from scripts.clock import Clock
 from scripts.deployment import Deployment
+from scripts.errors import HeadNodeError
 from scripts.fleet import control as fleet
 from scripts.fleet import scaling
 from scripts.options import CONFIG
-from scripts.remote.head_node import Answer, HeadNodeError
+from scripts.remote.head_node import Answer
 from tests.scripts.slurm_samples import answer
 
 _SHELL = """\
@@ -100,7 +102,7 @@ class FakeCluster(Clock):
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.slurm = FakeSlurm(directory / "slurm")
-        self.status = fleet.RUNNING
+        self.status = compute_fleet.RUNNING
         self.nodes = 16
         self.terminating = 1_000_000  # with each sleep once the fleet stops
         self.requests: list[str] = []
@@ -134,7 +136,7 @@ class FakeCluster(Clock):
         """Do what clustermgtd and EC2 do meanwhile."""
         next_status = {"STOP_REQUESTED": "STOPPING", "STOPPING": "STOPPED", "START_REQUESTED": "STARTING"}
         self.status = {**next_status, "STARTING": "RUNNING"}.get(self.status, self.status)
-        if self.status in fleet.STOP_STATUSES:
+        if self.status in compute_fleet.STOP_STATUSES:
             self.nodes = max(self.nodes - self.terminating, 0)
 
     def stop(self, **options: Any) -> None:
@@ -159,7 +161,7 @@ class FakeCluster(Clock):
 
     def list(self, service: str, operation: str, **_: Any) -> list[dict[str, Any]]:
         assert (service, operation) == ("ec2", "describe_instances")
-        state = "running" if self.status in fleet.START_STATUSES else "shutting-down"
+        state = "running" if self.status in compute_fleet.START_STATUSES else "shutting-down"
         tags = [{"Key": "parallelcluster:node-type", "Value": "Compute"}]
         nodes = [{"InstanceId": f"i-{n:017x}", "State": {"Name": state}, "Tags": tags} for n in range(self.nodes)]
         head_node = {"Tags": [{"Key": "parallelcluster:node-type", "Value": "HeadNode"}]}

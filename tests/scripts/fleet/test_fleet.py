@@ -10,9 +10,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from config.settings import Settings
 from nodes.metrics.spending import DIRECTORY, OVERRULED, Spending
 from scripts.clock import SECONDS_OF_SILENCE
-from scripts.errors import OperationError
-from scripts.fleet import jobs
-from scripts.remote.head_node import HeadNodeError
+from scripts.errors import HeadNodeError, OperationError
+from scripts.fleet import queues
 from tests.scripts.fleet.fakes import SILENCE, FakeCluster
 from tests.scripts.refusals import refusal
 
@@ -121,7 +120,7 @@ def test_a_head_node_that_stays_silent_ends_a_drain(cluster: FakeCluster) -> Non
     cluster.at(2, error=SILENCE)
     with pytest.raises(HeadNodeError, match="did not answer"):
         cluster.drain()
-    assert cluster.sleeps == 2 + SECONDS_OF_SILENCE / jobs.SECONDS_BETWEEN_POLLS
+    assert cluster.sleeps == 2 + SECONDS_OF_SILENCE / queues.SECONDS_BETWEEN_POLLS
 
 
 def test_a_drain_that_exceeds_its_limit_names_the_jobs_known_last_and_how_to_open_the_queues(

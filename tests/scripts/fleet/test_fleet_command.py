@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts import compute_fleet
 from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.errors import OperationError
@@ -32,7 +33,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     fake = FakeCluster(tmp_path, monkeypatch)
     monkeypatch.setattr("scripts.deployment.Deployment", lambda *_: fake.deployment)
     monkeypatch.setattr("scripts.clock.Clock", lambda: fake)
-    for module in ("scripts.fleet.document", "scripts.fleet.jobs"):
+    for module in ("scripts.fleet.document", "scripts.fleet.queues"):
         monkeypatch.setattr(f"{module}.HeadNode", lambda *_: fake)
     return fake
 
@@ -101,7 +102,7 @@ def test_a_start_is_done_although_the_queues_cannot_be_asked(cluster: FakeCluste
 
 
 def test_without_a_cluster_the_message_names_the_command_that_deploys_it(cluster: FakeCluster, call: Call) -> None:
-    cluster.status = fleet.UNKNOWN
+    cluster.status = compute_fleet.UNKNOWN
     for arguments in (("status", "--output", "json"), ("scale", "--max", "3", "--yes")):
         code, output, errors = call(*arguments)
         assert (code, output) == (1, "")

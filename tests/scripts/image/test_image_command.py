@@ -15,8 +15,9 @@ import yaml
 
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT, EmulatedAws
-from scripts import emulate, options
+from scripts import options
 from scripts.deployment import Account
+from scripts.emulated import accounts
 from scripts.errors import UnusableError
 from scripts.image import build, configuration
 from scripts.image.configuration import BuildContext
@@ -175,7 +176,7 @@ def test_the_build_instance_may_read_the_component_and_runs_it_after_parallelclu
     rehearsed_aws: EmulatedAws, parallelcluster: ParallelCluster
 ) -> None:
     settings = load(CONFIG / "trn1-16.yaml")
-    emulate.create_prerequisites(rehearsed_aws, settings)
+    accounts.create_prerequisites(rehearsed_aws, settings)
     images = rehearsed_aws.client("ec2", settings.region).describe_images(Owners=["amazon"])["Images"]
     context = BuildContext(images[0]["ImageId"], "our-scripts")
     made = configuration.build_configuration(settings, context, "component.sh")

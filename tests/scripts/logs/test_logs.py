@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
+from scripts import log_streams
 from scripts.deployment import Deployment
-from scripts.logs import selection, show, streams
+from scripts.logs import selection, show
 from scripts.remote import nodes
 from scripts.remote.streamed_command import create_log_group
 from tests.command_line import ultracluster
@@ -87,7 +88,7 @@ def test_a_name_in_slurm_that_is_in_no_log(
 def test_a_name_in_slurm_leads_to_all_instances_that_had_it(operated: Operated) -> None:
     operated.log(f"{head_prefix(operated)}slurm_resume", ASSIGNED, ASSIGNED.replace(GONE, "i-0000000000000000a"))
     deployment = operated.deployment()
-    instances = nodes.over_time(deployment, streams.newest_group(deployment), "trn1-dy-trn1-32xl-1", print)
+    instances = nodes.over_time(deployment, log_streams.newest_group(deployment), "trn1-dy-trn1-32xl-1", print)
     assert [each.instance_id for each in instances] == ["i-0000000000000000a", GONE]
 
 
@@ -95,7 +96,7 @@ def test_the_newest_group_of_this_cluster_is_used(operated: Operated) -> None:
     expected = operated.log_group
     for name in ("/aws/parallelcluster/trn1-16-2-209901010000", "/aws/parallelcluster/trn1-16-200001010000"):
         create_log_group(operated.client("logs"), name)
-    assert streams.newest_group(operated.deployment()) == expected
+    assert log_streams.newest_group(operated.deployment()) == expected
 
 
 def test_the_logs_of_a_terminated_head_node(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +157,7 @@ def test_more_streams_than_are_listed(
     operated: Operated, run_logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The head node, which wrote before all others, is listed with its logs."""
-    monkeypatch.setattr(streams, "MOST_LISTED", 3)
+    monkeypatch.setattr(log_streams, "MOST_LISTED", 3)
     log_at(operated, f"{head_prefix(operated)}slurmctld", 500)
     for number in range(4):
         operated.log(f"ip-10-0-98-{number}.i-{number:017x}.slurmd", "x")
@@ -193,16 +194,16 @@ def test_following_continues_after_a_while_without_an_answer(
     stream = f"{head_prefix(operated)}slurmctld"
     operated.log(stream, "one")
     error = ConnectTimeoutError(endpoint_url="https://logs.us-west-2.amazonaws.com")
-    working = streams.Source.read
+    working = log_streams.Source.read
 
     def raise_error(*_: object, **__: object) -> None:
         raise error
 
     def fail() -> None:
-        monkeypatch.setattr(streams.Source, "read", raise_error)
+        monkeypatch.setattr(log_streams.Source, "read", raise_error)
 
     def recover() -> None:
-        monkeypatch.setattr(streams.Source, "read", working)
+        monkeypatch.setattr(log_streams.Source, "read", working)
         operated.log(stream, "two")
 
     follow(fail, lambda: None, recover, lambda: None)

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from scripts import log_streams
 from scripts.deployment import Deployment
-from scripts.logs import streams
-from scripts.logs.streams import Source, Stream
+from scripts.log_streams import Source, Stream
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
 
@@ -56,8 +56,8 @@ def test_the_last_events_are_searched_in_longer_and_longer_periods(count: int) -
 
 
 def test_of_too_many_events_the_newest_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
-    monkeypatch.setattr(streams, "MOST_CALLS", 4)
+    monkeypatch.setattr(log_streams, "EVENTS_PER_CALL", 10)
+    monkeypatch.setattr(log_streams, "MOST_CALLS", 4)
     logs = Logs(3, *(15 - number / 100 for number in range(100)))
     events, is_whole = source(logs).last(100, NOW - timedelta(hours=1), NOW)
     assert ([each.message for each in events], is_whole) == (["3"], False)

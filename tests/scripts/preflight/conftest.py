@@ -8,8 +8,8 @@ import pytest
 
 from config.settings import Settings
 from emulator.aws import EmulatedAws
-from scripts import emulate
 from scripts.deployment import Account
+from scripts.emulated import accounts
 from tests.scripts.preflight.accounts import REGION, everything
 
 
@@ -18,8 +18,8 @@ def ready_aws(boto3_data: None) -> Iterator[EmulatedAws]:
     """An account that has what the settings of `everything` name. No test changes it."""
     settings = Settings.model_validate(everything())
     with EmulatedAws() as aws:
-        emulate.create_prerequisites(aws, settings)
-        emulate.bootstrap(aws, settings)
+        accounts.create_prerequisites(aws, settings)
+        accounts.bootstrap(aws, settings)
         yield aws
 
 

@@ -14,7 +14,8 @@ from config.settings import load
 from emulator import scenarios
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.scenarios import GOOD, SCENARIOS, Scenario
-from scripts import emulate, options
+from scripts import options
+from scripts.emulated import accounts
 from scripts.preflight import cluster
 from scripts.preflight.catalog import CATALOG
 from tests.command_line import ultracluster
@@ -51,9 +52,9 @@ def look(
         settings = load(path)
         with scenarios.account(
             rehearsed_aws,
-            emulate.prerequisites_of(settings),
+            accounts.prerequisites_of(settings),
             scenario,
-            lambda: emulate.bootstrap(rehearsed_aws, settings),
+            lambda: accounts.bootstrap(rehearsed_aws, settings),
         ) as variables:
             for name, value in variables.items():
                 monkeypatch.setenv(name, value)

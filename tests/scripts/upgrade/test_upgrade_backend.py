@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from config.settings import load
+from scripts import compute_fleet
 from scripts.candidate import Candidate
 from scripts.errors import OperationError
-from scripts.fleet import control as fleet
 from scripts.options import CONFIG
 from scripts.plan import cdk
 from scripts.preflight.catalog import CATALOG
@@ -56,12 +56,12 @@ def backend(said: list[str]) -> UpgradeBackend:
 
 def test_an_unhealthy_cluster_is_an_error(backend: UpgradeBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     statuses = iter(["STARTING", "RUNNING"])
-    monkeypatch.setattr(fleet, "status", lambda _: next(statuses))
+    monkeypatch.setattr(compute_fleet, "status", lambda _: next(statuses))
     head_node = SimpleNamespace(run=lambda _: Answer(1, "", "no contact"))
     monkeypatch.setattr(upgrade_backend, "HeadNode", lambda *_: head_node)
     with pytest.raises(OperationError, match="The head node of trn1-16 is unhealthy: no contact"):
         backend.verify(SETTINGS)
-    monkeypatch.setattr(fleet, "status", lambda _: "PROTECTED")
+    monkeypatch.setattr(compute_fleet, "status", lambda _: "PROTECTED")
     with pytest.raises(OperationError, match=r"The fleet of trn1-16 is PROTECTED\..*after 15 min"):
         backend.verify(SETTINGS)
 

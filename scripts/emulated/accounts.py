@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Final, Literal
 
-from emulator import prerequisites, scenarios
+from emulator import prerequisites
 from emulator.aws import ACCOUNT, EmulatedAws
-from emulator.cdk import CommandLine
 from emulator.machines import image, support
 from emulator.machines.machinery import Machinery
 from emulator.machines.support import MachineError
 from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, ReservationPrerequisite
 from scripts.clock import LONGEST_PAUSE
 from scripts.environments import ROOT, was_built
-from scripts.errors import OperationError, UnusableError
-from scripts.terminal import Say, echo
-from toolchain.bootstrap import arguments, assets_bucket, newest_version, version_parameter
+from scripts.errors import OperationError
+from scripts.terminal import Say
+from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
 
 if TYPE_CHECKING:
@@ -142,13 +140,6 @@ def exports(environment: Mapping[str, str], region: str) -> list[str]:
     return [*given, f"export PATH={path}:$PATH"]
 
 
-def wait_for_ctrl_c() -> NoReturn:
-    """Wait for Ctrl-C, and raise KeyboardInterrupt."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
-    while True:
-        signal.pause()
-
-
 def reason_to_stay(settings: Settings, resource_type: str, name: str) -> str:
     """Return why AWS, too, keeps this resource after everything was destroyed; empty: it does not."""
     if resource_type == "AWS::S3::Bucket" and name.startswith("parallelcluster-") and name.endswith("-do-not-delete"):
@@ -196,39 +187,3 @@ def _reservations(cluster: ClusterSettings) -> tuple[ReservationPrerequisite, ..
                 used = reservations.get(name, new)
                 reservations[name] = replace(used, count=used.count + resource.max_count)
     return tuple(reservations.values())
-
-
-def described(scenario: str) -> str:
-    """Return what is wrong in a scenario."""
-    return scenarios.SCENARIOS[scenario].what
-
-
-def emulate(environment: str, settings: Settings, name: str | None) -> None:
-    """Make the account, tell how to use it, and wait for Ctrl-C.
-
-    Raises:
-        OperationError: The CDK could not prepare it.
-        UnusableError: The settings have nothing that the scenario is about.
-    """
-    scenario = scenarios.SCENARIOS[name] if name else scenarios.GOOD
-    with account(print, nodes=name is None) as running, closing(CommandLine(running.aws)) as cdk:
-        aws = running.aws
-
-        def bootstrap() -> None:
-            said: list[str] = []
-            if cdk.bootstrap(settings.region, said.append, arguments(settings.bootstrap)) != 0:
-                raise OperationError("\n".join(said))
-
-        try:
-            with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
-                state = f"but for one thing ({name}): {scenario.what}" if name else "and is bootstrapped for the CDK"
-                echo(f"It has what config/{environment}.yaml needs, {state}.")
-                if name:
-                    echo(f"The check {scenario.caught_by} of preflight must say so.")
-                echo("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")
-                echo("\n".join(f"  {line}" for line in exports(variables, settings.region)))
-                echo(f"  ./ultracluster preflight {environment}\n  ./ultracluster deploy {environment}")
-                echo("\nCtrl-C here stops it and discards everything in it.")
-                wait_for_ctrl_c()
-        except scenarios.NotApplicableError as error:
-            raise UnusableError(f"{name}: {error}", f"set it in config/{environment}.yaml, or in a copy") from None

@@ -1,31 +1,19 @@
-"""The jobs of a cluster: submitted, listed and cancelled, and how queues are drained."""
+"""The queues of a cluster, closed to new jobs and opened, and the jobs that are in their way."""
 
 from __future__ import annotations
 
 import shlex
-import shutil
-import subprocess
-from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pydantic import Field
-
-from scripts import screen, terminal
+from scripts import terminal
 from scripts.clock import Changes, Clock, with_retries
 from scripts.deployment import Deployment
-from scripts.document import Document
-from scripts.errors import OperationError
-from scripts.remote.head_node import HeadNode, HeadNodeError
-from scripts.remote.streamed_command import login_command, print_output, start
-from scripts.slurm import ACTIVE, COMMAND, Job, SlurmError, SlurmState, parse
+from scripts.errors import HeadNodeError, OperationError
+from scripts.remote.head_node import HeadNode
+from scripts.slurm import ACTIVE, SlurmState, slurm_state
 from scripts.terminal import Say
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from scripts.diagnose.causes import FoundCause
 
 UP: Final = "up"
 DRAIN: Final = "drain"
@@ -36,8 +24,6 @@ Another is ``inactive`` (ParallelCluster has stopped the fleet, or protects the 
 https://slurm.schedmd.com/sinfo.html
 """
 SECONDS_BETWEEN_POLLS: Final = 60.0
-SECONDS_TO_SUBMIT: Final = 3600
-"""How long submit.py may take, which reads the data before anything is submitted."""
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
 _REQUEUE: Final = (
@@ -49,45 +35,6 @@ _REQUEUE: Final = (
 https://slurm.schedmd.com/slurm.conf.html#OPT_JobRequeue,
 https://github.com/aws/aws-parallelcluster-cookbook/blob/develop/cookbooks/aws-parallelcluster-slurm/templates/default/slurm/slurm.conf.erb
 """
-
-
-class JobList(Document):
-    """What ``jobs list --output json`` prints."""
-
-    running: int = Field(description="Number of jobs that have nodes.")
-    waiting: int = Field(description="Number of jobs that wait for nodes.")
-    jobs: tuple[Job, ...] = Field(description="The jobs, those that have nodes first; of many the first 40.")
-
-
-class CancelledJobs(Document):
-    """What ``jobs cancel --output json`` prints."""
-
-    jobs: tuple[str, ...] = Field(description="The cancelled jobs: numbers, or 12_3 of an array.")
-
-
-def waiting_causes(jobs: Sequence[Job], names: Mapping[str, str]) -> list[FoundCause]:
-    """Return what is known of why jobs wait, each once; `names` fill placeholders."""
-    from scripts.diagnose.causes import Evidence, find
-
-    found: dict[str, FoundCause] = {}
-    for job in jobs:
-        evidence = Evidence(kind="job", source=f"job {job.number}", time=datetime.now(UTC), text=job.reason)
-        if (cause := find(evidence, names)) is not None:
-            found.setdefault(cause.id, cause)
-    return list(found.values())
-
-
-def slurm_state(head_node: HeadNode) -> SlurmState:
-    """Ask the head node for queues, nodes and jobs.
-
-    Raises:
-        HeadNodeError: It could not be asked, or Slurm did not answer.
-    """
-    answer = head_node.run(shlex.join(COMMAND))
-    try:
-        return parse(answer.output, answer.errors)
-    except SlurmError as error:
-        raise HeadNodeError(f"Slurm on the head node did not answer: {error}") from error
 
 
 def unfinished(state: SlurmState) -> int:
@@ -176,51 +123,3 @@ def confirm_termination(deployment: Deployment, clock: Clock) -> None:
     else:
         if state.active_jobs:
             terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
-
-
-def submit(deployment: Deployment, words: Sequence[str]) -> int:
-    """Call the cluster's submit.py with these words, here if Slurm is, else on the head node; return its exit code.
-
-    Ctrl-C cancels it there, too.
-
-    Raises:
-        HeadNodeError: The head node cannot be reached.
-    """
-    jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
-    command = ["python3", f"{jobs}/submit.py", *words]
-    if shutil.which("sbatch"):
-        return subprocess.run(command, check=False).returncode
-    login = login_command(deployment.system_user, command)
-    sent = start(deployment, HeadNode(deployment), login, seconds=SECONDS_TO_SUBMIT)
-    return sent.follow_or_cancel(print_output)
-
-
-def list_jobs(deployment: Deployment) -> JobList:
-    """Return the jobs that wait or run.
-
-    Raises:
-        HeadNodeError: The head node cannot be asked, or Slurm does not answer.
-    """
-    state = slurm_state(HeadNode(deployment))
-    return JobList(running=state.active_jobs, waiting=state.waiting_jobs, jobs=state.jobs)
-
-
-def table(jobs: JobList) -> Table:
-    """Return the jobs for people."""
-    rows = screen.table(">job", "user", "queue", "state", ">nodes", "elapsed", "reason", "name")
-    for job in jobs.jobs:
-        reason = "" if job.reason == "None" else job.reason
-        rows.add_row(str(job.number), job.user, job.queue, job.state, str(job.nodes), job.elapsed, reason, job.name)
-    return rows
-
-
-def cancel(deployment: Deployment, jobs: tuple[str, ...]) -> None:
-    """Cancel jobs, given by number or as 12_3 of an array.
-
-    Raises:
-        OperationError: The head node cannot be asked, or Slurm refuses; the message has its reason.
-    """
-    command = shlex.join(["scancel", "--", *jobs])
-    answer = HeadNode(deployment).run(f"export PATH=/opt/slurm/bin:$PATH LC_ALL=C\n{command}")
-    if answer.code or answer.errors.strip():
-        raise OperationError(f"{command}: {answer.errors.strip() or f'exit code {answer.code}'}")

@@ -1,0 +1,59 @@
+"""The account of `./ultracluster emulate`."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+from typing import TYPE_CHECKING, NoReturn
+
+from scripts.emulated import CommandLine, scenarios
+from scripts.emulated.accounts import account, exports, prerequisites_of
+from scripts.errors import OperationError, UnusableError
+from scripts.text import echo
+from toolchain.bootstrap import arguments
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+
+def wait_for_ctrl_c() -> NoReturn:
+    """Wait for Ctrl-C, and raise KeyboardInterrupt."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
+    while True:
+        signal.pause()
+
+
+def described(scenario: str) -> str:
+    """Return what is wrong in a scenario."""
+    return scenarios.SCENARIOS[scenario].what
+
+
+def emulate(environment: str, settings: Settings, name: str | None) -> None:
+    """Make the account, tell how to use it, and wait for Ctrl-C.
+
+    Raises:
+        OperationError: The CDK could not prepare it.
+        UnusableError: The settings have nothing that the scenario is about.
+    """
+    scenario = scenarios.SCENARIOS[name] if name else scenarios.GOOD
+    with account(print, nodes=name is None) as running, closing(CommandLine(running.aws)) as cdk:
+        aws = running.aws
+
+        def bootstrap() -> None:
+            said: list[str] = []
+            if cdk.bootstrap(settings.region, said.append, arguments(settings.bootstrap)) != 0:
+                raise OperationError("\n".join(said))
+
+        try:
+            with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
+                state = f"but for one thing ({name}): {scenario.what}" if name else "and is bootstrapped for the CDK"
+                echo(f"It has what config/{environment}.yaml needs, {state}.")
+                if name:
+                    echo(f"The check {scenario.caught_by} of preflight must say so.")
+                echo("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")
+                echo("\n".join(f"  {line}" for line in exports(variables, settings.region)))
+                echo(f"  ./ultracluster preflight {environment}\n  ./ultracluster deploy {environment}")
+                echo("\nCtrl-C here stops it and discards everything in it.")
+                wait_for_ctrl_c()
+        except scenarios.NotApplicableError as error:
+            raise UnusableError(f"{name}: {error}", f"set it in config/{environment}.yaml, or in a copy") from None

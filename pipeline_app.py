@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from config import pipeline
 from config.pipeline import Pipeline
 from config.settings import Settings, SettingsError
-from scripts import permissions
+from scripts.check import permissions
 from stacks.pipeline_access_stack import PipelineAccessStack
 from stacks.pipeline_stack import PipelineStack
 

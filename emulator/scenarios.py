@@ -48,7 +48,7 @@ class Scenario:
 
     Attributes:
         what: What is wrong, in one line.
-        caught_by: Id of the check in `scripts.preflight` that says so.
+        caught_by: Id of the check in `scripts.check.preflight` that says so.
         after: Makes it wrong when everything exists. Like `before` it gets the account and the target.
         before: Makes it wrong before anything exists.
         needs: What the settings must have; empty: all settings do.

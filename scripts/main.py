@@ -16,9 +16,9 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from scripts import interrupts
-from scripts.errors import ENDED, CliError, ExitCode
-from scripts.text import echo
+from scripts.core import interrupts
+from scripts.core.errors import ENDED, CliError, ExitCode
+from scripts.core.text import echo
 
 GROUPS = {
     "Start": {
@@ -80,8 +80,6 @@ EXAMPLES = (
     ("ssh research", "a shell on the head node"),
     ("destroy research --all --unprotect", "delete everything again, after a last backup"),
 )
-COMPLETION = "_ULTRACLUSTER_COMPLETE"
-"""The variable by which a shell asks Click what completes a line."""
 _NARROW = 52
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 LINES = {name: line for commands in GROUPS.values() for name, line in commands.items()}
@@ -119,7 +117,7 @@ class Commands(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples, in the order in which a person needs them."""
-        from scripts.options import write_examples
+        from scripts.core.options import write_examples
 
         write_examples(formatter, EXAMPLES)
 
@@ -260,7 +258,7 @@ def _advice(error: BaseException) -> tuple[int, str] | None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from config.settings import SettingsError
-    from scripts.aws_errors import hint
+    from scripts.core.aws_errors import hint
 
     if isinstance(error, SettingsError):
         return ExitCode.UNUSABLE, ""

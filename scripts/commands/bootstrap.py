@@ -12,11 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.changing
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @argument.deployment
 def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
     """Bootstrap, and return the exit code."""
-    from scripts.plan import cdk
+    from scripts.check.plan import cdk
     from toolchain import bootstrap
 
     settings = deployment.settings

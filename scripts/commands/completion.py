@@ -10,9 +10,9 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from scripts import options
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.core import options
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 _COMMANDS = {
     "bash": {"bash_complete $1)": 'bash_complete "$1" 2>/dev/null)'},
@@ -37,12 +37,10 @@ _LINES = {
 @click.argument("shell", type=click.Choice(tuple(_COMMANDS)))
 def command(*, shell: str) -> int:
     """Print the script, and return the exit code."""
-    from scripts.main import COMPLETION, cli
-
     complete = get_completion_class(shell)
     if complete is None:
         raise LookupError(shell)
-    script = complete(cli, {}, "ultracluster", COMPLETION).source()
+    script = complete(click.get_current_context().find_root().command, {}, "ultracluster", options.COMPLETION).source()
     for before, after in _COMMANDS[shell].items():
         script = script.replace(before, after)
     echo(script)

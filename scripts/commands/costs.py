@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 
@@ -53,8 +54,8 @@ def command(
     output: str,
 ) -> int:
     """Print the costs, and return the exit code."""
-    from scripts.clock import Clock
-    from scripts.costs.costs import collect, month
+    from scripts.core.clock import Clock
+    from scripts.use.costs.costs import collect, month
 
     month_start, now = month(Clock())
     start = month_start if since is None else since.replace(tzinfo=UTC)
@@ -67,8 +68,8 @@ def command(
     if output == "json":
         print(report.to_json())
         return ExitCode.DONE
-    from scripts import screen
-    from scripts.costs.screen import as_csv, page, table
+    from scripts.core import screen
+    from scripts.use.costs.screen import as_csv, page, table
 
     if output == "csv":
         echo(as_csv(report), end="")

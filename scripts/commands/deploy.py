@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ENDED
-from scripts.text import echo
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ENDED
+from scripts.core.text import echo
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 _OF_CDK = {
     "--verbose": 0, "-v": 0, "--debug": 0, "--ci": 0, "--no-color": 0, "--progress": 1, "--concurrency": 1,
@@ -54,7 +55,7 @@ https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement: bool, yes: bool, output: str) -> int:
     """Deploy, and return the exit code."""
-    from scripts.deploy import run, show, with_stacks
+    from scripts.change.deploy import run, show, with_stacks
 
     _check(of_cdk)
     terminal.require_answers(given=yes, output=output)

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.changing
@@ -59,8 +60,8 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, output: str, **choices: Any) -> int:
     """Show, ask, delete and show the result; return the exit code."""
-    from scripts.destroy.model import DestroyOptions
-    from scripts.destroy.run import run
+    from scripts.change.destroy.model import DestroyOptions
+    from scripts.change.destroy.run import run
 
     options.exclusive(drain=choices["drain"], force=choices["force"])
     destroy_options = DestroyOptions.of(**choices)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.command(
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """Print the diagnosis, and return the exit code."""
-    from scripts.diagnose.diagnose import diagnose
-    from scripts.diagnose.screen import show
+    from scripts.watch.diagnose.diagnose import diagnose
+    from scripts.watch.diagnose.screen import show
 
     diagnosis = diagnose(deployment)
     show(diagnosis, terminal.view(output))

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.command(
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """Detect drift, print it, and return the exit code."""
-    from scripts.clock import Clock
-    from scripts.drift.detection import detect
-    from scripts.drift.screen import as_markdown, show
-    from scripts.plan.plan import make_plan
+    from scripts.check.plan.plan import make_plan
+    from scripts.core.clock import Clock
+    from scripts.watch.drift.detection import detect
+    from scripts.watch.drift.screen import as_markdown, show
 
     report = detect(deployment, lambda: make_plan(deployment.environment), Clock())
     if output == "json":

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import click
 
-from scripts import options
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.core import options
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 SCENARIOS = (
     *("no-credentials", "no-read-permissions", "missing-bootstrap", "wrong-zone", "no-quota", "no-addresses"),

@@ -14,16 +14,16 @@ from typing import Literal
 
 import click
 
-from scripts import options, terminal
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 PAGE_WORKLOAD = "bert-large-phase1"
 WORKLOADS = (
     *("bert-large-phase1", "bert-large-phase2", "llama-2-7b", "llama-2-13b", "llama-2-70b"),
     *("llama-3.1-8b", "llama-3.1-70b"),
 )
-"""Those of scripts.estimate.workloads, which help must not import; a test compares them."""
+"""Those of scripts.check.estimate.workloads, which help must not import; a test compares them."""
 _MULTIPLES = {"": 1, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
@@ -89,14 +89,14 @@ def command(
     if workload is None and (nodes or tokens):
         raise click.UsageError("--nodes and --tokens go with --workload.")
 
-    from scripts.estimate.estimate import estimate_deployment
+    from scripts.check.estimate.estimate import estimate_deployment
 
     settings = options.settings_of(name)
     result = estimate_deployment(settings, prices, workload, counts=nodes, tokens=tokens)
     if output == "json":
         print(result.to_json())
     elif output == "html":
-        from scripts.estimate.tables import page
+        from scripts.check.estimate.tables import page
 
         path = options.BUILD / f"estimate-{settings.name}.html"
         path.parent.mkdir(exist_ok=True)
@@ -105,8 +105,8 @@ def command(
     else:
         from rich.text import Text
 
-        from scripts import screen
-        from scripts.estimate.tables import tables
+        from scripts.check.estimate.tables import tables
+        from scripts.core import screen
 
         console = terminal.view(output)
         console.print(Text.assemble((f"Estimate of {result.name}", "bold"), f", {result.region}, {result.zone_id}"))

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options
+from scripts.account import argument
+from scripts.core import options
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 LONGEST = 2880
 """Minutes: the 48 hours of Systems Manager."""
@@ -51,9 +52,9 @@ def command(
         got = f"{len(words)} words after --, and {'an' if attach else 'no'} --attach"
         raise click.UsageError(f"got {got}; allowed: -- COMMAND..., or --attach COMMAND-ID")
 
-    from scripts.remote import streamed_command
-    from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import CommandResult, print_output, print_remark
+    from scripts.account.remote import streamed_command
+    from scripts.account.remote.head_node import HeadNode
+    from scripts.account.remote.streamed_command import CommandResult, print_output, print_remark
 
     head_node = HeadNode(deployment)
     if attach:

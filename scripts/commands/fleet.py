@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
-    from scripts.fleet.document import FleetState
-    from scripts.fleet.scaling import Scaled
+    from scripts.account.deployment import Deployment
+    from scripts.change.fleet.document import FleetState
+    from scripts.change.fleet.scaling import Scaled
 
 _STATUS = """Show the state of the fleet and its queues.
 
@@ -62,10 +63,10 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     if limit is not None and not drain:
         raise click.UsageError("--limit goes with --drain.")
 
-    from scripts import compute_fleet, operations
-    from scripts.clock import Clock
-    from scripts.fleet import control
-    from scripts.fleet.queues import confirm_termination
+    from scripts.account import compute_fleet, operations
+    from scripts.change.fleet import control
+    from scripts.change.fleet.queues import confirm_termination
+    from scripts.core.clock import Clock
 
     terminal.require_answers(given=yes or not force, output=output)
     clock, say = Clock(), terminal.speaker(terminal.console(output))
@@ -94,9 +95,9 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
 @options.output("json", "markdown")
 def start(*, deployment: Deployment, output: str) -> int:
     """Start the fleet, show it, and return the exit code."""
-    from scripts import compute_fleet, operations
-    from scripts.clock import Clock
-    from scripts.fleet import control
+    from scripts.account import compute_fleet, operations
+    from scripts.change.fleet import control
+    from scripts.core.clock import Clock
 
     compute_fleet.known_status(deployment)
     operations.check(deployment)
@@ -155,8 +156,8 @@ def scale(
     if not counts:
         raise click.UsageError("--min, --max or both are needed.")
 
-    from scripts.clock import Clock
-    from scripts.fleet import scaling
+    from scripts.change.fleet import scaling
+    from scripts.core.clock import Clock
 
     terminal.require_answers(given=yes or dry_run, instead="--yes or --dry-run", output=output)
     scaled = scaling.scale(
@@ -178,7 +179,7 @@ def scale(
 
 def _show(deployment: Deployment, output: str, scaled: Scaled | None = None, following: str = "") -> FleetState:
     """Print the state of the fleet, suggest the following command, and return the state."""
-    from scripts.fleet import document
+    from scripts.change.fleet import document
 
     state = document.collect(deployment, scaled)
     if output == "json":

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 def _where(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,7 +81,7 @@ def render(
     """Write the files, print the commands, and return the exit code."""
     network = _network(subnet, security_group)
 
-    from scripts.image import build as images
+    from scripts.change.image import build as images
 
     echo(images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end="")
     terminal.suggest(f"image build {deployment.environment}")
@@ -116,7 +117,7 @@ def build(
     network = _network(subnet, security_group)
     terminal.require_answers(given=yes)
 
-    from scripts.image import build as images
+    from scripts.change.image import build as images
 
     image = images.render(deployment, parent_image=parent_image, bucket=bucket, network=network)
     if not yes:

@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError
-from scripts.text import echo
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode, OperationError
+from scripts.core.text import echo
 from ultracluster.domain import names
 
 
@@ -56,7 +56,7 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
     if (options.CONFIG / f"{name}.yaml").exists():
         raise OperationError(f"config/{name}.yaml exists already", f"./ultracluster estimate {name}")
 
-    from scripts.init import NODES, REGION, ZONE, Draft, Keys
+    from scripts.change.init import NODES, REGION, ZONE, Draft, Keys
 
     draft, is_asking = Draft(name, template), sys.stdin.isatty()
     answers: dict[Keys, Any] = {REGION: aws_region, ZONE: zone, NODES: nodes}

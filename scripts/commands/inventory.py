@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.command(
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """List, and return the exit code."""
-    from scripts.clock import Clock
-    from scripts.inventory import screen
-    from scripts.inventory.resources import LEFT, inventory
+    from scripts.core.clock import Clock
+    from scripts.watch.inventory import screen
+    from scripts.watch.inventory.resources import LEFT, inventory
 
     resources = inventory(deployment)
     if output == "json":

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import argument, options, terminal
+from scripts.account import argument
 from scripts.commands import logs as logs_command
-from scripts.errors import ExitCode
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 class JobNumber(click.ParamType[str]):
@@ -46,7 +47,7 @@ def command() -> None:
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
-    from scripts.jobs import list_jobs, table, waiting_causes
+    from scripts.use.jobs import list_jobs, table, waiting_causes
 
     jobs = list_jobs(deployment)
     if output == "json":
@@ -83,8 +84,8 @@ def list_(*, deployment: Deployment, output: str) -> int:
 @options.output("json", "markdown")
 def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: str) -> int:
     """Cancel, and return the exit code."""
-    from scripts.jobs import CancelledJobs
-    from scripts.jobs import cancel as cancel_jobs
+    from scripts.use.jobs import CancelledJobs
+    from scripts.use.jobs import cancel as cancel_jobs
 
     terminal.require_answers(given=yes, output=output)
     if not yes:

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 JOB_NUMBER = r"[1-9]\d*(_\d+)?"
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -91,7 +92,7 @@ def command(
     if not list_:
         return show(deployment, output, what=what or "head-node", job=job or "", **selection)
 
-    from scripts.logs.show import list_nodes
+    from scripts.watch.logs.show import list_nodes
 
     list_nodes(deployment, terminal.console(output), json=output == "json")
     if output == "text":
@@ -101,7 +102,7 @@ def command(
 
 def show(deployment: Deployment, output: str, *, what: str = "head-node", job: str = "", **selection: Any) -> int:
     """Show lines of a node, a kind of logs or a job, and return the exit code."""
-    from scripts.logs.show import LogView
+    from scripts.watch.logs.show import LogView
 
     view = LogView(deployment, terminal.console(output), what=what, job=job, json=output == "json", **selection)
     view.show()

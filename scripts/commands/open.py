@@ -11,9 +11,9 @@ import webbrowser
 
 import click
 
-from scripts import options
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.core import options
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 PAGES = ("stacks", "cluster", "nodes", "storage", "dashboard", "logs")
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from scripts import options, terminal
-from scripts.errors import ExitCode, UnusableError
-from scripts.text import echo
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode, UnusableError
+from scripts.core.text import echo
 
 
 @click.group("pipeline", cls=options.Group, help=__doc__)
@@ -28,7 +28,7 @@ def command() -> None:
 )
 def synth() -> int:
     """Synthesize, and return the exit code."""
-    from scripts.pipeline import synthesize
+    from scripts.change.pipeline import synthesize
 
     code = synthesize()
     if code == ExitCode.DONE:
@@ -51,8 +51,8 @@ def synth() -> int:
 )
 def deploy(*, of_cdk: Sequence[str]) -> int:
     """Deploy, and return the exit code."""
-    from scripts import pipeline
-    from scripts.deploy import report
+    from scripts.change import pipeline
+    from scripts.change.deploy import report
 
     code, conflicts = pipeline.deploy(*of_cdk)
     report(conflicts)
@@ -78,7 +78,7 @@ def deploy(*, of_cdk: Sequence[str]) -> int:
 def outputs(*, stage: str, confirm: str | None) -> int:
     """Print the outputs, and a notice of what is missing, and return the exit code."""
     from config.pipeline import PATH, load
-    from scripts.pipeline import outputs_of
+    from scripts.change.pipeline import outputs_of
 
     pipeline = load()
     lines = outputs_of(pipeline, stage)
@@ -106,7 +106,7 @@ def outputs(*, stage: str, confirm: str | None) -> int:
 @click.argument("base")
 def review(*, base: str) -> int:
     """Write comments and summary, and return the exit code."""
-    from scripts.review.review import write
+    from scripts.check.review.review import write
 
     if changed := write(base):
         terminal.suggest(f"plan {changed[0]}", "what it would do to what is running; comments are in build/review")

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 _DIRECTORY = click.Path(path_type=Path)
 
@@ -50,8 +51,8 @@ def command(
     if diff and (against or output != "text"):
         raise click.UsageError("--diff compares with the account, as text.")
 
-    from scripts.plan import output as outputs
-    from scripts.plan.plan import make_plan
+    from scripts.check.plan import output as outputs
+    from scripts.check.plan.plan import make_plan
 
     name = deployment.environment
     if against is None and assembly is None:

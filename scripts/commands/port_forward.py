@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options
+from scripts.account import argument
+from scripts.core import options
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 _PORT = click.IntRange(1, 65535)
 
@@ -34,7 +35,8 @@ _PORT = click.IntRange(1, 65535)
 @click.option("--node", default="head-node", show_default=True, metavar="NAME", help="Any node.")
 def command(*, deployment: Deployment, port: int, local_port: int | None, node: str) -> int:
     """Forward the port; it does not return."""
-    from scripts.remote import nodes, sessions
+    from scripts.account.remote import nodes
+    from scripts.use import sessions
 
     local_port = local_port or port
     target = nodes.running(deployment, node)

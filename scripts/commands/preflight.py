@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
-    from scripts.preflight.model import FailOn
+    from scripts.account.deployment import Deployment
+    from scripts.check.preflight.model import FailOn
 
 
 @options.command(
@@ -57,9 +58,9 @@ def command(
     """Run the checks that the command line selects, print their results, and return the exit code."""
     options.exclusive(list=only_list, print_policy=print_policy)
 
-    from scripts.preflight.catalog import CATALOG, policy, select
-    from scripts.preflight.model import CheckList, ListedCheck
-    from scripts.preflight.screen import show, show_in_short, watch
+    from scripts.check.preflight.catalog import CATALOG, policy, select
+    from scripts.check.preflight.model import CheckList, ListedCheck
+    from scripts.check.preflight.screen import show, show_in_short, watch
 
     checks = select(CATALOG, only, skip)
     if only_list and output == "json":

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
+from scripts.account import argument
+from scripts.core import options, terminal
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.changing
@@ -52,11 +53,11 @@ def command(
     output: str,
 ) -> int:
     """Recover, and return the exit code."""
-    from scripts import operations
-    from scripts.clock import Clock
-    from scripts.upgrade.backend import UpgradeBackend
-    from scripts.upgrade.recovery import Recovery
-    from scripts.upgrade.upgrade import show
+    from scripts.account import operations
+    from scripts.change.upgrade.backend import UpgradeBackend
+    from scripts.change.upgrade.recovery import Recovery
+    from scripts.change.upgrade.upgrade import show
+    from scripts.core.clock import Clock
 
     terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
     console, name = terminal.console(output), deployment.environment

@@ -15,9 +15,9 @@ from typing import Literal
 
 import click
 
-from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError
-from scripts.text import echo
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode, OperationError
+from scripts.core.text import echo
 
 FAULTS = (
     *("resource", "throttling", "capacity", "offering", "quota", "head-node", "provider", "warning", "stopping"),

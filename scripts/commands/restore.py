@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.changing
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, output: str) -> int:
     """List the snapshots or restore one, and return the exit code."""
-    from scripts.clock import Clock
-    from scripts.restoration import SnapshotList, restore, snapshots
+    from scripts.change.restoration import SnapshotList, restore, snapshots
+    from scripts.core.clock import Clock
 
     view = terminal.view(output)
     if only_list:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-from scripts import options, terminal
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 
 @options.command(
@@ -34,9 +34,9 @@ def command(*, name: str, file: Path | None, output: str) -> int:
     if file and output != "text":
         raise click.UsageError("--file is for the page, not for --output markdown.")
 
-    from scripts import targets
-    from scripts.review.deployment import review
-    from scripts.review.page import markdown, page
+    from scripts.check import targets
+    from scripts.check.review.deployment import review
+    from scripts.check.review.page import markdown, page
 
     if file:
         targets.check_page(file, "--file")  # before a review of minutes

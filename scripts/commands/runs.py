@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 WIDTH = 160
 """Columns of the widest table."""
@@ -46,7 +47,7 @@ def command() -> None:
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     """Print the runs, and return the exit code."""
-    from scripts.runs import list_runs, table
+    from scripts.use.runs import list_runs, table
 
     listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
     if output == "json":
@@ -79,8 +80,8 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
 @options.output("json", "markdown")
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
-    from scripts import screen
-    from scripts.report import compare, tables
+    from scripts.core import screen
+    from scripts.use.report import compare, tables
 
     compared = compare(directories)
     if output == "json":

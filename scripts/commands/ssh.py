@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options
-from scripts.errors import ExitCode
-from scripts.text import echo
+from scripts.account import argument
+from scripts.core import options
+from scripts.core.errors import ExitCode
+from scripts.core.text import echo
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.command(
@@ -64,7 +65,8 @@ def command(
     if user and not (write_config or print_config or proxy):
         raise click.UsageError("--user is for --write-config and --print-config; a shell is of who the IAM tag names")
 
-    from scripts.remote import nodes, sessions, ssh_config
+    from scripts.account.remote import nodes
+    from scripts.use import sessions, ssh_config
 
     settings = deployment.settings
     if write_config or print_config:

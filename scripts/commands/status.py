@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 @options.command(
@@ -42,9 +43,9 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
     terminal.heading(f"{deployment.settings.name} in {deployment.settings.region}", output)
     console = terminal.console(output)
 
-    from scripts.clock import Clock
-    from scripts.status import screen
-    from scripts.status.collect import collect, explain
+    from scripts.core.clock import Clock
+    from scripts.watch.status import screen
+    from scripts.watch.status.collect import collect, explain
 
     clock = Clock()
     if watch:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scripts import argument, options, terminal
-from scripts.errors import ExitCode
+from scripts.account import argument
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from scripts.deployment import Deployment
+    from scripts.account.deployment import Deployment
 
 
 def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -43,7 +44,7 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
 @click.argument("of_submit", metavar="OPTIONS...", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_queue)
 def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
     """Call the cluster's submit.py, here or on the head node, and return its exit code."""
-    from scripts.jobs import submit
+    from scripts.use.jobs import submit
 
     code = submit(deployment, of_submit)
     if code == ExitCode.DONE and "--dry-run" not in of_submit:

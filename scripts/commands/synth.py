@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from scripts import options, terminal
-from scripts.errors import ExitCode
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 
 @options.command(
@@ -32,7 +32,7 @@ from scripts.errors import ExitCode
 @options.output("json", "markdown")
 def command(*, name: str, directory: Path, output: str) -> int:
     """Synthesize, print what there is, and return the exit code."""
-    from scripts.synth import as_text, review, write
+    from scripts.check.synth import as_text, review, write
 
     options.settings_of(name)
     directory = directory.absolute()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import click
 
-from scripts import options, terminal
+from scripts.core import options, terminal
 
 
 @options.command(
@@ -24,7 +24,7 @@ from scripts import options, terminal
 @options.output("json", "markdown")
 def command(*, names: Sequence[str], output: str) -> int:
     """Examine deployments, and return the exit code. JSON has one object per line."""
-    from scripts.validation import outcomes
+    from scripts.check.validation import outcomes
 
     worst, console = 0, terminal.view(output)
     chosen = names or options.deployments()

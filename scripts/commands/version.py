@@ -5,8 +5,8 @@ Exit code 0.
 
 from __future__ import annotations
 
-from scripts import options, terminal
-from scripts.errors import ExitCode
+from scripts.core import options, terminal
+from scripts.core.errors import ExitCode
 
 
 @options.command(
@@ -17,7 +17,7 @@ from scripts.errors import ExitCode
 @options.output("json", "markdown")
 def command(*, output: str) -> int:
     """Print the versions, and return the exit code."""
-    from scripts.versions import versions
+    from scripts.core.versions import versions
 
     pinned = versions()
     if output == "json":

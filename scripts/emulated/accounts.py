@@ -18,10 +18,10 @@ from emulator.machines import image, support
 from emulator.machines.machinery import Machinery
 from emulator.machines.support import MachineError
 from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, ReservationPrerequisite
-from scripts.clock import LONGEST_PAUSE
-from scripts.environments import ROOT, was_built
-from scripts.errors import OperationError
-from scripts.terminal import Say
+from scripts.core.clock import LONGEST_PAUSE
+from scripts.core.environments import ROOT, was_built
+from scripts.core.errors import OperationError
+from scripts.core.terminal import Say
 from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
 

@@ -6,10 +6,10 @@ import signal
 from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
+from scripts.core.errors import OperationError, UnusableError
+from scripts.core.text import echo
 from scripts.emulated import CommandLine, scenarios
 from scripts.emulated.accounts import account, exports, prerequisites_of
-from scripts.errors import OperationError, UnusableError
-from scripts.text import echo
 from toolchain.bootstrap import arguments
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from config.settings import Settings
+from scripts.core.errors import UnusableError
 from scripts.emulated import FAULTS
-from scripts.errors import UnusableError
 from ultracluster.domain.validators import VALIDATORS
 
 

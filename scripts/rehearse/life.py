@@ -18,10 +18,10 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from config.settings import Settings
+from scripts.core.errors import ExitCode
+from scripts.core.options import ROOT
 from scripts.emulated import FAULTS, EmulatedAws
 from scripts.emulated.accounts import TRAINING
-from scripts.errors import ExitCode
-from scripts.options import ROOT
 from scripts.rehearse.faults import RUNNING, STARTING
 from scripts.rehearse.stage import RehearsalError, Stage
 

@@ -20,14 +20,14 @@ from rich.table import Table
 from config import files
 from config.edit import set_values
 from config.settings import Settings, load
-from scripts import options, screen
+from scripts.core import options, screen
+from scripts.core.errors import ExitCode, UnusableError
 from scripts.emulated import FAULTS, EmulatedAws, accounts, inventory
-from scripts.errors import ExitCode, UnusableError
 from scripts.rehearse.emulate import wait_for_ctrl_c
 from scripts.rehearse.faults import is_of_nodes
 from scripts.rehearse.life import Life, of_running, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
-from scripts.status.cost import cost_now
+from scripts.watch.status.cost import cost_now
 from ultracluster.domain.validator_warnings import accepted, judge
 
 OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")

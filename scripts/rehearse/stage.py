@@ -16,8 +16,8 @@ from typing import IO, Final, NamedTuple
 
 from rich.console import Console
 
-from scripts.errors import ExitCode
-from scripts.options import ROOT
+from scripts.core.errors import ExitCode
+from scripts.core.options import ROOT
 
 _COMMAND: Final = (sys.executable, "-P", "-m", "scripts")
 _EVENT_COLUMNS: Final = 5

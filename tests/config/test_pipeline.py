@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from config.pipeline import PATH, PLACEHOLDER, SCHEMA_PATH, Pipeline, json_schema, load
 from config.settings import SettingsError
-from scripts.pipeline import outputs_of
+from scripts.change.pipeline import outputs_of
 from tests.command_line import ultracluster
 
 ACCOUNT = "123456789012"

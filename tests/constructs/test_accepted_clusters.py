@@ -19,7 +19,7 @@ from aws_cdk import aws_s3 as s3
 from emulator import prerequisites
 from emulator.aws import EmulatedAws
 from emulator.templates import Resolver, publish_files
-from scripts.validation import examine
+from scripts.check.validation import examine
 from toolchain.assembly import Assembly
 from toolchain.cluster import cluster_request
 from toolchain.parallelcluster import ParallelCluster as ParallelClusterCode

@@ -17,8 +17,8 @@ from emulator import prerequisites
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites
 from emulator.templates import Resolver, publish_files
-from scripts.environments import ROOT, UV
-from scripts.validation import examine
+from scripts.check.validation import examine
+from scripts.core.environments import ROOT, UV
 from tests.stacks.small_app import FLAGS
 from tests.stacks.test_validation import lint, violations
 from toolchain.assembly import Assembly

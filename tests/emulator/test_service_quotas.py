@@ -7,8 +7,8 @@ import pytest
 from config.settings import load
 from emulator import prerequisites
 from emulator.aws import EmulatedAws
+from scripts.check.estimate.quotas import quotas
 from scripts.emulated import accounts
-from scripts.estimate.quotas import quotas
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.account import REGION
 

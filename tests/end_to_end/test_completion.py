@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import options
+from scripts.core import options
 
 pytestmark = pytest.mark.system
 _BASH = """

@@ -14,16 +14,16 @@ import pytest
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts.clock import Clock
-from scripts.destroy.stacks import PAUSE
+from scripts.change.destroy.stacks import PAUSE
+from scripts.core.clock import Clock
+from scripts.core.errors import ExitCode
 from scripts.emulated import accounts
 from scripts.emulated.accounts import reason_to_stay
-from scripts.errors import ExitCode
 from tests.command_line import ultracluster
 from tests.deployed import DeployedAccount
 from tests.emulator.stacks import parameter
-from tests.scripts.account import Operated, OperatedClone
-from tests.scripts.fleet.fakes import FakeSlurm
+from tests.scripts.change.fleet.fakes import FakeSlurm
+from tests.scripts.operated import Operated, OperatedClone
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 

@@ -15,7 +15,7 @@ import pytest
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.faults import FAULTS
-from scripts import options
+from scripts.core import options
 from scripts.emulated import accounts
 from scripts.emulated.accounts import Account
 from scripts.rehearse.life import too_many

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from scripts.review.drawing import draw
-from scripts.review.page import MERMAID
+from scripts.check.review.drawing import draw
+from scripts.check.review.page import MERMAID
 from tests.command_line import ultracluster
-from tests.scripts.test_drawing import ROOT, drawings, stacks_of
+from tests.scripts.check.test_drawing import ROOT, drawings, stacks_of
 
 pytestmark = pytest.mark.slow
 

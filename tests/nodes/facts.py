@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from config.settings import load
-from scripts.image import configuration
+from scripts.change.image import configuration
 from ultracluster.domain import node_arguments
 
 PROJECT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.machines.hardware.files import instance_files
-from scripts.estimate.hardware import TRAINIUM_HARDWARE
+from scripts.check.estimate.hardware import TRAINIUM_HARDWARE
 from tests.end_to_end.slurm.base import ENVIRONMENT
 from tests.nodes.base import NODES, Base
 from tests.nodes.packages import HERE, KERNELS

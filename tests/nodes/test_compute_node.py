@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.remote.program import words
-from scripts.status.software import Software, parse
+from scripts.account.remote.program import words
+from scripts.watch.status.software import Software, parse
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE, IMAGE, PROJECT
 from tests.nodes.interruptions import HOLD_DPKG, assert_paused_once, break_network

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from config.settings import load
-from scripts.image import configuration
-from scripts.options import CONFIG
+from scripts.change.image import configuration
+from scripts.core.options import CONFIG
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE, IMAGE
 from tests.nodes.machine import NO_INTERNET, SITES, Machine, Outcome

@@ -13,7 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from scripts.estimate.hardware import TRAINIUM_HARDWARE
+from scripts.check.estimate.hardware import TRAINIUM_HARDWARE
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES

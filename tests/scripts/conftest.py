@@ -8,7 +8,7 @@ import pytest
 
 from tests.command_line import Call, Printed, ultracluster
 from tests.deployed import DeployedAccount
-from tests.scripts.account import Operated, OperatedClone
+from tests.scripts.operated import Operated, OperatedClone
 
 _DEPLOYMENTS = {"operated", "operated_account"}
 

@@ -30,29 +30,29 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from config.settings import load
-from scripts import screen, spreadsheet, terminal
-from scripts.causes import COMMAND, filled, table
-from scripts.costs import costs, summary
-from scripts.costs.costs import CostReport
-from scripts.costs.screen import as_csv
-from scripts.costs.screen import page as page_of_costs
-from scripts.deployment import Deployment
-from scripts.document import Document
-from scripts.logs.jobs import KnownJob
-from scripts.options import CONFIG
-from scripts.remote import program
-from scripts.remote.head_node import Answer, HeadNode
-from scripts.remote.programs import files
-from scripts.remote.programs import slurm as slurm_program
-from scripts.remote.values import Address, FilePath, JobNumber, Name, State, User
-from scripts.review import page as review
-from scripts.review.deployment import Review
-from scripts.review.drawing import Box
-from scripts.runs import RunList
-from scripts.slurm import parse
-from scripts.status.software import parse as parse_software
-from scripts.table import Column, Table
-from scripts.text import fit
+from scripts.account.causes import COMMAND, filled, table
+from scripts.account.deployment import Deployment
+from scripts.account.remote import program
+from scripts.account.remote.head_node import Answer, HeadNode
+from scripts.account.remote.programs import files
+from scripts.account.remote.programs import slurm as slurm_program
+from scripts.account.remote.values import Address, FilePath, JobNumber, Name, State, User
+from scripts.account.slurm import parse
+from scripts.check.review import page as review
+from scripts.check.review.deployment import Review
+from scripts.check.review.drawing import Box
+from scripts.core import screen, spreadsheet, terminal
+from scripts.core.document import Document
+from scripts.core.options import CONFIG
+from scripts.core.table import Column, Table
+from scripts.core.text import fit
+from scripts.use.costs import costs, summary
+from scripts.use.costs.costs import CostReport
+from scripts.use.costs.screen import as_csv
+from scripts.use.costs.screen import page as page_of_costs
+from scripts.use.runs import RunList
+from scripts.watch.logs.jobs import KnownJob
+from scripts.watch.status.software import parse as parse_software
 from tests.scripts.slurm_samples import answer
 
 ROOT = Path(__file__).parents[2]
@@ -122,11 +122,17 @@ def is_json(argument: ast.expr | None) -> bool:
 
 def test_everything_is_printed_by_what_makes_it_fit() -> None:
     """Only documents of JSON, which are ASCII, are printed otherwise, and what `exec` relays to a file or pipe."""
-    own = {"scripts/terminal.py", "scripts/remote/streamed_command.py", "scripts/environments.py", "scripts/pins.py"}
-    of_head_node = ("scripts/remote/programs", "scripts/costs/summary.py")
+    own = {
+        "scripts/core/text.py",
+        "scripts/core/terminal.py",
+        "scripts/account/remote/streamed_command.py",
+        "scripts/core/environments.py",
+        "scripts/upkeep/pins.py",
+    }
+    of_head_node = ("scripts/account/remote/programs", "scripts/use/costs/summary.py")
     for path in sorted((ROOT / "scripts").rglob("*.py")):
         name = str(path.relative_to(ROOT))
-        if name in own or name.startswith((*of_head_node, "scripts/bench")):
+        if name in own or name.startswith((*of_head_node, "scripts/upkeep/bench")):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
@@ -139,7 +145,7 @@ def test_everything_is_printed_by_what_makes_it_fit() -> None:
                 "click.secho",
             }, name
             if called == "print" and isinstance(node, ast.Call):
-                assert is_json(node.args[0] if node.args else None), f"{name}:{node.lineno}: scripts.text.echo"
+                assert is_json(node.args[0] if node.args else None), f"{name}:{node.lineno}: scripts.core.text.echo"
 
 
 class Anything(Document):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import environments, options
+from scripts.core import environments, options
 
 LAUNCHER = options.ROOT / "ultracluster"
 PROGRAM = """\
@@ -33,8 +33,8 @@ def checkout(tmp_path: Path) -> Path:
             (root / pins).parent.mkdir(parents=True, exist_ok=True)
             (root / pins).write_text("", encoding="utf-8")
     shutil.copy(LAUNCHER, root)
-    (root / "scripts").mkdir()
-    shutil.copy(Path(environments.__file__), root / "scripts")
+    (root / "scripts/core").mkdir(parents=True)
+    shutil.copy(Path(environments.__file__), root / "scripts/core")
     python = root / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     (root / "program.py").write_text(PROGRAM, encoding="utf-8")

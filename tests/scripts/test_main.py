@@ -20,11 +20,12 @@ import pytest
 
 from config.messages import SettingsError
 from config.settings import load
-from scripts import interrupts, main, options
+from scripts import main
 from scripts.commands import emulate, estimate, rehearse
-from scripts.errors import OperationError, UnusableError
+from scripts.core import interrupts, options
+from scripts.core.errors import OperationError, UnusableError
 from tests.command_line import leaves, ultracluster
-from tests.scripts.destroy.accounts import Terminal
+from tests.scripts.change.destroy.accounts import Terminal
 
 COMMANDS = Path(main.__file__).parent / "commands"
 LEAVES = dict(leaves())
@@ -136,7 +137,7 @@ def test_completion(
 def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
     from emulator.faults import FAULTS
     from emulator.scenarios import SCENARIOS
-    from scripts.estimate.workloads import WORKLOADS
+    from scripts.check.estimate.workloads import WORKLOADS
     from scripts.rehearse.faults import RUNNING, STARTING
 
     assert set(rehearse.FAULTS) == set(FAULTS)
@@ -212,7 +213,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
 def test_how_a_command_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
 ) -> None:
-    monkeypatch.setattr("scripts.options.settings_of", failing(error))
+    monkeypatch.setattr("scripts.core.options.settings_of", failing(error))
     assert ultracluster("open", "dev") == code
     assert message in capsys.readouterr().err
 
@@ -232,7 +233,7 @@ def test_debug_tells_where_and_which_requests_of_aws_failed(
         except botocore.exceptions.ClientError as error:
             raise UnusableError(str(error)) from None
 
-    monkeypatch.setattr("scripts.options.settings_of", fail)
+    monkeypatch.setattr("scripts.core.options.settings_of", fail)
     assert ultracluster("open", "dev") == 2
     assert "4711-abc" not in capsys.readouterr().err
     assert ultracluster("open", "dev", "--debug") == 2
@@ -248,14 +249,14 @@ def test_estimate_asks_for_prices_with_the_profile_that_is_given(monkeypatch: py
 
 
 def test_the_exit_code_of_what_a_command_calls_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.options.settings_of", failing(SystemExit(7)))
+    monkeypatch.setattr("scripts.core.options.settings_of", failing(SystemExit(7)))
     with pytest.raises(SystemExit) as ended:
         ultracluster("open", "dev")
     assert ended.value.code == 7
 
 
 def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.options.settings_of", failing(ZeroDivisionError()))
+    monkeypatch.setattr("scripts.core.options.settings_of", failing(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         ultracluster("open", "dev")
 
@@ -296,7 +297,9 @@ def test_a_number_may_follow_an_option_of_the_same_value(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "two-queues")
-    monkeypatch.setattr("scripts.remote.nodes.running", Mock(side_effect=OperationError("two-queues was asked")))
+    monkeypatch.setattr(
+        "scripts.account.remote.nodes.running", Mock(side_effect=OperationError("two-queues was asked"))
+    )
     assert ultracluster("port-forward", "--local-port", "8888", "8888") == 1
     assert "two-queues was asked" in capsys.readouterr().err
 

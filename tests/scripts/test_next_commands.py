@@ -10,13 +10,13 @@ from unittest.mock import Mock
 import pytest
 
 from tests.command_line import ultracluster
-from tests.scripts.destroy.accounts import Terminal
+from tests.scripts.change.destroy.accounts import Terminal
 
 HEALTHY = {"failed": False, "exists": True, "healthy": True}
 DRIFT = {"ok": False, "busy": (), "drifts": ("one",), "deployed": True}
-FLEET = ("compute_fleet.known_status", "fleet.document.collect", "fleet.document.show")
+FLEET = ("account.compute_fleet.known_status", "change.fleet.document.collect", "change.fleet.document.show")
 
-ACCOUNT = {"deployment.Deployment": SimpleNamespace(environment="trn1-16", account=Mock())}
+ACCOUNT = {"account.deployment.Deployment": SimpleNamespace(environment="trn1-16", account=Mock())}
 
 
 def results(module: str, screen: str, **result: Any) -> dict[str, Any]:
@@ -26,106 +26,118 @@ def results(module: str, screen: str, **result: Any) -> dict[str, Any]:
 
 RESOURCE, LEFT_OVER = SimpleNamespace(stack="trn1-16"), SimpleNamespace(stack="(left over)")
 CASES: list[tuple[str, dict[str, Any], str]] = [
-    ("status", results("status.collect.collect", "status.screen.show", **HEALTHY), "jobs list trn1-16"),
+    ("status", results("watch.status.collect.collect", "watch.status.screen.show", **HEALTHY), "jobs list trn1-16"),
     (
         "status",
-        results("status.collect.collect", "status.screen.show", failed=False, exists=False, healthy=False),
+        results("watch.status.collect.collect", "watch.status.screen.show", failed=False, exists=False, healthy=False),
         "plan trn1-16  # nothing is deployed",
     ),
     (
         "status",
-        results("status.collect.collect", "status.screen.show", failed=False, exists=True, healthy=False),
+        results("watch.status.collect.collect", "watch.status.screen.show", failed=False, exists=True, healthy=False),
         "diagnose trn1-16",
     ),
-    ("status --watch --timeout 9", {"progress.watch.watch": 0}, "status trn1-16"),
-    ("diagnose", results("diagnose.diagnose.diagnose", "diagnose.screen.show", failed=False), "status trn1-16"),
+    ("status --watch --timeout 9", {"watch.progress.watch.watch": 0}, "status trn1-16"),
     (
         "diagnose",
-        results("diagnose.diagnose.diagnose", "diagnose.screen.show", failed=True, operation="one"),
+        results("watch.diagnose.diagnose.diagnose", "watch.diagnose.screen.show", failed=False),
+        "status trn1-16",
+    ),
+    (
+        "diagnose",
+        results("watch.diagnose.diagnose.diagnose", "watch.diagnose.screen.show", failed=True, operation="one"),
         "plan trn1-16  # once the cause is removed",
     ),
     (
         "drift",
-        results("drift.detection.detect", "drift.screen.show", **DRIFT),
+        results("watch.drift.detection.detect", "watch.drift.screen.show", **DRIFT),
         "plan trn1-16  # what a deployment would change",
     ),
     (
         "drift",
-        results("drift.detection.detect", "drift.screen.show", **DRIFT | {"busy": ("cluster",)}),
+        results("watch.drift.detection.detect", "watch.drift.screen.show", **DRIFT | {"busy": ("cluster",)}),
         "status trn1-16 --watch",
     ),
     (
         "inventory",
-        results("inventory.resources.inventory", "inventory.screen.show", resources=(RESOURCE,), not_listed=()),
+        results(
+            "watch.inventory.resources.inventory", "watch.inventory.screen.show", resources=(RESOURCE,), not_listed=()
+        ),
         "destroy trn1-16 --dry-run  # what could be deleted",
     ),
     (
         "inventory",
-        results("inventory.resources.inventory", "inventory.screen.show", resources=(LEFT_OVER,), not_listed=()),
+        results(
+            "watch.inventory.resources.inventory", "watch.inventory.screen.show", resources=(LEFT_OVER,), not_listed=()
+        ),
         "destroy trn1-16 --all --sweep  # what is left over",
     ),
     ("fleet status", {name: SimpleNamespace(queues=()) for name in FLEET}, "jobs list trn1-16"),
     ("fleet status", {name: SimpleNamespace(queues=None) for name in FLEET}, "diagnose trn1-16"),
-    ("fleet stop", dict.fromkeys([*FLEET, "fleet.control.stop"]), "fleet start trn1-16"),
-    ("fleet start", dict.fromkeys([*FLEET, "fleet.control.start"]), "jobs list trn1-16"),
+    ("fleet stop", dict.fromkeys([*FLEET, "change.fleet.control.stop"]), "fleet start trn1-16"),
+    ("fleet start", dict.fromkeys([*FLEET, "change.fleet.control.start"]), "jobs list trn1-16"),
     (
         "destroy --confirm trn1-16",
         {
-            "destroy.run.run": (SimpleNamespace(outcome="all", ok=True), None),
+            "change.destroy.run.run": (SimpleNamespace(outcome="all", ok=True), None),
         },
         "inventory trn1-16  # what is left, and what it costs",
     ),
-    ("restore", {"restoration.restore": SimpleNamespace(id="snap-1")}, "ssh trn1-16"),
+    ("restore", {"change.restoration.restore": SimpleNamespace(id="snap-1")}, "ssh trn1-16"),
     (
         "runs list",
-        {"runs.list_runs": SimpleNamespace(total=1, runs=(SimpleNamespace(directory="a", problem="p", job="12"),))},
+        {"use.runs.list_runs": SimpleNamespace(total=1, runs=(SimpleNamespace(directory="a", problem="p", job="12"),))},
         "jobs logs trn1-16 12  # the newest job",
     ),
-    ("costs", results("costs.costs.collect", "screen.show") | {"costs.screen.table": None}, "jobs list trn1-16"),
+    (
+        "costs",
+        results("use.costs.costs.collect", "core.screen.show") | {"use.costs.screen.table": None},
+        "jobs list trn1-16",
+    ),
     (
         "jobs list",
-        {"jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=())},
+        {"use.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=())},
         "submit --help  # how to submit a training run",
     ),
-    ("jobs cancel 12 --yes", {"jobs.cancel": None}, "jobs list trn1-16"),
-    ("logs --list", {"logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
+    ("jobs cancel 12 --yes", {"use.jobs.cancel": None}, "jobs list trn1-16"),
+    ("logs --list", {"watch.logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
     (
         "plan --assembly build",
-        results("plan.plan.make_plan", "plan.output.show", ok=False) | ACCOUNT,
+        results("check.plan.plan.make_plan", "check.plan.output.show", ok=False) | ACCOUNT,
         "plan trn1-16  # again, once what blocks it is fixed",
     ),
     (
         "plan --assembly build",
-        results("plan.plan.make_plan", "plan.output.show", ok=True, empty=True) | ACCOUNT,
+        results("check.plan.plan.make_plan", "check.plan.output.show", ok=True, empty=True) | ACCOUNT,
         "status trn1-16",
     ),
     (
         "preflight",
-        results("preflight.screen.watch", "preflight.screen.show", ok=False),
+        results("check.preflight.screen.watch", "check.preflight.screen.show", ok=False),
         "preflight trn1-16  # again, after the fixes above",
     ),
     (
         "validate trn1-16 dev",
-        {"validation.outcomes": [SimpleNamespace(code=0, to_text=str, to_markdown=str)]},
+        {"check.validation.outcomes": [SimpleNamespace(code=0, to_text=str, to_markdown=str)]},
         "preflight trn1-16  # then the others",
     ),
-    ("image render", {"image.build.render": Mock(next_steps=str)}, "image build trn1-16"),
+    ("image render", {"change.image.build.render": Mock(next_steps=str)}, "image build trn1-16"),
     (
         "image build --yes",
-        {"image.build.render": Mock(following=str), "image.build.start": 0},
+        {"change.image.build.render": Mock(following=str), "change.image.build.start": 0},
         "plan trn1-16  # once cluster.custom_ami names the image",
     ),
     (
         "pipeline synth",
-        {"pipeline.synthesize": 0},
+        {"change.pipeline.synthesize": 0},
         "pipeline deploy  # with credentials of the account, once build/pipeline is reviewed",
     ),
     (
         "pipeline review main",
-        {"review.review.write": ["dev"]},
+        {"check.review.review.write": ["dev"]},
         "plan dev  # what it would do to what is running; comments are in build/review",
     ),
-    ("pipeline deploy", {"pipeline.deploy": (0, [])}, "pipeline outputs read  # what a workflow gets"),
+    ("pipeline deploy", {"change.pipeline.deploy": (0, [])}, "pipeline outputs read  # what a workflow gets"),
 ]
 
 
@@ -138,7 +150,7 @@ def test_the_next_command_is_named_at_a_terminal_alone(
     following: str,
 ) -> None:
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
-    for name, result in {"operations.check": None, **replaced}.items():
+    for name, result in {"account.operations.check": None, **replaced}.items():
         monkeypatch.setattr(f"scripts.{name}", Mock(return_value=result))
     assert ultracluster(*words.split()) in (0, 1)
     assert "Next:" not in "".join(capsys.readouterr())

@@ -17,19 +17,19 @@ from rich.text import Text
 from config.settings import load
 from emulator import scenarios
 from emulator.aws import EmulatedAws
-from scripts.clock import Clock
+from scripts.check.preflight.catalog import CATALOG
+from scripts.core.clock import Clock
 from scripts.emulated import accounts
-from scripts.preflight.catalog import CATALOG
-from scripts.status import collect
+from scripts.watch.status import collect
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
-from tests.scripts.account import Operated
-from tests.scripts.diagnose.causes.recorded import QUOTA, Now, failed
-from tests.scripts.plan.conftest import SNAPSHOTS
-from tests.scripts.plan.conftest import offline as offline  # noqa: PLC0414 - re-exported
-from tests.scripts.plan.conftest import parallelcluster as parallelcluster  # noqa: PLC0414 - re-exported
-from tests.scripts.plan.test_commands import edited as edited  # noqa: PLC0414 - re-exported
+from tests.scripts.check.plan.conftest import SNAPSHOTS
+from tests.scripts.check.plan.conftest import offline as offline  # noqa: PLC0414 - re-exported
+from tests.scripts.check.plan.conftest import parallelcluster as parallelcluster  # noqa: PLC0414 - re-exported
+from tests.scripts.check.plan.test_commands import edited as edited  # noqa: PLC0414 - re-exported
+from tests.scripts.operated import Operated
 from tests.scripts.slurm_samples import answer, shell
+from tests.scripts.watch.diagnose.causes.recorded import QUOTA, Now, failed
 
 ROOT = Path(__file__).parents[2]
 SCREENS = ROOT / "docs" / "screens"
@@ -116,7 +116,7 @@ def test_status(screen: Screen, operated: Operated, monkeypatch: pytest.MonkeyPa
 def test_diagnose(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     deployment, account, stack = failed()
     account.event(stack, 1, QUOTA)
-    monkeypatch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
+    monkeypatch.setattr("scripts.account.deployment.Deployment", lambda *_: deployment)
     monkeypatch.setattr(Clock, "now", Now().now)
     screen("diagnose", "trn1-16")
 
@@ -126,7 +126,9 @@ def test_preflight(screen: Screen, rehearsed_aws: EmulatedAws, monkeypatch: pyte
     for tool in ("aws", "session-manager-plugin"):
         (tmp_path / tool).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr("scripts.preflight.catalog.CATALOG", tuple(replace(each, seconds=600) for each in CATALOG))
+    monkeypatch.setattr(
+        "scripts.check.preflight.catalog.CATALOG", tuple(replace(each, seconds=600) for each in CATALOG)
+    )
     settings = load(CONFIG / "trn1-16.yaml")
     prerequisites = accounts.prerequisites_of(settings)
     quota = scenarios.SCENARIOS["no-quota"]

@@ -25,18 +25,19 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from emulator.aws import EmulatedAws
-from scripts import deploy, options
-from scripts.clock import Clock
-from scripts.errors import ExitCode
-from scripts.fleet import control
-from scripts.image import build as images
-from scripts.plan import cdk, plan
-from scripts.remote import head_node, streamed_command
-from scripts.text import fit
+from scripts.account.remote import head_node, streamed_command
+from scripts.change import deploy
+from scripts.change.fleet import control
+from scripts.change.image import build as images
+from scripts.check.plan import cdk, plan
+from scripts.core import options
+from scripts.core.clock import Clock
+from scripts.core.errors import ExitCode
+from scripts.core.text import fit
 from tests.command_line import leaves, ultracluster
-from tests.scripts.account import Operated
-from tests.scripts.costs.test_costs import SACCT, write
-from tests.scripts.fleet.fakes import FakeSlurm
+from tests.scripts.change.fleet.fakes import FakeSlurm
+from tests.scripts.operated import Operated
+from tests.scripts.use.costs.test_costs import SACCT, write
 from toolchain.parallelcluster import ParallelCluster
 
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}

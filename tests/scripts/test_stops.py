@@ -20,16 +20,18 @@ from botocore.client import BaseClient
 
 from config import edit
 from config.edit import set_values
-from scripts import deployment, interrupts, main, options
-from scripts.clock import LONGEST_PAUSE
-from scripts.deployment import Account
-from scripts.errors import ExitCode
-from scripts.image import build as images
-from scripts.interrupts import Terminated, changing, check, listening, stopped, uninterrupted
-from scripts.options import ROOT
-from scripts.plan import cdk
+from scripts import main
+from scripts.account import deployment
+from scripts.account.deployment import Account
+from scripts.change.image import build as images
+from scripts.check.plan import cdk
+from scripts.core import interrupts, options
+from scripts.core.clock import LONGEST_PAUSE
+from scripts.core.errors import ExitCode
+from scripts.core.interrupts import Terminated, changing, check, listening, stopped, uninterrupted
+from scripts.core.options import ROOT
 from tests.command_line import Call, leaves
-from tests.scripts.account import Operated
+from tests.scripts.operated import Operated
 from tests.scripts.slurm_samples import IDLE, shell
 from toolchain.parallelcluster import DryRun, ParallelCluster
 from ultracluster.domain.names import SNAPSHOT_TAG
@@ -177,10 +179,10 @@ def test_no_program_is_started_after_one_that_got_the_signal(tmp_path: Path) -> 
 
 
 def test_clients_of_aws_come_from_the_session_that_honours_signals() -> None:
-    reading = {"estimate/prices.py", "preflight/images.py"}  # prices, and an anonymous client
+    reading = {"check/estimate/prices.py", "check/preflight/images.py"}  # prices, and an anonymous client
     sources = {path.relative_to(ROOT / "scripts").as_posix(): path for path in (ROOT / "scripts").rglob("*.py")}
     using = {name for name, path in sources.items() if "import boto3" in path.read_text(encoding="utf-8")}
-    assert using == {"deployment.py"} | reading
+    assert using == {"account/deployment.py"} | reading
 
 
 # --- commands ---

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scripts.estimate import costs
+from scripts.check.estimate import costs
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
 from tests.stacks.small_app import flat
 from ultracluster.domain import metrics

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.preflight.catalog import CATALOG
+from scripts.check.preflight.catalog import CATALOG
 
 PAGE = Path(__file__).parents[2] / "docs/reference/preflight.md"
 HEADING = "| id | checks | without it |\n|---|---|---|\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from scripts.reference import PRINTS_THE_SAME, commands_page, schemas_by_command
-from scripts.settings_reference import settings_page
+from scripts.upkeep.reference import PRINTS_THE_SAME, commands_page, schemas_by_command
+from scripts.upkeep.settings_reference import settings_page
 from tests.command_line import leaves
 
 ROOT = Path(__file__).parents[2]

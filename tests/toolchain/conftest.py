@@ -8,8 +8,8 @@ import pytest
 
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
-from scripts.options import CONFIG
-from scripts.validation import prepare
+from scripts.check.validation import prepare
+from scripts.core.options import CONFIG
 from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from scripts.plan.cluster import plan_cluster
-from scripts.plan.comparison import Comparison
-from scripts.plan.model import REPLACING, Effect, Kind, Source, StackPlan
-from scripts.settings_reference import settings_page
+from scripts.check.plan.cluster import plan_cluster
+from scripts.check.plan.comparison import Comparison
+from scripts.check.plan.model import REPLACING, Effect, Kind, Source, StackPlan
+from scripts.upkeep.settings_reference import settings_page
 from tests.config.settings_files import put
 from tests.config.test_users import ED25519
 from tests.stacks.deployments import Raw, deploy, raw_settings

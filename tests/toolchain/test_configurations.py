@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scripts.options import deployments
-from scripts.validation import examine
+from scripts.check.validation import examine
+from scripts.core.options import deployments
 from tests.stacks.choices import ACCOUNT, chosen
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster.domain.validator_warnings import accepted

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from scripts.options import deployments
+from scripts.core.options import deployments
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import ParallelCluster, Templates
 from toolchain.values import Evaluator, Scope

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from emulator import prerequisites
-from scripts.preflight import images
+from scripts.check.preflight import images
 from ultracluster.domain import cluster_rules, names, neuron, slurm
 from ultracluster.domain.cluster import MAX_QUEUES, OperatingSystem
 from ultracluster.domain.validators import VALIDATORS

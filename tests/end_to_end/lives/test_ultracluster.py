@@ -8,7 +8,7 @@ import pytest
 
 from emulator.aws import ACCOUNT
 from emulator.machines import image
-from scripts import options
+from scripts.core import options
 from scripts.rehearse.rehearsal import Rehearsal
 from tests.command_line import ultracluster
 from tests.end_to_end.checks import Deployed, check_deployment

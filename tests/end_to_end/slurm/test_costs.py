@@ -15,11 +15,11 @@ from typing import Any, cast
 
 import pytest
 
-from scripts.costs import costs
-from scripts.costs.costs import Summary
-from scripts.deployment import Deployment
-from scripts.errors import OperationError
-from scripts.remote.head_node import OUTPUT_LIMIT, Answer, HeadNode
+from scripts.account.deployment import Deployment
+from scripts.account.remote.head_node import OUTPUT_LIMIT, Answer, HeadNode
+from scripts.core.errors import OperationError
+from scripts.use.costs import costs
+from scripts.use.costs.costs import Summary
 from tests.end_to_end.slurm.accounting import AccountingCluster
 from tests.end_to_end.slurm.base import ENVIRONMENT
 from tests.end_to_end.slurm.cluster import SlurmCluster

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.fleet import queues
-from scripts.remote.head_node import Answer
-from scripts.slurm import NodeKind, slurm_state
+from scripts.account.remote.head_node import Answer
+from scripts.account.slurm import NodeKind, slurm_state
+from scripts.change.fleet import queues
 from tests.end_to_end.slurm.base import USER, ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster
 

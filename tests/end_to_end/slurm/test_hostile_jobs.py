@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.logs.jobs import MOST_NODES, KnownJob
-from scripts.remote import program
-from scripts.remote.head_node import OUTPUT_LIMIT
-from scripts.slurm import COMMAND, parse
+from scripts.account.remote import program
+from scripts.account.remote.head_node import OUTPUT_LIMIT
+from scripts.account.slurm import COMMAND, parse
+from scripts.watch.logs.jobs import MOST_NODES, KnownJob
 from tests.end_to_end.slurm.base import USER, ClusterError
 from tests.end_to_end.slurm.controller import SETTINGS, Controller
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts.remote.head_node import OUTPUT_LIMIT
-from scripts.remote.programs.slurm import JOBS_LISTED, PROBLEMS_LISTED
-from scripts.slurm import COMMAND, SlurmState, parse
+from scripts.account.remote.head_node import OUTPUT_LIMIT
+from scripts.account.remote.programs.slurm import JOBS_LISTED, PROBLEMS_LISTED
+from scripts.account.slurm import COMMAND, SlurmState, parse
 from tests.end_to_end.slurm.base import ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster
 from tests.end_to_end.slurm.conftest import new_directory

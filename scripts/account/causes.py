@@ -1,0 +1,121 @@
+"""Known causes of failures: the table in causes.yaml, and how evidence is matched with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+
+from scripts.core.document import Document
+
+TABLE = Path(__file__).with_name("causes.yaml")
+SEEN = {
+    "event": "events of the stacks",
+    "provider": "the provider's log",
+    "instance": "the head node's state",
+    "boot": "start-up logs of nodes",
+    "system": "syslog of nodes",
+    "daemon": "logs of ParallelCluster's daemons",
+    "slurm": "Slurm's logs",
+    "job": "reasons why jobs wait",
+}
+"""Where causes are seen, by the kind of evidence in the table."""
+
+
+class Evidence(Document):
+    """One thing that AWS recorded."""
+
+    kind: str = Field(description=f"One of {', '.join(SEEN)}.")
+    source: str = Field(description="The stack, the cluster of an instance, or log group and stream.")
+    time: datetime = Field(description="When it was recorded.")
+    text: str = Field(description="The line; of an event: status, type and logical id of the resource, and the reason.")
+    names: Mapping[str, str] = Field(default={}, exclude=True)
+    """What else an event tells, by the placeholders in causes.yaml."""
+
+
+class FoundCause(Document):
+    """A cause that was found."""
+
+    id: str = Field(description="Name of the cause, as in scripts/account/causes.yaml.")
+    title: str = Field(description="What it is, in a few words.")
+    why: str = Field(description="The cause in a sentence or two.")
+    to_do: tuple[str, ...] = Field(description='What to do, in this order; commands begin with "$ ".')
+    source: str = Field(description="Where this is from.")
+    evidence: tuple[Evidence, ...] = Field(description="Why it is believed, in order of the reasoning.")
+    logs: tuple[str, ...] | None = Field(default=None, exclude=True)
+    """Of a symptom the kinds of logs where its cause is seen; None: it is no symptom."""
+    behind: tuple[str, ...] = Field(default=(), exclude=True)
+    """Ids of the first failures that it explains; empty: it explains anything."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A row of the table, which explains its columns at its top."""
+
+    id: str
+    title: str
+    seen: tuple[str, ...]
+    pattern: re.Pattern[str]
+    why: str
+    do: tuple[str, ...]
+    source: str
+    logs: tuple[str, ...] | None = None
+    behind: tuple[str, ...] = ()
+
+
+_WORD = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_.,:/@=+\[\]-]*")
+"""Such as a node, several of them, an ARN or a path; no option."""
+COMMAND = "$ "
+"""What a line of what to do starts with that is a command."""
+
+
+class _Names(dict[str, str]):
+    """Names for placeholders; one that is not known is shown as ``<name>``."""
+
+    def __missing__(self, name: str) -> str:
+        return f"<{name}>"
+
+
+@cache
+def table() -> tuple[Cause, ...]:
+    """Return all causes, in the order in which they are tried."""
+    import yaml
+    from pydantic import TypeAdapter
+
+    rows = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe ones
+    return TypeAdapter(tuple[Cause, ...]).validate_python(rows)
+
+
+def filled(line: str, known: Mapping[str, str]) -> str:
+    """Return a line of what to do, with names in its placeholders; in a command only names that no shell interprets.
+
+    Who may submit a job can write lines into Slurm's logs, and administrators type what stands here.
+    """
+    if line.startswith(COMMAND):
+        known = {name: value for name, value in known.items() if _WORD.fullmatch(value)}
+    return line.format_map(_Names(known))
+
+
+def find(evidence: Evidence, names: Mapping[str, str]) -> FoundCause | None:
+    """Return the cause that evidence shows; None: no known one. `names` fill placeholders that evidence does not."""
+    for cause in table():
+        matches = list(cause.pattern.finditer(evidence.text)) if evidence.kind in cause.seen else []
+        if matches:
+            matched = {name: value for match in matches for name, value in match.groupdict().items() if value}
+            known = {**names, **matched}
+            return FoundCause(
+                id=cause.id,
+                title=cause.title,
+                why=cause.why.format_map(_Names(known)),
+                to_do=tuple(filled(line, known) for line in cause.do),
+                source=cause.source,
+                evidence=(evidence,),
+                logs=cause.logs,
+                behind=cause.behind,
+            )
+    return None

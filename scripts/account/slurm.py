@@ -1,0 +1,238 @@
+"""What Slurm says of queues, nodes and jobs, asked on the head node in one command."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from typing_extensions import TypedDict
+
+from scripts.account.remote import program
+from scripts.account.remote.head_node import HeadNode
+from scripts.account.remote.programs.slurm import ACTIVE as _ACTIVE
+from scripts.account.remote.values import Line, Name, State
+from scripts.core.errors import HeadNodeError
+
+ACTIVE = frozenset(_ACTIVE)
+"""States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
+WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+"""States of jobs that wait for nodes (the same page)."""
+COMMAND = program.words("slurm", "state")
+"""For the head node, as root: users may not see jobs of others. `parse` reads what it prints."""
+_USABLE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
+_FLAGS = {"~": "power saving", "#": "powering up", "%": "powering down", "!": "powering down", "*": "not responding"}
+"""What the character after such a state means, for those that are more than the state.
+
+Not ``$@^-+``: in a maintenance reservation, to be rebooted, being rebooted, planned for a job, ending a job
+(https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES).
+"""
+
+
+class SlurmError(ValueError):
+    """The head node's answer is not that of `COMMAND`; the message is what it printed."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Nodes that take no jobs, for one reason.
+
+    Attributes:
+        count: How many they are.
+        state: Such as ``drained``.
+        since: ISO 8601 in UTC without a zone, or a word of Slurm's for none.
+        nodes: Such as ``trn1-dy-trn1-32xl-[1-3,7]``, truncated after 120 characters.
+        reason: On one line, truncated after 120 bytes.
+    """
+
+    count: int
+    state: str
+    since: str
+    nodes: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that waits or runs, in the words of squeue.
+
+    Attributes:
+        number: Its number.
+        user: Whose it is.
+        queue: Several with commas.
+        state: Such as RUNNING.
+        nodes: How many it has or wants.
+        elapsed: How long it has run.
+        reason: Why it waits; the word ``None``: it does not.
+        name: On one line, truncated after 40 bytes.
+    """
+
+    number: int
+    user: str
+    queue: str
+    state: str
+    nodes: int
+    elapsed: str
+    reason: str
+    name: str
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """The static nodes of a compute resource (min_count), or its dynamic ones.
+
+    Attributes:
+        queue: Its queue.
+        compute_resource: Its name.
+        static: Whether they are the static ones.
+        count: How many Slurm knows, running or not.
+        ready: How many take jobs or run them.
+    """
+
+    queue: str
+    compute_resource: str
+    static: bool
+    count: int
+    ready: int
+
+
+@dataclass(frozen=True)
+class SlurmState:
+    """Queues, nodes and jobs of a cluster.
+
+    Attributes:
+        nodes: Numbers of nodes by state, by queue. Nodes that could be used but are off, on their way or silent are
+            ``power saving``, ``powering up``, ``powering down`` and ``not responding``; the other states are Slurm's,
+            such as ``idle`` and ``drained``.
+        availability: Whether a queue takes jobs: ``up``, ``down``, ``drain`` or ``inactive``, by queue. ParallelCluster
+            makes those inactive that it protects, and all while the fleet is stopped.
+        kinds: The nodes by queue, compute resource and whether they are static.
+        problems: The first `PROBLEMS_LISTED` groups of nodes that take no jobs.
+        counts: Numbers of jobs by state; each task of an array is one.
+        queue_counts: The same by queue; a job that waits in several counts in each.
+        jobs: The first `JOBS_LISTED` of those that wait or run; an array that waits is one.
+    """
+
+    nodes: Mapping[str, Mapping[str, int]]
+    availability: Mapping[str, str]
+    kinds: tuple[NodeKind, ...]
+    problems: tuple[Problem, ...]
+    counts: Mapping[str, int]
+    queue_counts: Mapping[str, Mapping[str, int]]
+    jobs: tuple[Job, ...]
+
+    @property
+    def active_jobs(self) -> int:
+        """How many jobs have nodes."""
+        return _among(self.counts, ACTIVE)
+
+    @property
+    def waiting_jobs(self) -> int:
+        """How many jobs wait for nodes."""
+        return _among(self.counts, WAITING)
+
+    @property
+    def missing_static(self) -> int:
+        """How many static nodes are not ready."""
+        return sum(each.count - each.ready for each in self.kinds if each.static)
+
+    def node_count(self, queue: str, compute_resource: str, *, static: bool) -> int:
+        """Return how many nodes of a kind Slurm knows."""
+        wanted = (queue, compute_resource, static)
+        return sum(each.count for each in self.kinds if (each.queue, each.compute_resource, each.static) == wanted)
+
+    def active_in(self, queue: str) -> int:
+        """Return how many jobs have nodes in a queue."""
+        return _among(self.queue_counts.get(queue, {}), ACTIVE)
+
+    def waiting_in(self, queue: str) -> int:
+        """Return how many jobs wait for nodes in a queue."""
+        return _among(self.queue_counts.get(queue, {}), WAITING)
+
+
+class _Problem(NamedTuple):
+    size: int
+    state: State
+    since: Line
+    nodes: Line
+    reason: Line
+
+
+class _Job(NamedTuple):
+    number: int
+    user: Line
+    queue: Line
+    state: State
+    nodes: int
+    elapsed: Line
+    reason: Line
+    name: Line
+
+
+class _Answer(TypedDict):
+    """What the head node answers; nodes by queue, kind and state. What goes into no command is text."""
+
+    queues: dict[Name, State]
+    nodes: dict[Name, dict[Name, dict[State, int]]]
+    problems: list[_Problem]
+    counts: dict[State, int]
+    queue_counts: dict[Name, dict[State, int]]
+    jobs: list[_Job]
+
+
+def parse(text: str, errors: str = "") -> SlurmState:
+    """Return what `COMMAND` printed.
+
+    Raises:
+        SlurmError: It did not come to its end, or something else was printed.
+    """
+    try:
+        answer = program.read(text, "state", _Answer, errors)
+    except ValueError as error:
+        raise SlurmError(str(error)) from None
+    nodes: dict[str, Counter[str]] = {queue: Counter() for queue in answer["queues"]}
+    kinds: dict[tuple[str, str, bool], Counter[str]] = {}
+    for queue, of_queue in answer["nodes"].items():
+        for kind, written in of_queue.items():
+            life, _, compute_resource = kind.partition("-")
+            states = kinds.setdefault((queue, compute_resource, life == "st"), Counter())
+            for state, count in written.items():
+                nodes.setdefault(queue, Counter())[_state(state)] += count
+                states[_state(state)] += count
+    return SlurmState(
+        nodes,
+        answer["queues"],
+        tuple(NodeKind(*key, states.total(), _among(states, _USABLE)) for key, states in sorted(kinds.items())),
+        tuple(Problem(*each) for each in answer["problems"]),
+        answer["counts"],
+        answer["queue_counts"],
+        tuple(Job(*each) for each in answer["jobs"]),
+    )
+
+
+def _state(written: str) -> str:
+    """Return a state without flags, or what they say; a node that is off and that a job has is to be switched on."""
+    state = written.rstrip("~#!%$@^*-+")
+    flag = written[len(state) : len(state) + 1]
+    if state not in _USABLE or flag not in _FLAGS:
+        return state
+    return "powering up" if flag == "~" and state != "idle" else _FLAGS[flag]
+
+
+def _among(counts: Mapping[str, int], states: frozenset[str]) -> int:
+    return sum(count for state, count in counts.items() if state in states)
+
+
+def slurm_state(head_node: HeadNode) -> SlurmState:
+    """Ask the head node for queues, nodes and jobs.
+
+    Raises:
+        HeadNodeError: It could not be asked, or Slurm did not answer.
+    """
+    answer = head_node.run(shlex.join(COMMAND))
+    try:
+        return parse(answer.output, answer.errors)
+    except SlurmError as error:
+        raise HeadNodeError(f"Slurm on the head node did not answer: {error}") from error

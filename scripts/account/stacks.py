@@ -1,0 +1,211 @@
+"""The stacks of a deployment and those nested in them, as CloudFormation describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import Field
+
+from config.settings import Settings
+from scripts.account import generations
+from scripts.account.deployment import Deployment
+from scripts.core.aws_errors import is_not_found
+from scripts.core.document import Document
+
+NOT_THERE: Final = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
+"""Statuses of a stack without resources: the CDK deletes it and creates it again."""
+READY: Final = frozenset(
+    {"CREATE_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
+)
+"""Statuses of a stack that can be updated.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
+NESTED = "AWS::CloudFormation::Stack"
+CLUSTER = "Custom::PclusterCluster"
+STARTS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"})
+"""Statuses of a stack with which an operation on it starts; a roll-back belongs to the operation that it undoes.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
+
+
+@dataclass(frozen=True)
+class StackResource:
+    """A resource of a stack.
+
+    Attributes:
+        stack: Name of the stack.
+        logical_id: Its name in the stack's template.
+        physical_id: Its id or name; empty: it has none (yet).
+        type: Its type, such as AWS::EC2::VPC.
+        status: Its status.
+        reason: Why it has this status; empty: CloudFormation gives none.
+        changed: When it got this status.
+    """
+
+    stack: str
+    logical_id: str
+    physical_id: str
+    type: str
+    status: str
+    reason: str
+    changed: datetime
+
+
+class StackEvent(Document):
+    """An event of a stack; its JSON has what people need."""
+
+    id: str = Field(exclude=True, description="Its id.")
+    stack_id: str = Field(exclude=True, description="ARN of the stack.")
+    stack: str = Field(description="The name of its stack.")
+    logical_id: str = Field(description="Its name in the template; the stack's name in events of the stack itself.")
+    physical_id: str = Field(exclude=True, description="The resource's id; empty: it has none (yet).")
+    type: str = Field(description="Its type.")
+    status: str = Field(description="Its status.")
+    reason: str = Field(description="Why; empty: CloudFormation gives no reason.")
+    time: datetime = Field(description="When.")
+    properties: str = Field(exclude=True, description="The resource's properties as JSON; empty: not recorded.")
+    token: str = Field(exclude=True, default="", description="The request's token; empty: the request had none.")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is about the stack itself, not one of its resources."""
+        return self.physical_id == self.stack_id
+
+    @property
+    def is_start(self) -> bool:
+        """Whether an operation on the stack starts with it."""
+        return self.is_own and self.status in STARTS
+
+
+def in_progress(statuses: Iterable[str]) -> bool:
+    """Tell by the statuses of stacks whether an operation on any of them is in progress."""
+    return any(each.endswith("_IN_PROGRESS") and each != "REVIEW_IN_PROGRESS" for each in statuses)
+
+
+def other_clusters(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Return the statuses of the stacks of a deployment's other clusters, by name: there is one during an upgrade.
+
+    `listed` are the stacks of the Region, as CloudFormation describes them.
+    """
+    return {
+        settings.of_generation(generation).stack_name("cluster"): status
+        for generation, status in generations.among(settings, listed).items()
+        if generation != settings.cluster.generation
+    }
+
+
+def names(deployment: Deployment) -> list[str]:
+    """Return the names of the stacks that a deployment may have, in the order of creation.
+
+    The last but one is the cluster's own, which ParallelCluster creates during the creation of the stack before it.
+    """
+    stacks = [deployment.stack_name(part) for part in deployment.settings.parts]
+    return [*stacks[:-1], deployment.settings.cluster_spec.name, stacks[-1]]
+
+
+def resources(deployment: Deployment, stack: str, *, deleted: bool = False) -> list[StackResource]:
+    """Return the resources of a stack, given by name or id. 100 in each call; needs cloudformation:ListStackResources.
+
+    Args:
+        deployment: Whose stack.
+        stack: Its name; of one that is deleted its id.
+        deleted: Whether it is deleted, so that the answer never changes.
+
+    Raises:
+        botocore.exceptions.ClientError: It does not exist.
+    """
+    name = stack.split("/")[1] if stack.startswith("arn:") else stack
+    return [
+        StackResource(
+            name,
+            each["LogicalResourceId"],
+            each.get("PhysicalResourceId", ""),
+            each["ResourceType"],
+            each["ResourceStatus"],
+            each.get("ResourceStatusReason", ""),
+            each["LastUpdatedTimestamp"],
+        )
+        for each in deployment.account.list("cloudformation", "list_stack_resources", lasting=deleted, StackName=stack)
+    ]
+
+
+def all_resources(deployment: Deployment, stack: str) -> Iterator[StackResource]:
+    """Yield the resources of a stack and of those nested in it, the nested ones after the stack that has them."""
+    for each in resources(deployment, stack):
+        yield each
+        if each.type == NESTED and each.physical_id and each.status != "DELETE_COMPLETE":
+            yield from all_resources(deployment, each.physical_id)
+
+
+def existing(deployment: Deployment, stack: str) -> list[StackResource]:
+    """Return what exists of a stack, given by name, and of those nested in it; nothing: there is no such stack."""
+    from botocore.exceptions import ClientError
+
+    if deployment.stack(stack) is None:
+        return []
+    try:
+        listed = list(all_resources(deployment, stack))
+    except ClientError as error:
+        if is_not_found(error):  # deleted just now
+            return []
+        raise
+    return [each for each in listed if each.physical_id and each.status != "DELETE_COMPLETE"]
+
+
+def deletion_policies(deployment: Deployment, stack: str, resources: Iterable[StackResource]) -> dict[str, str]:
+    """Return the deletion policies of those of some resources that are a stack's own, by id; empty: it has none.
+
+    Needs cloudformation:GetTemplate.
+    """
+    own = {each.physical_id: each.logical_id for each in resources if each.stack == stack}
+    if not own:
+        return {}
+    template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
+    declared = template["Resources"]
+    return {name: declared.get(logical_id, {}).get("DeletionPolicy", "") for name, logical_id in own.items()}
+
+
+def deleted(deployment: Deployment) -> Iterator[dict[str, Any]]:
+    """Yield the stacks deleted in the last 90 days, the newest first. 100 in each call.
+
+    Needs cloudformation:ListStacks.
+    """
+    yield from deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=["DELETE_COMPLETE"])
+
+
+def events(cloudformation: Any, stack: str, since: datetime | None = None) -> Iterator[StackEvent]:
+    """Yield the events of a stack, newest first. 100 in each call; needs cloudformation:DescribeStackEvents.
+
+    Args:
+        cloudformation: A boto3 client.
+        stack: Its name; of one that is deleted its id.
+        since: The time back to which they are read; None: the start of the stack's last operation.
+
+    Raises:
+        botocore.exceptions.ClientError: It does not exist.
+    """
+    for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack):
+        for described in page["StackEvents"]:
+            event = StackEvent(
+                id=described["EventId"],
+                stack_id=described["StackId"],
+                stack=described["StackName"],
+                logical_id=described["LogicalResourceId"],
+                physical_id=described.get("PhysicalResourceId", ""),
+                type=described["ResourceType"],
+                status=described["ResourceStatus"],
+                reason=described.get("ResourceStatusReason", ""),
+                time=described["Timestamp"],
+                properties=described.get("ResourceProperties", ""),
+                token=described.get("ClientRequestToken", ""),
+            )
+            if since and event.time < since:
+                return
+            yield event
+            if since is None and event.is_start:
+                return

@@ -1,0 +1,1 @@
+"""What changes a deployment: settings files, deployments, the fleet, upgrades, recovery, images, and the end of it."""

@@ -1,0 +1,205 @@
+"""Recovery of a lost head node: /home of one of its snapshots, copied to the running head node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from pydantic import Field
+
+from scripts.account import operations
+from scripts.account.deployment import Deployment, filters, tags_of
+from scripts.account.remote.head_node import HeadNode
+from scripts.core.clock import Clock
+from scripts.core.document import Document
+from scripts.core.errors import OperationError, told
+from scripts.core.terminal import Say, report_interrupted
+from ultracluster.domain.names import SNAPSHOT_TAG
+
+HOURS = 12
+"""How long the copy may take: data of a snapshot comes from S3 when it is read first."""
+RESTORE_TAG = "ultracluster:restore"
+"""Tag of a volume that was created to copy from; its value is the snapshot."""
+_DEVICE = "/dev/sdf"
+_WAITER = {"Delay": 3, "MaxAttempts": 200}
+
+
+class Snapshot(Document):
+    """A snapshot of a head node's root volume."""
+
+    id: str = Field(description="Its id.")
+    volume: str = Field(description="The volume that it was taken of.")
+    cluster: str = Field(description="The cluster whose head node had that volume.")
+    since: datetime = Field(description="When it was started.")
+    gib: int = Field(description="Size of the volume in GiB.")
+
+
+class SnapshotList(Document):
+    """What ``restore --list --output json`` prints."""
+
+    snapshots: tuple[Snapshot, ...] = Field(description="The finished snapshots, the newest first.")
+
+
+def snapshots(deployment: Deployment) -> list[Snapshot]:
+    """Return the finished snapshots of a deployment's head nodes, the newest first."""
+    wanted = filters({f"tag:{SNAPSHOT_TAG}": [deployment.settings.name], "status": ["completed"]})
+    listed = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
+    unsorted = [
+        Snapshot(
+            id=each["SnapshotId"],
+            volume=each["VolumeId"],
+            cluster=tags_of(each).get("parallelcluster:cluster-name", ""),
+            since=each["StartTime"],
+            gib=each["VolumeSize"],
+        )
+        for each in listed
+    ]
+    return sorted(unsorted, key=lambda each: each.since, reverse=True)
+
+
+def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:
+    """Return the wanted snapshot; None: the newest of a head node that does not exist any more.
+
+    `present` are the volumes of the running head node, whose data is not lost.
+    """
+    known = ", ".join(each.id for each in snapshots) or "none"
+    for each in snapshots:
+        if each.id == wanted or (wanted is None and each.volume not in present):
+            return each
+    if wanted is None:
+        raise OperationError(f"got no snapshot of an earlier head node; allowed: --snapshot with one of: {known}")
+    raise OperationError(f"--snapshot: got {wanted}; allowed: one of: {known}")
+
+
+def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) -> Snapshot:
+    """Copy /home of a snapshot to the head node. A file that is there already stays, unless it is that of /etc/skel.
+
+    Called again after an interruption it continues with the volume that is there.
+
+    Raises:
+        OperationError: Somebody else changes a stack, or the snapshot cannot be copied; the message says what is left.
+    """
+    from botocore.exceptions import WaiterError
+
+    if deployment.settings.cluster.head_node.shared_storage == "efs":
+        raise OperationError(
+            "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (with efs /home is on EFS, not on the root "
+            "volume that snapshots are taken of)",
+            "restore it from a backup of EFS: docs/explanation/lasting-choices.md",
+        )
+    if (homes := deployment.settings.homes) is not None:
+        raise OperationError(
+            f"homes: got {homes.type!r}; allowed: null (with homes /home is on a file system of its own, not on the "
+            "root volume that snapshots are taken of)",
+            "it outlives head nodes; a backup of it: docs/guides/homes.md",
+        )
+    operations.check(deployment)
+    head_node = HeadNode(deployment, clock)
+    [instance] = [each for each in deployment.nodes() if each["InstanceId"] == head_node.instance_id]
+    mapped = {each["DeviceName"]: each["Ebs"]["VolumeId"] for each in instance.get("BlockDeviceMappings", [])}
+    chosen = choose(snapshots(deployment), mapped.values(), wanted)
+    say(f"{chosen.id} of {chosen.cluster}, {chosen.since:%Y-%m-%d %H:%M} UTC, {chosen.gib:,} GiB")
+    volume = _volume(deployment, chosen, instance["Placement"]["AvailabilityZone"])
+    left = (
+        f"{volume}, a copy of {chosen.id}, is left and costs. The same command continues; to delete it, once no copy "
+        f"runs: {deployment.command('ec2', 'detach-volume', '--volume-id', volume)}, then "
+        f"{deployment.command('ec2', 'delete-volume', '--volume-id', volume)}"
+    )
+    with report_interrupted(left):
+        try:
+            _attach(deployment, volume, head_node.instance_id)
+            say(f"{volume} is attached to {head_node.instance_id}; copying /home, which can take hours.")
+            answer = head_node.run(script(volume), seconds=HOURS * 3600)
+            if answer.code:
+                raise OperationError(f"The copy failed: {(answer.errors or answer.output).strip()}")
+            _discard(deployment, volume, head_node.instance_id)
+        except (OperationError, WaiterError) as error:
+            raise OperationError(told(error), left) from error
+    say(answer.output.strip())
+    return chosen
+
+
+def script(volume: str) -> str:
+    """Return a shell script for root that copies /home of an attached volume, or fails with a reason.
+
+    The root file system is the largest that has one of AWS's images' types. It is mounted read-only, after its journal,
+    which a snapshot of a running node needs; XFS would refuse the UUID that the node's own root has if both are of one
+    image. EC2's Nitro instances give the volume's id as serial number
+    (https://docs.aws.amazon.com/ebs/latest/userguide/identify-nvme-ebs-device.html).
+    """
+    serial = volume.replace("-", "")
+    return f"""\
+set -eu
+exec 9>/run/lock/ultracluster-restore
+flock --nonblock 9 || {{ echo "another copy is running on this node" >&2; exit 1; }}
+device='' looks=0
+while [ -z "$device" ]; do
+    looks=$((looks + 1))
+    [ "$looks" -le 60 ] || {{ echo "{volume} is no device of this node" >&2; exit 1; }}
+    [ "$looks" = 1 ] || sleep 1
+    device=$(lsblk --noheadings --nodeps --paths --output NAME,SERIAL | awk '$2 == "{serial}" {{ print $1 }}')
+done
+system=$(lsblk --noheadings --paths --raw --bytes --output NAME,FSTYPE,SIZE "$device" |
+    awk '$2 ~ /^(ext4|xfs)$/ && $3 > size {{ size = $3; line = $1 " " $2 }} END {{ print line }}')
+[ -n "$system" ] || {{ echo "{volume} has no root file system" >&2; exit 1; }}
+options=ro
+[ "${{system#* }}" != xfs ] || options=ro,nouuid
+umount --all-targets "${{system% *}}" 2>/dev/null || true
+directory=$(mktemp --directory)
+trap 'umount "$directory" 2>/dev/null || true; rmdir "$directory"' EXIT
+mount --types "${{system#* }}" --options "$options" "${{system% *}}" "$directory"
+[ -d "$directory/home" ] || {{ echo "{volume} has no /home" >&2; exit 1; }}
+# What a new home has of /etc/skel, and nobody has changed, gives way to what the person had.
+cd /home
+for file in */.[!.]*; do
+    [ -f "$file" ] && [ ! -L "$file" ] && [ -f "$directory/home/$file" ] || continue
+    ! cmp --quiet "$file" "/etc/skel/${{file#*/}}" || rm "$file"
+done
+set -- --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats
+copied=$(rsync "$@" "$directory/home/" /home/)
+printf '%s\\n' "$copied" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'
+"""
+
+
+def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
+    """Return the volume that an earlier call created of the snapshot, or create one, with the tag of leftovers."""
+    ec2 = deployment.account.client("ec2")
+    states = ["creating", "available", "in-use"]
+    wanted = filters({f"tag:{RESTORE_TAG}": [snapshot.id], "availability-zone": [zone], "status": states})
+    for each in ec2.describe_volumes(Filters=wanted)["Volumes"]:
+        return str(each["VolumeId"])
+    tags = {
+        RESTORE_TAG: snapshot.id,
+        "parallelcluster:cluster-name": deployment.settings.cluster_spec.name,
+        **deployment.settings.all_tags,
+    }
+    made = ec2.create_volume(
+        SnapshotId=snapshot.id,
+        AvailabilityZone=zone,
+        VolumeType="gp3",
+        Encrypted=True,
+        TagSpecifications=[
+            {"ResourceType": "volume", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+        ],
+    )
+    return str(made["VolumeId"])
+
+
+def _attach(deployment: Deployment, volume: str, instance: str) -> None:
+    ec2 = deployment.account.client("ec2")
+    [described] = ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
+    holders = [each["InstanceId"] for each in described.get("Attachments", [])]
+    if holders == [instance]:
+        return
+    if holders:
+        raise OperationError(f"{volume} is attached to {holders[0]}, not to the head node {instance}.")
+    ec2.get_waiter("volume_available").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
+    ec2.attach_volume(VolumeId=volume, InstanceId=instance, Device=_DEVICE)
+    ec2.get_waiter("volume_in_use").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
+
+
+def _discard(deployment: Deployment, volume: str, instance: str) -> None:
+    ec2 = deployment.account.client("ec2")
+    ec2.detach_volume(VolumeId=volume, InstanceId=instance)
+    ec2.get_waiter("volume_available").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
+    ec2.delete_volume(VolumeId=volume)

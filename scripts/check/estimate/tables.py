@@ -1,0 +1,219 @@
+"""An estimate as tables of text, for the terminal and for a page that loads nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scripts.check.estimate import figures
+from scripts.check.estimate.figures import NONE, counted, dollars, hours, number
+from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
+from scripts.check.estimate.workloads import INSTANCE_TYPE, WORKLOADS
+from scripts.core.pages import render
+from scripts.core.table import Column, Table
+
+if TYPE_CHECKING:
+    from scripts.check.estimate.costs import Amounts
+    from scripts.check.estimate.estimate import Estimate
+    from scripts.check.estimate.prices import Price
+    from scripts.check.estimate.training import TrainingRun
+
+_EXAMPLE_GB = 100
+_TABLE_MARK = "(t)"
+_LARGE_BATCH_MARK = "!"
+
+
+def tables(estimate: Estimate) -> list[Table]:
+    """Return all tables of an estimate."""
+    makers = (_nodes, _sizes, _addresses, _file_system, _costs, _by_use, _quotas)
+    return [*(make(estimate) for make in makers), *([_run(estimate.run)] if estimate.run else [])]
+
+
+def page(estimate: Estimate) -> str:
+    """Return an estimate as a page, with bars of time and cost by number of nodes."""
+    shown = tables(estimate)
+    if estimate.run:
+        shown = [shown[-1], *shown[:-1]]
+    lead = [f"{estimate.region}, {estimate.zone_id}"]
+    values = {"estimate": estimate, "figures": figures}
+    return render(
+        "scripts/check/estimate/page.html", f"Estimate of {estimate.name}", lead, shown, estimate.remarks, **values
+    )
+
+
+def _price_sentence(estimate: Estimate) -> str:
+    """Return where the prices are from, in one sentence."""
+    prices = estimate.prices
+    if day := prices.price_list_day:
+        kept = f" ({prices.remark})" if prices.remark else ""
+        listed = f"AWS Price List API, {estimate.region}, {day.isoformat()}{kept}"
+        return f"Prices: {listed}; {_TABLE_MARK} marks those of the dated table."
+    dates = sorted(source.date for source in SOURCES.values())
+    return f"Prices: the dated table, {dates[0]} to {dates[-1]} ({prices.remark}). Sources: docs/reference/prices.md."
+
+
+def _nodes(estimate: Estimate) -> Table:
+    rows = [
+        (
+            kind.label,
+            kind.instance_type,
+            kind.capacity_type + (", reserved" if kind.reserved else ""),
+            number(kind.min_count),
+            number(kind.max_count),
+        )
+        for kind in estimate.nodes
+    ]
+    columns = [Column("Queue/compute resource", False), Column("Instance type", False), Column("Capacity", False)]
+    return Table("Nodes", [*columns, Column("MinCount"), Column("MaxCount")], rows)
+
+
+def _sizes(estimate: Estimate) -> Table:
+    each = {kind.instance_type: kind.per_node for kind in estimate.nodes}
+    columns = [*each.values(), estimate.at_min_count, estimate.at_max_count]
+
+    def row(label: str, field: str) -> tuple[str, ...]:
+        return (label, *(number(getattr(sizes, field)) for sizes in columns))
+
+    titles = [f"one {name}" for name in each] + ["all at MinCount", "all at MaxCount"]
+    labels = {
+        "nodes": "nodes",
+        "chips": "Trainium chips",
+        "neuron_cores": "NeuronCores",
+        "bf16_pflops": "dense BF16, PFLOPS",
+        "vcpus": "vCPUs",
+        "memory_gib": "memory, GiB",
+        "accelerator_memory_gib": "memory of the chips, GiB",
+        "efa_gbps": "EFA bandwidth, Gbps",
+        "nvme_tb": "local NVMe, TB",
+        "interfaces": "network interfaces",
+        "addresses": "IPv4 addresses",
+    }
+    rows = [row(label, field) for field, label in labels.items()]
+    return Table("Sizes", [Column("", False), *map(Column, titles)], rows)
+
+
+def _addresses(estimate: Estimate) -> Table:
+    rows = [
+        (subnet.name, subnet.cidr, *map(number, (subnet.usable, subnet.at_min, subnet.at_max, subnet.left_at_max)))
+        for subnet in estimate.subnets
+    ]
+    titles = ("usable", "used at MinCount", "used at MaxCount", "left at MaxCount")
+    return Table("Addresses", [Column("Subnet", False), Column("Block", False), *map(Column, titles)], rows)
+
+
+def _file_system(estimate: Estimate) -> Table:
+    system = estimate.file_system
+    row = (
+        system.deployment_type,
+        number(system.capacity_gib),
+        number(system.throughput_mbps),
+        number(system.throughput_mbps_per_node_at_max) if estimate.at_max_count.nodes else NONE,
+        NONE if system.metadata_iops is None else number(system.metadata_iops),
+    )
+    titles = ("capacity, GiB", "baseline, MB/s", "per node at MaxCount, MB/s", "metadata IOPS")
+    return Table("File system", [Column("FSx for Lustre", False), *map(Column, titles)], [row])
+
+
+def _costs(estimate: Estimate) -> Table:
+    rows = [
+        (
+            cost.name,
+            "paid before" if cost.prepaid else _unit_price(estimate, cost.price),
+            *_amounts(cost.at_min_count),
+            *_amounts(cost.at_max_count),
+        )
+        for cost in estimate.costs.parts
+    ]
+    rows.append(("sum", "", *_amounts(estimate.costs.at_min_count), *_amounts(estimate.costs.at_max_count)))
+    titles = [f"{period}\nat {count}" for count in ("Min", "Max") for period in ("hour", "month")]
+    notes = [
+        _price_sentence(estimate),
+        f"US dollars, on demand, before tax, discounts and Savings Plans; a month is {HOURS_PER_MONTH} hours. Sums "
+        "are of amounts before rounding.",
+        *(f"{cost.name}: {cost.remark}." for cost in estimate.costs.parts if cost.remark),
+    ]
+    if estimate.costs.not_in_the_sums:
+        notes.append(f"NOT in the sums: {'; '.join(estimate.costs.not_in_the_sums)}.")
+    return Table("Costs, US dollars", [Column("Part", False), Column("price"), *map(Column, titles)], rows, 1, notes)
+
+
+def _by_use(estimate: Estimate) -> Table:
+    rows = [
+        (
+            each.name,
+            _unit_price(estimate, each.price),
+            dollars(each.price.dollars * _EXAMPLE_GB) if each.price else NONE,
+        )
+        for each in estimate.costs.by_use
+    ]
+    columns = [Column("Paid by use", False), Column("price"), Column(f"{_EXAMPLE_GB} GB cost")]
+    notes = ["Amounts depend on use, and are in no sum. Data from the internet and within the zone is free."]
+    return Table("Paid by use, US dollars", columns, rows, notes=notes)
+
+
+def _quotas(estimate: Estimate) -> Table:
+    rows = [
+        (
+            quota.name,
+            f"{quota.service} {quota.code or NONE}",
+            counted(quota.needed, quota.unit),
+            "may be 0" if quota.default is None else number(quota.default),
+            "ask" if quota.to_ask_for else "",
+        )
+        for quota in estimate.quotas
+    ]
+    columns = [Column("Quota", False), Column("Code", False), Column("needed"), Column("default"), Column("", False)]
+    notes = ["Needed by this deployment alone, at MaxCount. `ask`: more than a new account has."]
+    return Table("Quotas", columns, rows, notes=notes)
+
+
+def _run(run: TrainingRun) -> Table:
+    workload = WORKLOADS[run.workload]
+    measured_batch = max(row.batch for row in run.measurements)
+    rows = [
+        (
+            number(each.nodes) + ("" if each.fits else " *"),
+            each.basis.value,
+            number(round(each.sequences_per_second, 1)),
+            number(each.batch) + (f" {_LARGE_BATCH_MARK}" if each.batch > measured_batch else ""),
+            number(each.steps),
+            hours(each.hours),
+            dollars(each.dollars_of_nodes),
+            dollars(each.dollars_of_everything),
+        )
+        for each in run.estimates
+    ]
+    titles = ("sequences/s", "global batch", "steps", "time", "cost of nodes", "cost of everything")
+    measured = "; ".join(
+        f"{row.nodes} node{'s' if row.nodes > 1 else ''} {number(row.sequences_per_second)}/s (Neuron {row.sdk})"
+        for row in run.measurements
+    )
+    notes = [
+        f"{run.sequences:,} sequences of {workload.sequence_length:,} tokens on {INSTANCE_TYPE}. Measured by AWS: "
+        f"{measured}.",
+        f"Beyond the measured rows: weak scaling, {workload.efficiency:.1%} per node for 16 times the nodes "
+        f"({workload.efficiency_of}), the batch growing with the nodes.",
+        f"{workload.remark[:1].upper()}{workload.remark[1:]}.",
+        "Training alone: without start of nodes, compilation, checkpoints, evaluation and failures. US dollars at "
+        "on-demand prices, other nodes off.",
+    ]
+    if any(each.batch > measured_batch for each in run.estimates):
+        notes.append(
+            f"{_LARGE_BATCH_MARK} A larger batch than any published for this model: how fast the nodes would be, "
+            "not whether the model would learn."
+        )
+    if not all(each.fits for each in run.estimates):
+        notes.append(f"* More than the {run.largest_job_nodes} nodes of this deployment's largest queue.")
+    return Table(workload.title, [Column("Nodes"), Column("basis", False), *map(Column, titles)], rows, notes=notes)
+
+
+def _amounts(amounts: Amounts) -> tuple[str, ...]:
+    return tuple(NONE if each is None else dollars(each) for each in (amounts.hour, amounts.month))
+
+
+def _unit_price(estimate: Estimate, price: Price | None) -> str:
+    if price is None:
+        return "not known"
+    plain = price.dollars.normalize()
+    decimals = max(2, -int(plain.as_tuple().exponent))
+    mark = f" {_TABLE_MARK}" if estimate.prices.price_list_day and price.source == "table" else ""
+    return f"{plain:.{decimals}f}/{price.unit}{mark}"

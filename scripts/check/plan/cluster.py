@@ -1,0 +1,315 @@
+"""What happens to the cluster: ParallelCluster's own update check, asked about each key of its configuration.
+
+https://docs.aws.amazon.com/parallelcluster/latest/ug/using-pcluster-update-cluster-v3.html has the policies. The check
+is asked for several states that a cluster may be in; the first in which it allows a change says what the change needs.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple
+
+from scripts.check.plan.comparison import Comparison
+from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, PlanError, StackPlan
+from toolchain.assembly import Stack
+from toolchain.cluster import CLUSTER_TYPE, ClusterRequest
+from toolchain.parallelcluster import Change, Configuration, ParallelCluster, RunningCluster, UnreadableClusterError
+
+STOPS, DRAINS, TERMINATES = "COMPUTE_FLEET_STOP", "DRAIN", "TERMINATE"
+"""Values of QueueUpdateStrategy. The first is the default."""
+STOPPED: Final = "STOPPED"
+UNKNOWN: Final = "UNKNOWN"
+NEED_A_STOPPED_FLEET: Final = (Kind.FLEET_STOPPED, Kind.ALL_STOPPED)
+CHECK_BREAKS_DOWN: Final = (
+    "ParallelCluster's own check breaks down on another MountDir under the same Name while nodes may run"
+)
+"""AttributeError in pcluster/config/update_policy_utils.py of 3.16.1: it takes the directory for a storage."""
+
+_DATABASE = "Scheduling.SlurmSettings.Database"
+_OTHER_HISTORY = "Slurm's name of its cluster, and its database or none, are for the life of a cluster"
+"""slurmctld ends with "CLUSTER NAME MISMATCH" if the name is not that of its saved state; of the jobs that run, another
+database knows nothing (https://slurm.schedmd.com/slurm.conf.html#OPT_ClusterName)."""
+_SETTING = "cluster.slurm.queue_update_strategy"
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    stack: Stack
+    logical_id: str
+    properties: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.properties["ClusterName"])
+
+    @property
+    def own_properties(self) -> dict[str, Any]:
+        """The properties that are for the provider itself."""
+        return {key: value for key, value in self.properties.items() if key != "ServiceToken"}
+
+    def request(self, properties: dict[str, Any]) -> ClusterRequest:
+        """Return what the provider gets, by the computed properties."""
+        return ClusterRequest(self.stack.region, properties, self.stack.tags)
+
+
+def plan_cluster(
+    parallelcluster: ParallelCluster,
+    environment: str,
+    comparison: Comparison,
+    stacks: Iterable[StackPlan],
+    *,
+    live: bool,
+) -> ClusterPlan:
+    """Return what happens to the cluster: `live`, it can be read itself, otherwise only its template.
+
+    Raises:
+        PlanError: The new stacks have no cluster.
+        toolchain.parallelcluster.RunnerError: ParallelCluster's code broke down.
+    """
+    before, after = _find(comparison.old), _find(comparison.new)
+    if after is None:
+        raise PlanError(f"got {', '.join(comparison.new)}; allowed: stacks with one resource of type {CLUSTER_TYPE}")
+    if before is None:
+        return ClusterPlan(after.name, exists=False, source="it does not exist yet")
+    if not _changes(stacks, before):
+        return ClusterPlan(before.name, exists=True, source="its resource does not change")
+    if refused := tuple(_refused_by_the_provider(before, after, environment)):
+        return ClusterPlan(before.name, exists=True, source="its resource", changes=refused)
+    running, source = _running(parallelcluster, before, comparison, live=live)
+    wanted = after.request(comparison.after(after.stack.name, after.own_properties))
+    changes = classify(
+        parallelcluster,
+        running.configuration,
+        parallelcluster.requested_configuration(wanted),
+        environment,
+        fleet_status=running.fleet_status,
+        login_nodes_running=running.login_nodes_running,
+    )
+    return ClusterPlan(before.name, True, source, running.fleet_status, tuple(changes))
+
+
+def fleet_command(environment: str, action: Literal["start", "status", "stop"]) -> str:
+    """Return the command that starts or stops the fleet, or shows its status."""
+    return f"./ultracluster fleet {action} {environment}"
+
+
+def _find(stacks: Mapping[str, Stack]) -> _Cluster | None:
+    clusters = (
+        _Cluster(stack, logical_id, resource["Properties"])
+        for stack in stacks.values()
+        for logical_id, resource in stack.resources.items()
+        if resource["Type"] == CLUSTER_TYPE
+    )
+    return next(clusters, None)
+
+
+def _changes(stacks: Iterable[StackPlan], cluster: _Cluster) -> bool:
+    resource = (cluster.stack.name, cluster.logical_id)
+    return any(
+        (stack.name, change.logical_id) == resource and not change.metadata_only
+        for stack in stacks
+        for change in stack.changes
+    )
+
+
+def _refused_by_the_provider(before: _Cluster, after: _Cluster, environment: str) -> Iterator[ClusterChange]:
+    """Yield changes that do not reach ParallelCluster.
+
+    The provider takes no other name. CloudFormation takes no other provider, and each ParallelCluster version has its
+    own.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
+    """
+    no_provider = "CloudFormation takes no other provider, and each ParallelCluster version has its own"
+    no_name = "Cannot update the ClusterName in the properties"
+    again = f"./ultracluster destroy {environment}, then ./ultracluster deploy; network and file system stay"
+    for key, reason, way in (("ServiceToken", no_provider, _upgrade(environment)), ("ClusterName", no_name, again)):
+        old, new = before.properties[key], after.properties[key]
+        if old != new:
+            ways = (f"take this change back, or {way}",)
+            yield ClusterChange(key, old, new, Kind.REFUSED, passes_now=False, reason=reason, ways=ways)
+
+
+def _running(
+    parallelcluster: ParallelCluster, cluster: _Cluster, comparison: Comparison, *, live: bool
+) -> tuple[RunningCluster, str]:
+    """Return the cluster as it runs, and where that was read."""
+    reason = ""
+    if live:
+        try:
+            return parallelcluster.describe_cluster(cluster.stack.region, cluster.name), "what ParallelCluster keeps"
+        except UnreadableClusterError as error:
+            reason = f", because the cluster could not be read: {error}"
+    properties = comparison.before(cluster.stack.name, cluster.own_properties)
+    configuration = parallelcluster.requested_configuration(cluster.request(properties))
+    pools = configuration.get("LoginNodes", {}).get("Pools", [])
+    logins = any(int(pool["Count"]) > 0 for pool in pools)
+    return RunningCluster(configuration, UNKNOWN, logins), f"the template of {cluster.stack.name}{reason}"
+
+
+# --- what each change of a configuration needs ---
+
+
+class State(NamedTuple):
+    """A state that the cluster may be in when it is updated.
+
+    Attributes:
+        strategy: QueueUpdateStrategy of the new configuration; None: the one that it has.
+        fleet_running: Whether the compute fleet is on, even without an instance.
+        login_nodes_running: Whether there are login nodes.
+    """
+
+    strategy: str | None = None
+    fleet_running: bool = True
+    login_nodes_running: bool = False
+
+
+def classify(
+    parallelcluster: ParallelCluster,
+    old: Configuration,
+    new: Configuration,
+    environment: str,
+    *,
+    fleet_status: str = UNKNOWN,
+    login_nodes_running: bool = False,
+) -> list[ClusterChange]:
+    """Return what each change of a configuration needs; both have CloudFormation's strings, as ParallelCluster does."""
+    strategy = _strategy(new)
+    unmoved, moves = _without_moves(old, new)
+
+    @cache
+    def answers(state: State) -> Mapping[str, Change]:
+        """Return the update check's answers in a state, by what changes."""
+        update = parallelcluster.check_update(
+            old,
+            _with_strategy(unmoved, state.strategy),
+            fleet_running=state.fleet_running,
+            login_nodes_running=state.login_nodes_running,
+        )
+        moved = [_moved(*each, state) for each in moves]
+        return {_identity(change): change for change in (*update.changes, *moved)}
+
+    running = State(login_nodes_running=login_nodes_running)
+    stopped = running._replace(fleet_running=False)
+    now = stopped if fleet_status == STOPPED else running
+    states = [
+        (running._replace(strategy=STOPS), Kind.LIVE),
+        (running, Kind.TERMINATES if strategy == TERMINATES else Kind.DRAINS),
+        (stopped, Kind.FLEET_STOPPED),
+        (running._replace(login_nodes_running=False), Kind.LOGIN_NODES_STOPPED),
+        (stopped._replace(login_nodes_running=False), Kind.ALL_STOPPED),
+    ]
+    changes = []
+    for identity, change in answers(running).items():
+        kind = next((kind for state, kind in states if answers(state)[identity].allowed), Kind.REFUSED)
+        breaks_history = _breaks_history(change)
+        if breaks_history:
+            kind = Kind.REFUSED
+        passing = [each for each in (DRAINS, TERMINATES) if answers(running._replace(strategy=each))[identity].allowed]
+        unknown = fleet_status == UNKNOWN and kind in NEED_A_STOPPED_FLEET
+        changes.append(
+            ClusterChange(
+                path=change.path,
+                before=change.old,
+                after=change.new,
+                kind=kind,
+                passes_now=None if unknown else answers(now)[identity].allowed and not breaks_history,
+                reason=_OTHER_HISTORY
+                if breaks_history
+                else ""
+                if change.allowed
+                else f"{change.reason}. {change.action_needed}".strip(". "),
+                ways=tuple(_ways(change, kind, passing, environment)),
+                command=fleet_command(environment, "stop") if kind in NEED_A_STOPPED_FLEET else "",
+            )
+        )
+    return changes
+
+
+def _breaks_history(change: Change) -> bool:
+    """Return whether a change leads a Slurm that runs to another history, which ParallelCluster's check passes."""
+    if change.path.endswith("SlurmSettings.CustomSlurmSettings"):
+        return _cluster_name(change.old) != _cluster_name(change.new)
+    return change.path == f"{_DATABASE}.DatabaseName" or (change.path == _DATABASE and None in (change.old, change.new))
+
+
+def _cluster_name(custom_settings: Any) -> str | None:
+    listed = custom_settings if isinstance(custom_settings, list) else []
+    names = [value for each in listed for name, value in each.items() if name.lower() == "clustername"]
+    return names[-1] if names else None
+
+
+def _ways(change: Change, kind: Kind, passing: list[str], environment: str) -> list[str]:
+    match kind:
+        case Kind.FLEET_STOPPED:
+            return _ways_past_the_fleet(change, passing, environment)
+        case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED:
+            then = "with" if kind is Kind.LOGIN_NODES_STOPPED else "on a stopped fleet,"
+            return [f"two deployments: first with count: 0 in cluster.login_nodes, then {then} this change"]
+        case Kind.REFUSED:
+            return [_way_past_a_refusal(change, environment)]
+    return []
+
+
+def _ways_past_the_fleet(change: Change, passing: list[str], environment: str) -> list[str]:
+    ways = [f"stop the fleet, deploy, start it again ({fleet_command(environment, 'start')})"]
+    if DRAINS in passing:
+        ways.append(f"{_SETTING}: {DRAINS} in the same change, which replaces nodes as their jobs end")
+    elif TERMINATES in passing:
+        ways.append(f"{_SETTING}: {TERMINATES} in the same change, which ends the jobs on the nodes concerned")
+    if "SlurmQueues[" in change.path:
+        ways.append(f"add a new queue instead, then remove the old one with {_SETTING}: {TERMINATES}")
+    return ways
+
+
+def _way_past_a_refusal(change: Change, environment: str) -> str:
+    if change.path.endswith("FsxLustreSettings.FileSystemId"):
+        return "another Name for the storage: ParallelCluster mounts another file system under another name"
+    in_storage = change.path.startswith("SharedStorage")
+    return "take this change back" if in_storage else f"take this change back, or {_upgrade(environment)}"
+
+
+def _upgrade(environment: str) -> str:
+    return (
+        f"./ultracluster upgrade {environment}: another cluster replaces this one "
+        "(network and file system stay; what is on the head node goes)"
+    )
+
+
+def _identity(change: Change) -> str:
+    return json.dumps([change.path, change.old, change.new], sort_keys=True)
+
+
+def _strategy(configuration: Configuration) -> str:
+    settings = configuration.get("Scheduling", {}).get("SlurmSettings") or {}
+    return str(settings.get("QueueUpdateStrategy", STOPS))
+
+
+def _with_strategy(configuration: Configuration, strategy: str | None) -> Configuration:
+    if strategy is None:
+        return configuration
+    changed = copy.deepcopy(configuration)
+    scheduling = changed.setdefault("Scheduling", {})
+    scheduling["SlurmSettings"] = {**(scheduling.get("SlurmSettings") or {}), "QueueUpdateStrategy": strategy}
+    return changed
+
+
+def _without_moves(old: Configuration, new: Configuration) -> tuple[Configuration, list[tuple[str, Any, Any]]]:
+    """Return the new configuration with the old mount directories, and the storages that move: name, from, to."""
+    before = {storage.get("Name"): storage for storage in old.get("SharedStorage") or []}
+    unmoved, moves = copy.deepcopy(new), []
+    for storage in unmoved.get("SharedStorage") or []:
+        name, directory = storage.get("Name"), storage.get("MountDir")
+        if name in before and before[name].get("MountDir") != directory:
+            moves.append((name, before[name].get("MountDir"), directory))
+            storage["MountDir"] = before[name].get("MountDir")
+    return unmoved, moves
+
+
+def _moved(name: str, before: Any, after: Any, state: State) -> Change:
+    """Return what the check would answer about a storage that moves, if it could."""
+    allowed = not (state.fleet_running or state.login_nodes_running)
+    return Change(f"SharedStorage[{name}].MountDir", before, after, allowed, "" if allowed else CHECK_BREAKS_DOWN, "")

@@ -1,0 +1,190 @@
+"""What blocks a deployment, and what needs attention before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from scripts.check.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, fleet_command
+from scripts.check.plan.comparison import READ_LATE, awaited
+from scripts.check.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
+from scripts.check.preflight.check import CheckStatus, Finding
+from toolchain.cluster import CLUSTER_TYPE
+from ultracluster.domain.lustre import growth_blocker
+
+GUARDED: Final[Mapping[str, str]] = {
+    "AWS::EC2::Subnet": "file system and nodes are in it",
+    "AWS::EC2::VPC": "everything is in it",
+    "AWS::FSx::DataRepositoryAssociation": "what the file system has not loaded from S3, or not exported, is cut off",
+    "AWS::FSx::FileSystem": "a new one is empty: nothing is copied",
+    "AWS::RDS::DBInstance": "it holds the history of all jobs: a new one is empty",
+    "AWS::S3::Bucket": "it holds data",
+    CLUSTER_TYPE: "the cluster goes, with its jobs and what is on the head node",
+}
+"""The types whose replacement or removal must be accepted, and why."""
+NOTED: Final[Mapping[str, str]] = {
+    "AWS::EC2::EIP": "the address that others see the nodes come from changes",
+    "AWS::EC2::NatGateway": "the nodes' connections to the internet break, and the address they come from may change",
+    "AWS::EC2::PlacementGroup": "it can be deleted only when no instance is in it any more",
+    "AWS::Logs::LogGroup": "its logs do not move to another one",
+}
+"""The types whose replacement or removal is a warning, and why.
+
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
+"""
+_LONGEST_VALUE: Final = 60
+_BACKUPS: Final = "AutomaticBackupRetentionDays"
+"""0, the default, turns backups off.
+
+https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
+"""
+_REASONS: Final = {**GUARDED, **NOTED}
+_LINK: Final = "AWS::FSx::DataRepositoryAssociation"
+_RETAINED: Final = ("Retain", "RetainExceptOnCreate")
+
+
+def of_stack(stack: StackPlan, environment: str, accepted: bool) -> Iterator[Finding]:
+    """Yield the findings on the resources of a stack, whose replacement and removal may have been accepted."""
+    for change in stack.changes:
+        subject = f"{stack.name}/{change.logical_id}"
+        if change.type in _REASONS and change.effect in (*REPLACING, Effect.REMOVED):
+            blocking = change.type in GUARDED and not accepted
+            yield Finding(
+                CheckStatus.FAIL if blocking else CheckStatus.WARN,
+                f"{_named(change)} {_fate(change)}",
+                _hint(change, environment) if blocking else "",
+                subject=subject,
+            )
+        if change.type == "AWS::FSx::FileSystem":
+            yield from _of_growth(change, subject)
+        for each in change.properties if change.type in GUARDED else ():
+            if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
+                sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
+                yield Finding(CheckStatus.WARN, sentence, subject=subject)
+            if each.path.endswith(_BACKUPS) and each.before and not each.after:
+                sentence = f"{_named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
+                yield Finding(CheckStatus.WARN, sentence, subject=subject)
+
+
+def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
+    values = {each.path: (each.before, each.after) for each in change.properties}
+    capacity, iops = values.get("StorageCapacity"), values.get("LustreConfiguration.MetadataConfiguration.Iops")
+    if change.effect is not Effect.CHANGED or capacity is None or iops is None:
+        return
+    refusal = growth_blocker((int(capacity[0]), int(capacity[1])), iops)
+    if refusal:
+        hint = "two deployments: first storage.file_system.metadata_iops, then capacity_gib"
+        yield Finding(CheckStatus.FAIL, f"{_named(change)} cannot grow at once: {refusal}", hint, subject=subject)
+
+
+def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
+    """Return the finding on an export that would change or go while other stacks import it."""
+    return Finding(
+        CheckStatus.FAIL,
+        f"CloudFormation refuses to change what {', '.join(users)} imports from here, and rolls the deployment back",
+        "take the change back, or destroy those stacks first: ./ultracluster destroy",
+        subject=f"{stack_name}/{output}",
+    )
+
+
+def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[Finding]:
+    """Yield the findings on a stack whose template stays while what it refers to is replaced."""
+    for change in changes:
+        producers = ", ".join(awaited(change))
+        causes = ", ".join(dict.fromkeys(each.path for each in change.properties))
+        sentence = (
+            f"{_named(change)} keeps its old {causes}, although {producers} makes new ones: the template of its stack "
+            "does not change, so the stack is not updated"
+        )
+        yield Finding(CheckStatus.WARN, sentence, subject=f"{name}/{change.logical_id}")
+
+
+def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
+    """Yield the findings on the changes of a cluster's configuration."""
+    subject = f"cluster {cluster.name}"
+    for change in cluster.changes:
+        if change.passes_now:
+            continue
+        known = change.passes_now is not None
+        before, after = shown_difference(change.before, change.after)
+        yield Finding(
+            CheckStatus.FAIL if known else CheckStatus.WARN,
+            f"{change.path} from {before} to {after} {_need(change, cluster.fleet_status)}",
+            "; or ".join(change.ways),
+            change.command if known else fleet_command(environment, "status"),
+            subject,
+        )
+    ending = ", ".join(dict.fromkeys(each.path for each in cluster.changes if each.kind is Kind.TERMINATES))
+    if ending and cluster.fleet_status != STOPPED:
+        sentence = f"nodes are terminated, and the jobs on them end at once, because of {ending}"
+        yield Finding(CheckStatus.WARN, sentence, "deploy when no job runs on them", subject=subject)
+    if cluster.fleet_status == STOPPED and any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
+        sentence = "the fleet is STOPPED, as this deployment requires, and stays STOPPED"
+        hint = "start it again after the deployment"
+        yield Finding(CheckStatus.WARN, sentence, hint, fleet_command(environment, "start"), subject)
+
+
+def shown_difference(before: object, after: object, longest: int = _LONGEST_VALUE) -> tuple[str, str]:
+    """Return two values for people: of lists only what differs, and cut where they are long."""
+    if isinstance(before, list) and isinstance(after, list):
+        lost, gained = [each for each in before if each not in after], [each for each in after if each not in before]
+        before, after = lost or before, gained or after
+    return _shown(before, longest), _shown(after, longest)
+
+
+def _shown(value: object, longest: int) -> str:
+    if value is None:
+        return "none"
+    text = _compact(value)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _compact(value: object) -> str:
+    if isinstance(value, Mapping):
+        name = value.get("Name")
+        return str(name) if name else ", ".join(f"{key}: {_compact(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_compact(each) for each in value)}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _need(change: ClusterChange, fleet_status: str) -> str:
+    match change.kind:
+        case Kind.FLEET_STOPPED if change.passes_now is None:
+            return "needs the fleet STOPPED, and its status could not be read"
+        case Kind.FLEET_STOPPED:
+            return f"needs the fleet STOPPED, and it is {fleet_status}"
+        case Kind.LOGIN_NODES_STOPPED:
+            return "needs no login nodes, and there are some"
+        case Kind.ALL_STOPPED:
+            return "needs the fleet STOPPED and no login nodes"
+    return f"is refused as long as the cluster exists: {change.reason}"
+
+
+def _named(change: ResourceChange) -> str:
+    physical_id = f" {change.physical_id}" if change.physical_id else ""
+    return f"{change.logical_id} ({change.type}{physical_id})"
+
+
+def _fate(change: ResourceChange) -> str:
+    fate = "is retained outside of the stack, and continues to cost" if change.old_stays else "is deleted"
+    if change.effect is Effect.REMOVED:
+        return f"is removed: {_REASONS[change.type]}; it {fate}"
+    values = {each.path: each for each in change.properties}
+    causes = [
+        "{} from {} to {}".format(cause, *shown_difference(values[cause].before, values[cause].after))
+        if cause in values
+        else cause
+        for cause in change.causes
+    ]
+    will = "may be" if change.effect is Effect.MAY_BE_REPLACED else "is"
+    return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; the old one {fate}"
+
+
+def _hint(change: ResourceChange, environment: str) -> str:
+    if change.type == _LINK and change.effect is not Effect.REMOVED:
+        return "two deployments: first without this entry of storage.data_repositories, then with the new one"
+    accept = f"./ultracluster deploy {environment} --accept-replacement"
+    if any(each.after == READ_LATE for each in change.properties):
+        return f"make the reference strong (docs/adr/0003), or accept the replacement: {accept}"
+    return f"take the change back, or accept it: {accept}"

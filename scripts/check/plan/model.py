@@ -1,0 +1,235 @@
+"""What a deployment would do: the plan."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import computed_field
+from pydantic.dataclasses import dataclass
+
+from scripts.check.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
+from scripts.check.preflight.check import CheckStatus, Finding
+from scripts.core.document import Document
+from scripts.core.errors import UnusableError
+
+
+class PlanError(UnusableError):
+    """There is no plan; the message says why, and what would help."""
+
+
+class Effect(StrEnum):
+    """What happens to a resource."""
+
+    ADDED = "added"
+    CHANGED = "changed in place"
+    MAY_BE_REPLACED = "may be replaced"
+    """It depends on a value that is not known before the deployment, such as the new id of another resource."""
+    REPLACED = "replaced"
+    REMOVED = "removed"
+
+
+REPLACING = (Effect.MAY_BE_REPLACED, Effect.REPLACED)
+
+
+class Source(StrEnum):
+    """Where the changes of a stack are read."""
+
+    NEW = "the stack does not exist yet"
+    SAME = "the stored template, which is the same"
+    CHANGE_SET = "a CloudFormation change set"
+    STORED_TEMPLATE = "the stored template"
+    FILES = "two sets of templates"
+
+
+class Kind(StrEnum):
+    """What ParallelCluster does with a change of a cluster."""
+
+    LIVE = "applied live"
+    DRAINS = "drains nodes"
+    """The nodes concerned are replaced as their jobs end (queue_update_strategy DRAIN)."""
+    TERMINATES = "terminates nodes"
+    """The nodes concerned are terminated, with the jobs on them (queue_update_strategy TERMINATE)."""
+    FLEET_STOPPED = "needs the fleet stopped"
+    LOGIN_NODES_STOPPED = "needs the login nodes stopped"
+    ALL_STOPPED = "needs fleet and login nodes stopped"
+    REFUSED = "refused"
+    """As long as the cluster lives."""
+
+
+@dataclass(frozen=True)
+class PropertyChange:
+    """A property that changes.
+
+    Attributes:
+        path: Such as ``LustreConfiguration.PerUnitStorageThroughput``, or ``DeletionPolicy``.
+        before: Its value; None where there is none, or only CloudFormation knows it.
+        after: The same after the deployment.
+    """
+
+    path: str
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True)
+class ResourceChange:
+    """What happens to a resource, and why.
+
+    Attributes:
+        logical_id: Its name in the template.
+        type: Such as ``AWS::EC2::Subnet``.
+        effect: What happens.
+        physical_id: Its id; empty where it has none yet, or none is known.
+        causes: The properties that decide the effect; none for what is added or removed.
+        properties: All that changes; of what is added or removed only where it says who may do what.
+        old_stays: Whether what is removed or replaced is retained, outside of the stack.
+    """
+
+    logical_id: str
+    type: str
+    effect: Effect
+    physical_id: str = ""
+    causes: tuple[str, ...] = ()
+    properties: tuple[PropertyChange, ...] = ()
+    old_stays: bool = False
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def security(self) -> bool:
+        """Whether the resource says who may do or reach what."""
+        return self.type.startswith(RESOURCE_TYPES)
+
+    @property
+    def metadata_only(self) -> bool:
+        """Whether nothing changes but metadata, which AWS ignores."""
+        return self.effect is Effect.CHANGED and self.causes == ("Metadata",)
+
+
+@dataclass(frozen=True)
+class StackPlan:
+    """What happens to a stack.
+
+    Attributes:
+        name: Name of the stack.
+        source: Where that is read.
+        reason: Why no better source was used; empty where there is none.
+        changes: What happens to its resources.
+        other: What else changes: outputs, tags, termination protection.
+    """
+
+    name: str
+    source: Source
+    reason: str = ""
+    changes: tuple[ResourceChange, ...] = ()
+    other: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterChange:
+    """A change of the cluster's configuration.
+
+    Attributes:
+        path: Such as ``Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount``.
+        before: The value that the cluster has; None: none.
+        after: The value that it will get; None: none.
+        kind: What ParallelCluster does with it.
+        passes_now: Whether it passes in the cluster's present state; None: that state is not known.
+        reason: Why ParallelCluster refuses it, in its own words.
+        ways: What helps.
+        command: The command line that helps; empty where there is none.
+    """
+
+    path: str
+    before: Any
+    after: Any
+    kind: Kind
+    passes_now: bool | None
+    reason: str = ""
+    ways: tuple[str, ...] = ()
+    command: str = ""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def security(self) -> bool:
+        """Whether it says who may do or reach what."""
+        return not CLUSTER_KEYS.isdisjoint(self.path.split("."))
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """What happens to the cluster.
+
+    Attributes:
+        name: ParallelCluster's name for it.
+        exists: Whether it exists already.
+        source: Where the configuration that it runs with is from.
+        fleet_status: Status of its compute fleet, such as RUNNING; UNKNOWN: it was not, or could not be, read.
+        changes: What changes.
+    """
+
+    name: str
+    exists: bool
+    source: str
+    fleet_status: str = "UNKNOWN"
+    changes: tuple[ClusterChange, ...] = ()
+
+    @property
+    def kinds(self) -> set[Kind]:
+        """What ParallelCluster does with the changes."""
+        return {change.kind for change in self.changes}
+
+
+class Plan(Document):
+    """What a deployment would do.
+
+    Attributes:
+        environment: The configuration: a file name in config/ without .yaml.
+        region: Region of the stacks.
+        against: What it was compared with: the account, or a directory.
+        stacks: In the order of their deployment.
+        cluster: What happens to the cluster.
+        findings: What blocks it (FAIL), and what needs attention (WARN).
+    """
+
+    environment: str
+    region: str
+    against: str
+    stacks: tuple[StackPlan, ...]
+    cluster: ClusterPlan
+    findings: tuple[Finding, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ok(self) -> bool:
+        """Whether nothing blocks it."""
+        return not any(finding.status is CheckStatus.FAIL for finding in self.findings)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def empty(self) -> bool:
+        """Whether the deployment would change nothing at all."""
+        return not any(stack.changes or stack.other or stack.source is Source.NEW for stack in self.stacks)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def permissions(self) -> list[PermissionChange]:
+        """What changes in IAM, security groups and the like."""
+        changes = [
+            permission_change(
+                f"{stack.name}/{change.logical_id} ({change.effect})",
+                [(each.path, each.before, each.after) for each in change.properties if each.path not in UNRELATED],
+            )
+            for stack in self.stacks
+            for change in stack.changes
+            if change.security
+        ]
+        changes += [
+            permission_change(
+                f"cluster {self.cluster.name}: {change.path}",
+                [(change.path.rpartition(".")[2], change.before, change.after)],
+            )
+            for change in self.cluster.changes
+            if change.security
+        ]
+        return [each for each in changes if each.lost or each.gained]

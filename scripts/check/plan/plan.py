@@ -1,0 +1,221 @@
+"""The plan of a deployment: against what runs in the account, or against other templates."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from config.settings import PARTS, Settings
+from scripts.account import operations
+from scripts.account.stacks import NOT_THERE, READY
+from scripts.check.plan import cdk, change_sets, findings
+from scripts.check.plan.change_sets import ChangeSetError
+from scripts.check.plan.cluster import plan_cluster
+from scripts.check.plan.comparison import Comparison
+from scripts.check.plan.live import MANIFEST, LiveStacks
+from scripts.check.plan.model import ClusterPlan, Plan, PlanError, Source, StackPlan
+from scripts.check.preflight import access, runner
+from scripts.check.preflight.check import CheckStatus, Finding
+from scripts.core import options
+from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
+from toolchain.golden import read_golden
+from toolchain.parallelcluster import ParallelCluster, RunnerError
+from toolchain.values import UnsupportedError
+
+
+def make_plan(
+    environment: str,
+    assembly: Path | None = None,
+    against: Path | None = None,
+    *,
+    accepted: bool = False,
+    diff: bool = False,
+) -> Plan:
+    """Return the plan of a configuration.
+
+    Args:
+        environment: The deployment, or the path of its settings without .yaml.
+        assembly: What would be deployed; None: it is synthesized first.
+        against: What it is compared with; None: what runs in the account of the credentials in use.
+        accepted: Whether replacing and removing what holds data was accepted.
+        diff: Whether the CDK's own diff with the account is printed first.
+
+    Raises:
+        PlanError: There is no plan; the message says why.
+        botocore.exceptions.BotoCoreError: AWS does not answer, or there are no credentials.
+        botocore.exceptions.ClientError: AWS refuses a call.
+    """
+    settings = options.settings_of(environment)
+    for directory in (assembly, against):
+        if directory is not None and not directory.is_dir():
+            raise PlanError(f"got {directory}; allowed: a directory")
+    if against is None and assembly is not None and not (assembly / MANIFEST).exists():
+        raise PlanError(f"got {assembly}; allowed: a directory that cdk synth wrote, with a {MANIFEST}")
+    try:
+        with TemporaryDirectory() as temporary:
+            if assembly is None:
+                assembly = Path(temporary) / "cdk.out"
+                cdk.synthesize(environment, assembly)
+            if diff:
+                cdk.diff(assembly)
+            if against is None:
+                return plan_of_account(environment, settings, assembly, accepted=accepted)
+            return plan_of_directories(environment, settings, against, assembly, accepted=accepted)
+    except (FileNotFoundError, UnsupportedError) as error:
+        raise PlanError(str(error)) from None
+    except RunnerError as error:
+        raise PlanError(f"ParallelCluster's code broke down:\n{error}") from None
+
+
+def plan_of_account(environment: str, settings: Settings, directory: Path, *, accepted: bool) -> Plan:
+    """Return what a deployment of an assembly would do in the account of the credentials in use.
+
+    With `accepted` the replacement and removal of what holds data does not block it.
+
+    Raises:
+        PlanError: The settings name another account, or a change set could not be deleted.
+        botocore.exceptions.BotoCoreError: AWS could not be asked.
+        botocore.exceptions.ClientError: AWS refused to answer.
+    """
+    with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
+        live = LiveStacks(environment, settings, directory)
+        comparison = Comparison(live.old, live.new, live.physical_ids, live.attributes)
+        stacks = _stacks_of_account(live, comparison)
+        cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
+    return Plan(
+        environment=environment,
+        region=settings.region,
+        against=f"account {live.account_id}",
+        stacks=stacks,
+        cluster=cluster,
+        findings=(*_findings_of_account(live), *_findings(environment, comparison, stacks, cluster, accepted=accepted)),
+    )
+
+
+def plan_of_directories(environment: str, settings: Settings, old: Path | None, new: Path, *, accepted: bool) -> Plan:
+    """Return what a deployment would do where other templates are deployed; needs no account.
+
+    Both are assemblies, or directories of templates named after their stacks; without the old one nothing is deployed.
+
+    Raises:
+        PlanError: A directory holds no templates, one is an assembly and the other is not, or there is no cluster.
+    """
+    if old is not None and (old / MANIFEST).exists() != (new / MANIFEST).exists():
+        raise PlanError(
+            f"got {old} and {new}; allowed: two assemblies, or two directories of golden templates, which name no "
+            "assets (--assembly says which is the other one)"
+        )
+    before, after = read_stacks(old, settings.region) if old else {}, read_stacks(new, settings.region)
+    comparison = Comparison(before, after)
+    stacks = tuple(
+        StackPlan(
+            name,
+            Source.FILES if name in before else Source.NEW,
+            changes=changes,
+            other=tuple(_other(before.get(name), after.get(name))),
+        )
+        for name, changes in comparison.changes.items()
+    )
+    with ParallelCluster(os.environ) as parallelcluster:
+        cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=False)
+    return Plan(
+        environment=environment,
+        region=settings.region,
+        against=str(old or "nothing"),
+        stacks=stacks,
+        cluster=cluster,
+        findings=tuple(_findings(environment, comparison, stacks, cluster, accepted=accepted)),
+    )
+
+
+def _stacks_of_account(live: LiveStacks, comparison: Comparison) -> tuple[StackPlan, ...]:
+    ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
+    cloudformation = live.deployment.account.client("cloudformation")
+    name_of_all = operations.new_name(live.deployment.account, "plan")
+    described = change_sets.describe(cloudformation, [live.new[name] for name in ready], name_of_all)
+    stacks = []
+    for name, new in live.new.items():
+        changes = comparison.changes[name]
+        if name not in live.old:
+            stacks.append(StackPlan(name, Source.NEW, changes=changes))
+            continue
+        other = list(_other(live.old[name], new))
+        if (name in live.protected) != (name in live.to_be_protected):
+            other.append(f"termination protection {'on' if name in live.to_be_protected else 'off'}")
+        description = described.get(name, ChangeSetError(f"the stack is {live.statuses[name]}"))
+        if comparison.is_passed_over(name):
+            source, reason = Source.SAME, ""
+        elif isinstance(description, ChangeSetError):
+            source, reason = Source.STORED_TEMPLATE, str(description)
+        else:
+            source, reason = Source.CHANGE_SET, ""
+            changes = change_sets.changes(description, changes, comparison.read_late(name))
+        stacks.append(StackPlan(name, source, reason, changes, tuple(other)))
+    return tuple(stacks)
+
+
+def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
+    """Yield what changes in a stack beside its resources."""
+    before, after = (old.template if old else {}), (new.template if new else {})
+    for section in sorted((before.keys() | after.keys()) - {"Resources"}):
+        if before.get(section) != after.get(section):
+            yield section.lower()
+    if old and new and old.tags != new.tags:
+        yield "tags"
+
+
+def _findings(
+    environment: str, comparison: Comparison, stacks: Sequence[StackPlan], cluster: ClusterPlan, *, accepted: bool
+) -> Iterator[Finding]:
+    for stack in stacks:
+        yield from findings.of_stack(stack, environment, accepted)
+        for output, users in comparison.exports_in_use(stack.name):
+            yield findings.of_export(stack.name, output, users)
+    for name, changes in comparison.left_behind().items():
+        yield from findings.of_passed_over(name, changes)
+    yield from findings.of_cluster(cluster, environment)
+
+
+def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
+    for each in runner.findings(access.cdk_bootstrap, live.deployment):
+        if each.status is CheckStatus.FAIL:
+            yield each.of("account")
+    for name, status in live.statuses.items():
+        if status in (*READY, "REVIEW_IN_PROGRESS"):  # that one is deployed as if it did not exist, also if protected
+            continue
+        if status in NOT_THERE and name not in live.protected:
+            sentence = f"the stack is {status}: it is deleted and created again"
+            yield Finding(CheckStatus.WARN, sentence, subject=name)
+        else:
+            sentence = f"the stack is {status}: it cannot be updated"
+            preflight = f"./ultracluster preflight {live.deployment.environment} --only stack-names"
+            yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
+    for name in sorted(live.protected - live.to_be_protected):
+        yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
+
+
+def read_stacks(directory: Path, region: str) -> dict[str, Stack]:
+    """Return the stacks of an assembly, or those whose templates a directory holds."""
+    if (directory / MANIFEST).exists():
+        return Assembly(directory).stacks
+    try:
+        templates = read_golden(directory)
+    except ValueError as error:
+        raise PlanError(f"got {directory}, with a file that is no JSON: {error}") from None
+    if not templates or not all("Resources" in template for template in templates.values()):
+        raise PlanError(f"got {directory}; allowed: a directory that cdk synth wrote, or one of templates (*.json)")
+    return in_order({name: Stack(name, region, EXAMPLE_ACCOUNT, each, {}) for name, each in templates.items()})
+
+
+def in_order(stacks: Mapping[str, Stack]) -> dict[str, Stack]:
+    """Return stacks in the order of their deployment."""
+    return {name: stacks[name] for name in sorted(stacks, key=lambda name: (_position(name), name))}
+
+
+def _position(stack_name: str) -> int:
+    """Return the position of a stack in the order of deployment; others come last."""
+    part = re.search(rf"-({'|'.join(PARTS)})(-\d+)?$", stack_name)
+    return PARTS.index(part[1]) if part else len(PARTS)

@@ -1,0 +1,91 @@
+"""The results of a run of checks, as JSON and in a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, computed_field
+
+from scripts.check.preflight.check import CheckStatus
+from scripts.core.document import Document
+
+FailOn = Literal["fail", "unknown", "warn"]
+FAILURES: Mapping[FailOn, tuple[CheckStatus, ...]] = {
+    "fail": (CheckStatus.FAIL,),
+    "unknown": (CheckStatus.FAIL, CheckStatus.UNKNOWN),
+    "warn": (CheckStatus.FAIL, CheckStatus.WARN, CheckStatus.UNKNOWN),
+}
+"""Statuses that make a run fail, by --fail-on."""
+
+
+class CheckResult(Document):
+    """A finding, with the check that made it and the seconds that this took."""
+
+    check: str
+    subject: str
+    status: CheckStatus
+    sentence: str
+    hint: str
+    command: str
+    seconds: float
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def id(self) -> str:
+        """The check and its subject: ``capacity-reservation[cr-...]``."""
+        return f"{self.check}[{self.subject}]" if self.subject else self.check
+
+
+class PreflightReport(Document):
+    """The results of a run.
+
+    Attributes:
+        account: The account that was asked; None: not known.
+        results: In the order of the checks.
+        endpoint: What was called instead of AWS's own endpoints; None: nothing.
+        elapsed: Seconds that the run took.
+    """
+
+    environment: str
+    account: str | None
+    results: tuple[CheckResult, ...]
+    fail_on: FailOn = Field(default="unknown", exclude=True)
+    endpoint: str | None = Field(default=None, exclude=True)
+    elapsed: float = Field(0, exclude=True)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def counts(self) -> dict[CheckStatus, int]:
+        """How many results there are of each status."""
+        counter = Counter(result.status for result in self.results)
+        return {status: counter[status] for status in CheckStatus}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ok(self) -> bool:
+        """Whether nothing makes the run fail."""
+        return not any(self.counts[status] for status in FAILURES[self.fail_on])
+
+    @property
+    def verdict(self) -> str:
+        """The conclusion, in a sentence."""
+        if not self.ok:
+            return "Not ready to deploy."
+        if unknown := self.counts[CheckStatus.UNKNOWN]:
+            return f"Ready, but {unknown} could not be judged."
+        return "Ready to deploy."
+
+
+class ListedCheck(Document):
+    """A check that --only and --skip can name."""
+
+    id: str = Field(description="Its id.")
+    title: str = Field(description="What it checks.")
+
+
+class CheckList(Document):
+    """What ``preflight --list --output json`` prints."""
+
+    checks: tuple[ListedCheck, ...] = Field(description="The selected checks, in their order.")

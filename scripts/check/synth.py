@@ -1,0 +1,66 @@
+"""Templates and ParallelCluster configuration of a deployment, for review."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import yaml
+from pydantic import Field
+
+from scripts.check import targets
+from scripts.check.plan import cdk
+from scripts.core.document import Document
+
+
+class SynthesizedTemplate(Document):
+    """A template that was written."""
+
+    path: str = Field(description="The file, STACK.template.json.")
+    resources: dict[str, int] = Field(description="Number of its resources by type.")
+
+
+class SynthResult(Document):
+    """What was written."""
+
+    directory: str = Field(description="The cloud assembly, as `cdk deploy --app` takes it.")
+    templates: tuple[SynthesizedTemplate, ...] = Field(description="The templates in it.")
+    configurations: tuple[str, ...] = Field(description="The files with ParallelCluster's configuration.")
+
+
+def write(environment: str, directory: Path) -> None:
+    """Write the assembly of a deployment to a directory, in place of one that is there.
+
+    Raises:
+        PlanError: The CDK failed; the message is its output.
+        UnusableError: Something else than an assembly is in the directory, or it cannot be written.
+    """
+    with targets.assembly(directory, "--directory") as written:
+        cdk.synthesize(environment, written)
+
+
+def review(assembly: Path) -> SynthResult:
+    """Write the cluster's ParallelCluster configuration beside the templates, and return what is in them."""
+    templates, configurations = [], []
+    for path in sorted(assembly.glob("*.template.json")):
+        resources = json.loads(path.read_text(encoding="utf-8"))["Resources"].values()
+        kinds = Counter(resource["Type"] for resource in resources)
+        templates.append(SynthesizedTemplate(path=str(path), resources=dict(sorted(kinds.items()))))
+        for resource in resources:
+            if resource["Type"] == "Custom::PclusterCluster":
+                configuration = path.with_name(f"{resource['Properties']['ClusterName']}.parallelcluster.yaml")
+                text = yaml.safe_dump(resource["Properties"]["ClusterConfiguration"], sort_keys=False)
+                configuration.write_text(text, encoding="utf-8")
+                configurations.append(str(configuration))
+    return SynthResult(directory=str(assembly), templates=tuple(templates), configurations=tuple(configurations))
+
+
+def as_text(result: SynthResult) -> str:
+    """Return what was written, for people."""
+    lines = []
+    for template in result.templates:
+        lines.append(f"{template.path}: {sum(template.resources.values())} resources")
+        lines += [f"  {count:3} {kind.removeprefix('AWS::')}" for kind, count in template.resources.items()]
+    lines += [f"{path}: the ParallelCluster configuration that its template carries" for path in result.configurations]
+    return "\n".join(lines)

@@ -1,0 +1,154 @@
+"""Validation of a deployment by ParallelCluster's own code, in an emulated account."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from textwrap import indent
+
+from pydantic import computed_field
+
+from config.settings import Settings
+from scripts.core import options
+from scripts.core.document import Document
+from scripts.emulated import EmulatedAws, Resolver, accounts, publish_files
+from toolchain.assembly import Assembly
+from toolchain.cluster import ClusterRequest, cluster_request
+from toolchain.parallelcluster import Message, ParallelCluster
+from toolchain.synthesis import SynthesisError, synthesize
+from ultracluster.domain.validator_warnings import Verdict, judge
+from ultracluster.domain.validators import TIMED_OUT
+
+
+class Validation(Document):
+    """What ParallelCluster says of a deployment.
+
+    Attributes:
+        cluster_name: ParallelCluster's name of the cluster.
+        queues: Number of queues.
+        messages: What schema and validators say, nothing suppressed, each once.
+        verdicts: What the warnings among them do to the deployment, by validator.
+        problems: Why the deployment would fail, or should not be made; none: it is valid.
+    """
+
+    cluster_name: str
+    queues: int
+    messages: tuple[Message, ...]
+    verdicts: dict[str, Verdict]
+    problems: tuple[str, ...]
+
+
+class ValidationOutcome(Document):
+    """The result of one configuration: a report, or the reason why there is none."""
+
+    environment: str
+    report: Validation | None = None
+    error: str = ""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def code(self) -> int:
+        """The exit code that this outcome alone would give."""
+        if self.report is None:
+            return 2
+        return 1 if self.report.problems else 0
+
+    def to_text(self) -> str:
+        """Return it for people."""
+        if self.report is None:
+            return f"{self.environment}: NOT EXAMINED\n{indent(self.error, '  ')}\n"
+        report = self.report
+        queues = f"{report.queues} queue{'s' if report.queues != 1 else ''}"
+        lines = [
+            f"{self.environment}: {'REJECTED' if report.problems else 'accepted'}",
+            f"  cluster {report.cluster_name}, {queues}; schema and all validators, with real types and as strings",
+        ]
+        for message in report.messages:
+            lines.append(f"  {message.level:7} {message.validator}: {message.text}")
+            if message.level == "WARNING":
+                lines.append(f"          {report.verdicts[message.validator].explanation}")
+        lines += [f"  FAIL    {problem}" for problem in report.problems]
+        return "\n".join(lines) + "\n"
+
+
+def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
+    """Create in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
+    accounts.create_prerequisites(aws, settings)
+    accounts.bootstrap(aws, settings)
+    publish_files(assembly, aws)
+    return cluster_request(assembly, Resolver(assembly, aws).resolve)
+
+
+def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting: Mapping[str, str]) -> Validation:
+    """Let ParallelCluster validate a cluster: with the types of its template, and as CloudFormation would send it.
+
+    `accepting` is the result of ``validator_warnings.accepted``.
+    """
+    messages = parallelcluster.validate(request.configuration)
+    warned = {message.validator for message in messages if message.level == "WARNING"}
+    verdicts = {validator: judge(validator, accepting) for validator in sorted(warned)}
+    suppressed = [name.removeprefix("type:") for name in request.properties.get("SuppressValidators", [])]
+    unexplained = [name for name in suppressed if judge(name, accepting).stops]
+    problems = [f"SuppressValidators has {name}, whose warnings stop a deployment" for name in unexplained]
+    left = [message for message in messages if message.validator not in suppressed]
+    # To suppress a validator for its warnings silences its errors, too; here they still count.
+    problems += [
+        f"{each.level} {each.validator}: {each.text}"
+        for each in messages
+        if each.level == "ERROR" or (each.level == "WARNING" and (each in left or _is_missing(each)))
+    ]
+    sent = parallelcluster.create(request, strings=True)
+    if not sent.accepted:
+        problems.append(f"rejected as CloudFormation sends it: {sent.reason}")
+    if list(sent.messages) != left:
+        problems.append(f"as CloudFormation sends it the validators say something else: {sent.messages}")
+    queues = request.configuration.get("Scheduling", {}).get("SlurmQueues", [])
+    return Validation(
+        cluster_name=request.name,
+        queues=len(queues),
+        messages=tuple(dict.fromkeys(messages)),
+        verdicts=verdicts,
+        problems=tuple(problems),
+    )
+
+
+def _is_missing(warning: Message) -> bool:
+    """Return whether a script is missing: here all are published, and no permission is still propagating."""
+    return warning.validator == "AsyncTimedUrlValidator" and TIMED_OUT not in warning.text
+
+
+def outcomes(
+    names: Sequence[str], synthesize: Callable[[str, Path], Assembly] = synthesize
+) -> Iterator[ValidationOutcome]:
+    """Examine deployments one after the other, in an emulated AWS that is empty before each.
+
+    `synthesize` makes the assembly of one, if it likes in the directory that it gets, which does not stay.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from config.settings import SettingsError
+    from toolchain.parallelcluster import RunnerError
+    from toolchain.values import UnsupportedError
+    from ultracluster.domain.validator_warnings import accepted
+
+    of_aws, of_toolchain = (BotoCoreError, ClientError), (RunnerError, SynthesisError, UnsupportedError)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ThreadPoolExecutor(max_workers=1) as synthesis,
+        EmulatedAws() as aws,
+        ParallelCluster(aws.environment) as parallelcluster,
+    ):
+        # One deployment is synthesized while the one before it is examined.
+        assemblies = {name: synthesis.submit(synthesize, name, Path(directory, name)) for name in names}
+        for name in names:
+            aws.reset()
+            try:
+                settings = options.settings_of(name)
+                request = prepare(aws, settings, assemblies[name].result())
+                report = examine(parallelcluster, request, accepted(settings.cluster_spec))
+            except (*of_aws, *of_toolchain, LookupError, SettingsError) as error:
+                yield ValidationOutcome(environment=name, error=str(error))
+            else:
+                yield ValidationOutcome(environment=name, report=report)

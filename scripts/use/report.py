@@ -1,0 +1,164 @@
+"""Tables that compare training runs, finished or not, by the records that the training program writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import Field
+
+from scripts.core.document import Document
+from scripts.core.errors import UnusableError
+from scripts.core.table import Column, Table
+from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, blockers, read_run, summarize
+
+_NONE = "-"
+
+
+class ComparedRun(Document):
+    """A run as ``runs show`` compares it."""
+
+    name: str = Field(description="Name of its directory; the whole path where names are the same.")
+    wanted_steps: int | None = Field(description="Steps that it was told to make; null: not known.")
+    updated: datetime = Field(description="When its last step ended.")
+    summary: Summary = Field(description="Speeds, losses, stragglers. Speeds leave out the first steps of attempts.")
+    attempts: tuple[Attempt, ...] = Field(description="Each start, the first first.")
+
+
+class Comparison(Document):
+    """What ``runs show --output json`` prints."""
+
+    runs: tuple[ComparedRun, ...] = Field(description="The runs, in the order in which they were named.")
+
+
+def compare(directories: Sequence[Path]) -> Comparison:
+    """Return the runs of some directories.
+
+    The scaling efficiency of each is against the first of them on one node, of the same phase, sequence length and
+    model.
+
+    Raises:
+        UnusableError: Some are missing or damaged: one line for each.
+    """
+    runs, problems = [], []
+    for directory in directories:
+        try:
+            runs.append(read_run(directory))
+        except RunError as error:
+            problems.append(str(error))
+    if problems:
+        raise UnusableError("\n".join(problems))
+    names = [directory.resolve().name for directory in directories]
+    if len(set(names)) < len(names):
+        names = [str(directory) for directory in directories]
+    references = [next((each for each in runs if not blockers(run.options, each)), None) for run in runs]
+    return Comparison(
+        runs=tuple(
+            ComparedRun(
+                name=name,
+                wanted_steps=run.options.get("steps"),
+                updated=datetime.fromtimestamp(run.steps[-1].time, UTC),
+                summary=summarize(run, reference),
+                attempts=tuple(run.attempts),
+            )
+            for name, run, reference in zip(names, runs, references, strict=True)
+        )
+    )
+
+
+def tables(runs: Sequence[ComparedRun]) -> list[Table]:
+    """Return all tables; that of stragglers if there are any."""
+    stragglers = [_stragglers(runs)] if any(run.summary.stragglers for run in runs) else []
+    return [_speeds(runs), _progress(runs), _attempts(runs), *stragglers]
+
+
+def _speeds(runs: Sequence[ComparedRun]) -> Table:
+    notes = [f"Speeds leave out the first {WARM_UP_STEPS} steps of each attempt, which compile or load graphs."]
+    if any(run.summary.scaling_efficiency is None for run in runs):
+        notes.append("Scaling efficiency: name a run on one node too, of the same phase, sequence length and model.")
+    cells = [
+        {
+            "Nodes": f"{summary.nodes:,}",
+            "Workers": f"{summary.workers:,}",
+            "Sequences/s": f"{summary.sequences_per_second:,.1f}",
+            "median": f"{summary.sequences_per_second_median:,.1f}",
+            "per node": f"{summary.sequences_per_second_per_node:,.1f}",
+            "MFU": _percent(summary.mfu),
+            "Scaling\nefficiency": _percent(summary.scaling_efficiency),
+            "Slowest rank\nover mean": _percent(summary.compute_spread),
+            "Waiting\nfor data": _percent(summary.data_seconds / summary.step_seconds),
+            "Waiting for\ncheckpoints": _percent(summary.checkpoint_seconds / summary.step_seconds),
+        }
+        for summary in (run.summary for run in runs)
+    ]
+    return _table("Speed", [run.name for run in runs], cells, notes)
+
+
+def _progress(runs: Sequence[ComparedRun]) -> Table:
+    cells = []
+    for run in runs:
+        summary, wanted = run.summary, run.wanted_steps
+        cells.append(
+            {
+                "Steps": f"{summary.steps:,}" + (f" of {wanted:,}" if wanted else ""),
+                "Sequences": f"{summary.sequences:,}",
+                "Tokens": f"{summary.tokens:,}",
+                "First loss": f"{summary.loss_first:.4f}",
+                "Last loss": f"{summary.loss_last:.4f}",
+                "Step time": _hours(summary.step_seconds),
+                "Attempts": f"{summary.attempts:,}",
+                "Last step (UTC)": _moment(run.updated),
+            }
+        )
+    return _table("Progress", [run.name for run in runs], cells)
+
+
+def _attempts(runs: Sequence[ComparedRun]) -> Table:
+    attempts = [(run, number, each) for run in runs for number, each in enumerate(run.attempts, start=1)]
+    cells = [
+        {
+            "Attempt": f"{number:,}",
+            "Started (UTC)": _moment(datetime.fromtimestamp(attempt.started, UTC)),
+            "From step": f"{attempt.resumed_step:,}",
+            "Nodes": f"{attempt.nodes:,}",
+            "Workers": f"{attempt.workers:,}",
+            "Slurm job": attempt.job or _NONE,
+            "Requeued": f"{attempt.restarts:,}",
+        }
+        for _, number, attempt in attempts
+    ]
+    return _table("Attempts", [run.name if number == 1 else "" for run, number, _ in attempts], cells)
+
+
+def _stragglers(runs: Sequence[ComparedRun]) -> Table:
+    stragglers = [(run, each) for run in runs for each in run.summary.stragglers]
+    cells = [
+        {
+            "Rank": f"{each.rank:,}",
+            "Node": each.host,
+            "Steps": f"{each.steps:,}",
+            "Seconds over the mean": f"{each.seconds:,.1f}",
+        }
+        for _, each in stragglers
+    ]
+    note = "The slowest rank of a step, where it took more than a tenth longer than the mean of all ranks."
+    return _table("Stragglers", [run.name for run, _ in stragglers], cells, [note])
+
+
+def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> Table:
+    columns = [Column("Run", False), *(Column(name, name != "Node") for name in rows[0])]
+    return Table(title, columns, [(name, *row.values()) for name, row in zip(names, rows, strict=True)], notes=notes)
+
+
+def _percent(share: float | None) -> str:
+    return _NONE if share is None else f"{share:.1%}"
+
+
+def _hours(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60:,}:{minutes % 60:02}:{rest:02}"
+
+
+def _moment(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S}"

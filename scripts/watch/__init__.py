@@ -1,0 +1,1 @@
+"""What goes on: status, progress, causes of failures, drift, inventory, logs."""

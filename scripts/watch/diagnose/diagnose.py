@@ -1,0 +1,237 @@
+"""Why a deployment failed, and what keeps the nodes of a running cluster from starting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field, computed_field
+
+from scripts.account.causes import Evidence, FoundCause, find
+from scripts.account.deployment import Deployment
+from scripts.account.remote.head_node import is_head_node
+from scripts.core.clock import Clock
+from scripts.core.document import Document
+from scripts.watch.diagnose.failures import Operation, operations, provider_group, window
+from scripts.watch.diagnose.reader import PROVIDER_GROUP, Reader
+
+LOOK_BACK = (timedelta(0), timedelta(minutes=30), timedelta(hours=6))
+"""The time whose logs of a running cluster are read: the older part only if the newer shows no cause."""
+SILENT = timedelta(minutes=15)
+"""A head node that logs nothing for so long is unhealthy: clustermgtd logs every minute."""
+LINES_OF_UNKNOWN = 5
+"""The lines before the end of an unknown failure that are shown."""
+_MADE = re.compile(r"CREATE_COMPLETE|UPDATE_")
+
+
+class Diagnosis(Document):
+    """Why a deployment failed, or why nodes of its cluster do not start."""
+
+    environment: str = Field(description="File name in config/ without .yaml.")
+    region: str = Field(description="AWS Region of the deployment.")
+    operation: Operation | None = Field(
+        description="The newest operation that failed; null: none did, and all causes are of the running cluster."
+    )
+    causes: tuple[FoundCause, ...] = Field(
+        description="Known causes: what the running cluster shows, then those of the operation, the first failure's "
+        "first unless it is in `unknown`. Ids do not change."
+    )
+    unknown: tuple[Evidence, ...] = Field(
+        description="If the cause of the operation's failure is not known: the first failure, then the last lines of "
+        "the logs that tell of trouble."
+    )
+    read_on: tuple[str, ...] = Field(description="If the cause is not known: commands that show more.")
+    read: tuple[str, ...] = Field(description="Stacks and log groups that were read.")
+    unread: tuple[str, ...] = Field(
+        description="What was not read: the action that is not allowed, or how much was read of what is too much."
+    )
+    current: tuple[FoundCause, ...] = Field(default=(), exclude=True)
+    """Known causes that the running cluster shows, the first of `causes`."""
+    is_denied: bool = Field(default=False, exclude=True)
+    """Whether a permission was missing."""
+
+    @computed_field(  # type: ignore[prop-decorator]
+        description="A known cause was found; a failure of unknown cause, or nothing but not everything may be read; "
+        "nothing failed. Exit code 1, 1 and 0."
+    )
+    @property
+    def outcome(self) -> Literal["cause", "unknown", "nothing failed"]:
+        """``nothing failed`` can be said only if everything may be read."""
+        if self.current or (self.causes and not self.unknown):
+            return "cause"
+        return "unknown" if self.unknown or self.is_denied else "nothing failed"
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is something to fix, or may be."""
+        return self.outcome != "nothing failed"
+
+
+def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
+    """Tell why the newest operation that failed did, and what keeps the nodes of a running cluster from starting.
+
+    The running cluster comes first, unless the operation is one of its own and of the last hours.
+
+    Calls: one for each stack, then for what failed one per 100 events of a stack and per 100 deleted stacks. One for
+    the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10 for the provider's, and for a
+    running cluster 20 for each time of `LOOK_BACK` and 10 for whether the head node logs.
+
+    Raises:
+        botocore.exceptions.ClientError: Credentials are not valid; missing permissions are told in `unread`.
+    """
+    reader = Reader(deployment)
+    failed = operations(reader)
+    operation = failed[0] if failed else None
+    findings, unknown = of_operation(reader, operation) if operation else ([], [])
+    current = of_cluster(reader, operation, (clock or Clock()).now())
+    read = tuple(dict.fromkeys(reader.read))
+    return Diagnosis(
+        environment=deployment.environment,
+        region=deployment.settings.region,
+        operation=operation,
+        causes=_distinct([*current, *findings]),
+        unknown=tuple(unknown),
+        read_on=_read_on(deployment, operation, unknown[0], read) if unknown else (),
+        read=read,
+        unread=tuple(dict.fromkeys((*reader.denied, *reader.cut_off))),
+        current=_distinct(current),
+        is_denied=bool(reader.denied),
+    )
+
+
+def _distinct(findings: Iterable[FoundCause]) -> tuple[FoundCause, ...]:
+    by_id: dict[str, FoundCause] = {}
+    for each in findings:
+        by_id.setdefault(each.id, each)
+    return tuple(by_id.values())
+
+
+def _read_on(
+    deployment: Deployment, operation: Operation | None, first: Evidence, read: Sequence[str]
+) -> tuple[str, ...]:
+    """Return commands that show more than was read."""
+    exists = operation is not None and operation.stack == first.source
+    stack = first.source if exists else first.names["stack_id"]  # those below may be deleted, and need the id then
+    has_nodes = any(each.startswith("/aws/parallelcluster/") for each in read)
+    providers = [each for each in read if PROVIDER_GROUP.fullmatch(each)]
+    return (
+        deployment.command("cloudformation", "describe-stack-events", "--stack-name", stack),
+        *([f"./ultracluster logs {deployment.environment} head-node --since 6h"] if has_nodes else []),
+        *(deployment.command("logs", "filter-log-events", "--log-group-name", each) for each in providers),
+        f"./ultracluster preflight {deployment.environment}",
+    )
+
+
+def of_operation(reader: Reader, operation: Operation) -> tuple[list[FoundCause], list[Evidence]]:
+    """Return causes, that of the first failure or the one behind it first; or else evidence of an unknown cause.
+
+    Of the logs, the line nearest to the failure counts: what failed before may have been tried again with success.
+    """
+    events = operation.events
+    first, others = _find(reader, events[0]), list(_known(reader, events[1:]))
+    if first and first.logs is None:
+        return [first, *others], []
+    lines = _logs(reader, operation)
+    kinds = first.logs if first else None
+    known = (each for each in _known(reader, reversed(lines)) if _is_of(each, kinds) and _is_behind(each, first))
+    causes, symptoms = _parted(known)
+    behind = [*causes, *(each for each in symptoms if each.behind)]
+    behind = [each.model_copy(update={"evidence": (events[0], *each.evidence)}) for each in behind]
+    explained = [*behind, *([first] if first else []), *symptoms]
+    return [*explained, *others], [] if explained else [events[0], *lines[-LINES_OF_UNKNOWN:]]
+
+
+def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> list[FoundCause]:
+    """Return what is wrong with a cluster that was created: its head node, then what its logs tell, symptoms last.
+
+    Its logs are not read if the operation that failed is a recent one of the cluster, to which they belong. Needs
+    cloudformation:DescribeStacks, ec2:DescribeInstances, logs:DescribeLogGroups and FilterLogEvents.
+    """
+    name = reader.cluster_name
+    stack = reader.stack(name)
+    if stack is None or not _MADE.match(stack["StackStatus"]):
+        return []
+    findings = list(_known(reader, _of_head_node(reader, now)))
+    if operation and _is_of_cluster(reader, operation) and operation.started >= now - LOOK_BACK[-1]:
+        return findings
+    seen: list[FoundCause] = []  # symptoms: protected mode is logged every minute, what led to it once
+    for until, since in pairwise(LOOK_BACK):
+        lines = reader.cluster_lines(now - since, now - until)
+        known = (each for each in _known(reader, reversed(lines)) if _is_behind(each, None))
+        causes, symptoms = _parted(known)
+        seen += symptoms
+        if causes:
+            return [*findings, *causes, *seen]
+    return [*findings, *seen]
+
+
+def _of_head_node(reader: Reader, now: datetime) -> Iterator[Evidence]:
+    """Yield that no head node runs, if none does, or that the one that runs logs nothing."""
+    instances = reader.instances()
+    if instances is None:
+        return
+    name = reader.cluster_name
+    heads = {each["State"]["Name"]: each for each in instances if is_head_node(each)}
+    if (head := heads.get("running")) is None:
+        texts = [f"The head node {each['InstanceId']} is {state}" for state, each in heads.items()]
+        text = next(iter(texts), f"The cluster {name} has no head node")
+    elif head["LaunchTime"] > now - SILENT or reader.head_node_logs(now - SILENT, now) is not False:
+        return
+    else:
+        minutes = SILENT // timedelta(minutes=1)
+        text = f"The head node {head['InstanceId']} is running, but has logged nothing for {minutes} minutes"
+    yield Evidence(kind="instance", source=name, time=now, text=text)
+
+
+def _is_of_cluster(reader: Reader, operation: Operation) -> bool:
+    deployment = reader.deployment
+    return operation.stack in (deployment.stack_name("cluster"), reader.cluster_name)
+
+
+def _logs(reader: Reader, operation: Operation) -> list[Evidence]:
+    """Return what the logs of the cluster and of the provider tell, if the operation was about the cluster."""
+    if not _is_of_cluster(reader, operation):
+        return []
+    since, until = window(operation)
+    lines = reader.cluster_lines(since, until)
+    if group := provider_group(reader, operation):
+        lines += reader.lines(group, since, until)
+    return sorted(lines, key=lambda line: line.time)
+
+
+def _known(reader: Reader, evidence: Iterable[Evidence]) -> Iterator[FoundCause]:
+    return (finding for each in evidence if (finding := _find(reader, each)))
+
+
+def _find(reader: Reader, evidence: Evidence) -> FoundCause | None:
+    deployment = reader.deployment
+    cluster_stack = deployment.stack_name("cluster")
+    stack = evidence.source if evidence.kind == "event" else cluster_stack
+    names = {
+        "env": deployment.environment,
+        "cluster": reader.cluster_name,
+        "region": deployment.settings.region,
+        "stack": stack,
+        "root": stack,
+        "resource": cluster_stack,
+        "type": "the type",
+        "zone": "the zone",
+    }
+    return find(evidence, {**names, **evidence.names})
+
+
+def _is_of(finding: FoundCause, kinds: Sequence[str] | None) -> bool:
+    return kinds is None or finding.evidence[0].kind in kinds
+
+
+def _is_behind(finding: FoundCause, first: FoundCause | None) -> bool:
+    """Whether a finding can explain the first failure; None: there is none, or its cause is not known."""
+    return not finding.behind or (first is not None and first.id in finding.behind)
+
+
+def _parted(findings: Iterable[FoundCause]) -> tuple[list[FoundCause], list[FoundCause]]:
+    every = list(findings)
+    return [each for each in every if each.logs is None], [each for each in every if each.logs is not None]

@@ -1,0 +1,177 @@
+"""What resources cost as they are now, and when they were created, by what their services say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from scripts.account.deployment import Deployment, filters, tags_of
+from scripts.check.estimate import products
+from scripts.check.estimate.prices import Prices
+from scripts.check.estimate.products import HOURS_PER_MONTH, Product
+from scripts.watch.inventory import clusters as of_clusters
+from scripts.watch.inventory.model import FINAL_BACKUP, Costs, Key, permitted
+from ultracluster.domain.lustre import LustreSpec
+from ultracluster.domain.names import SNAPSHOT_TAG
+
+_GB, _GIB = 10**9, 2**30
+_FIXED = {
+    "AWS::CloudWatch::Alarm": products.ALARM,
+    "AWS::CloudWatch::CompositeAlarm": products.COMPOSITE_ALARM,
+    "AWS::CloudWatch::Dashboard": products.DASHBOARD,
+    "AWS::EC2::EIP": products.PUBLIC_ADDRESS,
+    "AWS::EC2::NatGateway": products.NAT_GATEWAY,
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": products.LOAD_BALANCER,
+    "AWS::KMS::Key": products.KMS_KEY,
+    "AWS::Route53::HostedZone": products.HOSTED_ZONE,
+}
+"""Types of one price each. CloudFormation tells when they were created."""
+_BY_USE = (
+    "AWS::DynamoDB::Table",
+    "AWS::Lambda::Function",
+    "AWS::RDS::DBSnapshot",
+    "AWS::S3::Bucket",
+    "AWS::SNS::Topic",
+)
+
+
+class Facts(NamedTuple):
+    """Facts of a resource."""
+
+    monthly: Decimal | None
+    """Dollars per month as it is now; None: paid by use, or the price is not known."""
+    since: datetime | None = None
+    """When it was created; None: its service does not tell."""
+
+
+def facts(clusters: Sequence[Deployment], keys: Collection[Key], denied: list[str]) -> dict[Key, Facts]:
+    """Return what resources of a deployment's clusters cost; what is not in it is free, or could not be listed."""
+    prices = Prices(clusters[0].settings.region)
+    known = {key: Facts(None) for key in keys if key[0] in _BY_USE}
+    known |= {key: Facts(per_month(prices, _FIXED[key[0]])) for key in keys if key[0] in _FIXED}
+    kinds = {kind for kind, _ in keys}
+    for kind, ask in _ASKED.items():
+        if kind in kinds:
+            known |= {(kind, name): each for name, each in permitted(ask(clusters, prices), denied)}
+    return {key: known[key] for key in keys if key in known}
+
+
+def per_month(prices: Prices, product: Product, units: Decimal = Decimal(1)) -> Decimal | None:
+    """Return what so many units of a product cost in dollars per month; None: the price is not known."""
+    price = prices.of(product)
+    if price is None:
+        return None
+    return price.dollars * units * (HOURS_PER_MONTH if price.unit == "hour" else 1)
+
+
+def costs(deployment: Deployment, keys: Collection[Key]) -> Costs:
+    """Return what resources cost, of any cluster; where a permission is missing, it is not known."""
+    unknown = {key: None for key in keys if key[0] in _ASKED}
+    return unknown | {key: each.monthly for key, each in facts(of_clusters.known(deployment, []), keys, []).items()}
+
+
+def _instances(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    for each in clusters:
+        for node in each.nodes():
+            runs = node["State"]["Name"] in ("pending", "running")
+            monthly = per_month(prices, products.instance(node["InstanceType"])) if runs else Decimal(0)
+            yield node["InstanceId"], Facts(monthly, node["LaunchTime"])
+
+
+def _volumes(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    for each in clusters[0].account.list("ec2", "describe_volumes"):
+        monthly = per_month(prices, products.GP3, Decimal(each["Size"])) if each["VolumeType"] == "gp3" else None
+        yield each["VolumeId"], Facts(monthly, each["CreateTime"])
+
+
+def _snapshots(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    """Yield snapshots: the last one of a volume with what it costs at most, for it shares its blocks with older ones.
+
+    The others are paid by what has changed. EC2 names the size of all blocks where it knows it.
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html
+    """
+    account, name = clusters[0].account, clusters[0].settings.name
+    wanted = filters({f"tag:{SNAPSHOT_TAG}": [name]})
+    for each in account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted):
+        is_last = tags_of(each).get(FINAL_BACKUP) == name
+        gib = Decimal(each.get("FullSnapshotSizeInBytes") or each["VolumeSize"] * _GIB) / _GIB
+        monthly = per_month(prices, products.EBS_SNAPSHOT, gib) if is_last else None
+        yield each["SnapshotId"], Facts(monthly, each["StartTime"])
+
+
+def _endpoints(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    for each in clusters[0].account.list("ec2", "describe_vpc_endpoints"):
+        free = each["VpcEndpointType"] == "Gateway"
+        monthly = Decimal(0) if free else per_month(prices, products.INTERFACE_ENDPOINT)
+        yield each["VpcEndpointId"], Facts(monthly, each.get("CreationTimestamp"))
+
+
+def _file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    for each in clusters[0].account.list("fsx", "describe_file_systems"):
+        if lustre := each.get("LustreConfiguration"):
+            spec = LustreSpec.model_construct(  # its own values, which the settings' rules may reject
+                deployment_type=lustre["DeploymentType"],
+                throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+            )
+            monthly = per_month(prices, products.lustre_storage(spec), Decimal(each["StorageCapacity"]))
+            yield each["FileSystemId"], Facts(monthly, each.get("CreationTime"))
+        elif openzfs := each.get("OpenZFSConfiguration"):
+            kind = openzfs["DeploymentType"]
+            parts = (
+                per_month(prices, products.openzfs_storage(kind), Decimal(each["StorageCapacity"])),
+                per_month(prices, products.openzfs_throughput(kind), Decimal(openzfs["ThroughputCapacity"])),
+            )
+            monthly = None if None in parts else sum(filter(None, parts), Decimal(0))
+            yield each["FileSystemId"], Facts(monthly, each.get("CreationTime"))
+
+
+def _elastic_file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    for each in clusters[0].account.list("efs", "describe_file_systems"):
+        monthly = per_month(prices, products.EFS_STORAGE, Decimal(each["SizeInBytes"]["Value"]) / _GB)
+        yield each["FileSystemId"], Facts(monthly, each["CreationTime"])
+
+
+def _databases(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    """Yield databases; their prices are not in the table."""
+    for each in clusters[0].account.list("rds", "describe_db_instances"):
+        yield each["DBInstanceIdentifier"], Facts(None, each.get("InstanceCreateTime"))
+
+
+def _recovery_points(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    account, vault = clusters[0].account, f"{clusters[0].settings.name}-homes"
+    if vault in [each["BackupVaultName"] for each in account.list("backup", "list_backup_vaults")]:
+        for each in account.list("backup", "list_recovery_points_by_backup_vault", BackupVaultName=vault):
+            monthly = per_month(prices, products.EFS_BACKUP, Decimal(each.get("BackupSizeInBytes", 0)) / _GB)
+            yield each["RecoveryPointArn"], Facts(monthly, each["CreationDate"])
+
+
+def _log_groups(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    settings = clusters[0].settings
+    name, cluster = settings.name, settings.of_generation(1).cluster_spec.name  # the names of others start with it
+    prefixes = (
+        f"{name}-",
+        f"/aws/fsx/lustre/{name}-",
+        "/aws/lambda/pcluster-",
+        f"/aws/lambda/{name}-",
+        f"/aws/parallelcluster/{cluster}-",
+        f"/ultracluster/{cluster}",
+    )
+    for prefix in prefixes:
+        for each in clusters[0].account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix):
+            monthly = per_month(prices, products.LOG_STORAGE, Decimal(each.get("storedBytes", 0)) / _GB)
+            yield each["logGroupName"], Facts(monthly, datetime.fromtimestamp(each["creationTime"] / 1000, UTC))
+
+
+_ASKED: dict[str, Callable[[Sequence[Deployment], Prices], Iterator[tuple[str, Facts]]]] = {
+    "AWS::EC2::Instance": _instances,
+    "AWS::EC2::VPCEndpoint": _endpoints,
+    "AWS::EC2::Snapshot": _snapshots,
+    "AWS::EC2::Volume": _volumes,
+    "AWS::Backup::RecoveryPoint": _recovery_points,
+    "AWS::EFS::FileSystem": _elastic_file_systems,
+    "AWS::FSx::FileSystem": _file_systems,
+    "AWS::RDS::DBInstance": _databases,
+    "AWS::Logs::LogGroup": _log_groups,
+}

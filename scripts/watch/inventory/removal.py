@@ -1,0 +1,268 @@
+"""Tells whether leftovers exist, and deletes them, each type by the API of its service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from scripts.account.deployment import Deployment, filters
+from scripts.core.aws_errors import is_not_found
+from scripts.core.errors import OperationError
+from scripts.watch.inventory.model import PREFIX, Leftover
+
+PASSES = re.compile(
+    r"in ?use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
+    r"|Internal ?Failure|ServiceUnavailable",
+    re.IGNORECASE,
+)
+"""Reasons for which the same deletion works some minutes later: instances that stop keep the placement group in use for
+more than 15 minutes (https://github.com/aws/aws-parallelcluster/issues/6329), and AWS releases network interfaces,
+which keep security groups and subnets in use, with a delay
+(https://repost.aws/knowledge-center/cloudformation-stack-delete-failed)."""
+
+
+class InUseError(Exception):
+    """AWS has not deleted something yet: it is in use, is being deleted, or there were too many calls."""
+
+
+def remove(deployment: Deployment, leftover: Leftover) -> None:
+    """Delete a leftover, with all that is in it; one that does not exist any more is no error.
+
+    Raises:
+        InUseError: The same call may work some minutes later.
+        OperationError: S3 refused to delete an object.
+    """
+    from botocore.exceptions import ClientError
+
+    try:
+        _REMOVERS[leftover.type](deployment, leftover.id)
+    except ClientError as error:
+        if PASSES.search(str(error)):
+            raise InUseError(str(error)) from error
+        if not is_not_found(error):
+            raise
+
+
+def _instance(deployment: Deployment, name: str) -> None:
+    ec2 = deployment.account.client("ec2")
+    ec2.terminate_instances(InstanceIds=[name])
+    [state] = _pages(ec2, "describe_instances", "Reservations[].Instances[].State.Name", InstanceIds=[name])
+    if state != "terminated":
+        raise InUseError(f"{name} is {state}")
+
+
+def _file_system(deployment: Deployment, name: str) -> None:
+    fsx = deployment.account.client("fsx")
+    [described] = fsx.describe_file_systems(FileSystemIds=[name])["FileSystems"]
+    if described["Lifecycle"] != "DELETING":
+        fsx.delete_file_system(FileSystemId=name, **_openzfs_or_lustre(described))
+    raise InUseError(f"{name} is being deleted")
+
+
+def _openzfs_or_lustre(described: dict[str, Any]) -> dict[str, Any]:
+    """Return how FSx deletes a file system, without a last backup, which OpenZFS takes unless told."""
+    if described["FileSystemType"] != "OPENZFS":
+        return {}
+    return {
+        "OpenZFSConfiguration": {"SkipFinalBackup": True, "Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]},
+    }
+
+
+def _elastic_file_system(deployment: Deployment, name: str) -> None:
+    efs = deployment.account.client("efs")
+    [described] = efs.describe_file_systems(FileSystemId=name)["FileSystems"]
+    for each in efs.describe_mount_targets(FileSystemId=name)["MountTargets"]:
+        if each["LifeCycleState"] != "deleting":
+            efs.delete_mount_target(MountTargetId=each["MountTargetId"])
+    if described["LifeCycleState"] != "deleting":
+        efs.delete_file_system(FileSystemId=name)
+    raise InUseError(f"{name} is being deleted")
+
+
+def _database(deployment: Deployment, name: str) -> None:
+    rds = deployment.account.client("rds")
+    [described] = rds.describe_db_instances(DBInstanceIdentifier=name)["DBInstances"]
+    if described.get("DeletionProtection"):
+        rds.modify_db_instance(DBInstanceIdentifier=name, DeletionProtection=False, ApplyImmediately=True)
+    if described["DBInstanceStatus"] != "deleting":
+        rds.delete_db_instance(DBInstanceIdentifier=name, SkipFinalSnapshot=True)
+    raise InUseError(f"{name} is being deleted")
+
+
+def empty(deployment: Deployment, bucket: str, prefix: str = "") -> None:
+    """Delete every version of every object below a prefix, 1,000 in each call."""
+    s3 = deployment.account.client("s3")
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        listed = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+        objects = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in listed]
+        if objects:
+            answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+            if refused := answer.get("Errors"):
+                raise OperationError(f"s3://{bucket}/{refused[0]['Key']}: {refused[0]['Message']}")
+
+
+def _prefix(deployment: Deployment, name: str) -> None:
+    bucket, _, prefix = name.removeprefix("s3://").partition("/")
+    empty(deployment, bucket, prefix)
+
+
+def _bucket(deployment: Deployment, name: str) -> None:
+    empty(deployment, name)
+    deployment.account.client("s3").delete_bucket(Bucket=name)
+
+
+def free_group(deployment: Deployment, name: str) -> None:
+    """Delete the detached network interfaces in a security group: while there are some, EC2 does not delete it.
+
+    https://docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html
+    """
+    ec2 = deployment.account.client("ec2")
+    detached = filters({"group-id": [name], "status": ["available"]})
+    interfaces = "NetworkInterfaces[].NetworkInterfaceId"
+    for each in _pages(ec2, "describe_network_interfaces", interfaces, Filters=detached):
+        ec2.delete_network_interface(NetworkInterfaceId=each)
+
+
+def _security_group(deployment: Deployment, name: str) -> None:
+    """Delete a security group, after its rules: EC2 deletes no group that another one's rule names."""
+    ec2 = deployment.account.client("ec2")
+    [described] = ec2.describe_security_groups(GroupIds=[name])["SecurityGroups"]
+    for key, revoke in (
+        ("IpPermissions", ec2.revoke_security_group_ingress),
+        ("IpPermissionsEgress", ec2.revoke_security_group_egress),
+    ):
+        if named := [each for each in described[key] if each["UserIdGroupPairs"]]:
+            revoke(GroupId=name, IpPermissions=named)
+    ec2.delete_security_group(GroupId=name)
+
+
+def free_role(deployment: Deployment, name: str) -> None:
+    """Detach a role's policies and instance profiles: while it has some, IAM does not delete it.
+
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html
+    """
+    iam = deployment.account.client("iam")
+    for policy in _pages(iam, "list_attached_role_policies", "AttachedPolicies[].PolicyArn", RoleName=name):
+        iam.detach_role_policy(RoleName=name, PolicyArn=policy)
+    for policy in _pages(iam, "list_role_policies", "PolicyNames[]", RoleName=name):
+        iam.delete_role_policy(RoleName=name, PolicyName=policy)
+    profiles = "InstanceProfiles[].InstanceProfileName"
+    for profile in _pages(iam, "list_instance_profiles_for_role", profiles, RoleName=name):
+        iam.remove_role_from_instance_profile(InstanceProfileName=profile, RoleName=name)
+
+
+def _role(deployment: Deployment, name: str) -> None:
+    free_role(deployment, name)
+    deployment.account.client("iam").delete_role(RoleName=name)
+
+
+def _profile(deployment: Deployment, name: str) -> None:
+    iam = deployment.account.client("iam")
+    for role in iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]:
+        iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role["RoleName"])
+    iam.delete_instance_profile(InstanceProfileName=name)
+
+
+def empty_zone(deployment: Deployment, name: str) -> None:
+    """Delete the records of a hosted zone, but for those of the zone itself (NS, SOA), which go with it."""
+    route53 = deployment.account.client("route53")
+    records = list(_pages(route53, "list_resource_record_sets", "ResourceRecordSets[]", HostedZoneId=name))
+    changes = [{"Action": "DELETE", "ResourceRecordSet": each} for each in records if each["Type"] not in ("NS", "SOA")]
+    for first in range(0, len(changes), 1000):
+        batch = {"Changes": changes[first : first + 1000]}
+        route53.change_resource_record_sets(HostedZoneId=name, ChangeBatch=batch)
+
+
+def _zone(deployment: Deployment, name: str) -> None:
+    empty_zone(deployment, name)
+    deployment.account.client("route53").delete_hosted_zone(Id=name)
+
+
+def _described(
+    service: str, operation: str, parameter: str, *, many: bool = False
+) -> Callable[[Deployment, str], bool]:
+    """Return a test whether something exists: a call that fails if it does not."""
+
+    def exists(deployment: Deployment, name: str) -> bool:
+        return deployment.account.find(service, operation, **{parameter: [name] if many else name}) is not None
+
+    return exists
+
+
+def _log_group_exists(deployment: Deployment, name: str) -> bool:
+    groups = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=name)
+    return name in [each["logGroupName"] for each in groups]
+
+
+def _vault_exists(deployment: Deployment, name: str) -> bool:
+    """Tell whether a vault is listed: AWS Backup refuses to describe one that does not exist, as if not permitted."""
+    return name in [each["BackupVaultName"] for each in deployment.account.list("backup", "list_backup_vaults")]
+
+
+def _secret_exists(deployment: Deployment, name: str) -> bool:
+    """Tell whether a secret exists that is not scheduled for deletion."""
+    described = deployment.account.find("secretsmanager", "describe_secret", SecretId=name)
+    return described is not None and "DeletedDate" not in described
+
+
+EXISTS: dict[str, Callable[[Deployment, str], bool]] = {
+    "AWS::Backup::BackupVault": _vault_exists,
+    "AWS::DynamoDB::Table": _described("dynamodb", "describe_table", "TableName"),
+    "AWS::EC2::NetworkInterface": _described("ec2", "describe_network_interfaces", "NetworkInterfaceIds", many=True),
+    "AWS::EC2::PlacementGroup": _described("ec2", "describe_placement_groups", "GroupNames", many=True),
+    "AWS::EC2::RouteTable": _described("ec2", "describe_route_tables", "RouteTableIds", many=True),
+    "AWS::EC2::SecurityGroup": _described("ec2", "describe_security_groups", "GroupIds", many=True),
+    "AWS::EC2::Subnet": _described("ec2", "describe_subnets", "SubnetIds", many=True),
+    "AWS::EFS::FileSystem": _described("efs", "describe_file_systems", "FileSystemId"),
+    "AWS::FSx::FileSystem": _described("fsx", "describe_file_systems", "FileSystemIds", many=True),
+    "AWS::IAM::InstanceProfile": _described("iam", "get_instance_profile", "InstanceProfileName"),
+    "AWS::IAM::Role": _described("iam", "get_role", "RoleName"),
+    "AWS::Lambda::Function": _described("lambda", "get_function", "FunctionName"),
+    "AWS::Logs::LogGroup": _log_group_exists,
+    "AWS::RDS::DBInstance": _described("rds", "describe_db_instances", "DBInstanceIdentifier"),
+    "AWS::RDS::DBParameterGroup": _described("rds", "describe_db_parameter_groups", "DBParameterGroupName"),
+    "AWS::RDS::DBSubnetGroup": _described("rds", "describe_db_subnet_groups", "DBSubnetGroupName"),
+    "AWS::S3::Bucket": _described("s3", "head_bucket", "Bucket"),
+    "AWS::SecretsManager::Secret": _secret_exists,
+}
+"""Tells whether something exists that a stack kept, by type; stacks of ours keep no other types."""
+
+
+def _pages(client: Any, operation: str, path: str, **arguments: Any) -> Iterator[Any]:
+    return iter([*client.get_paginator(operation).paginate(**arguments).search(path)])
+
+
+def _call(service: str, operation: str, parameter: str) -> Callable[[Deployment, str], None]:
+    def remover(deployment: Deployment, name: str) -> None:
+        getattr(deployment.account.client(service), operation)(**{parameter: name})
+
+    return remover
+
+
+_REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
+    PREFIX: _prefix,
+    "AWS::Backup::BackupVault": _call("backup", "delete_backup_vault", "BackupVaultName"),
+    "AWS::DynamoDB::Table": _call("dynamodb", "delete_table", "TableName"),
+    "AWS::EC2::Instance": _instance,
+    "AWS::EC2::LaunchTemplate": _call("ec2", "delete_launch_template", "LaunchTemplateId"),
+    "AWS::EC2::NetworkInterface": _call("ec2", "delete_network_interface", "NetworkInterfaceId"),
+    "AWS::EC2::PlacementGroup": _call("ec2", "delete_placement_group", "GroupName"),
+    "AWS::EC2::RouteTable": _call("ec2", "delete_route_table", "RouteTableId"),
+    "AWS::EC2::SecurityGroup": _security_group,
+    "AWS::EC2::Subnet": _call("ec2", "delete_subnet", "SubnetId"),
+    "AWS::EC2::Volume": _call("ec2", "delete_volume", "VolumeId"),
+    "AWS::EFS::FileSystem": _elastic_file_system,
+    "AWS::FSx::FileSystem": _file_system,
+    "AWS::IAM::InstanceProfile": _profile,
+    "AWS::IAM::Role": _role,
+    "AWS::Lambda::Function": _call("lambda", "delete_function", "FunctionName"),
+    "AWS::Logs::LogGroup": _call("logs", "delete_log_group", "logGroupName"),
+    "AWS::RDS::DBInstance": _database,
+    "AWS::RDS::DBParameterGroup": _call("rds", "delete_db_parameter_group", "DBParameterGroupName"),
+    "AWS::RDS::DBSubnetGroup": _call("rds", "delete_db_subnet_group", "DBSubnetGroupName"),
+    "AWS::Route53::HostedZone": _zone,
+    "AWS::S3::Bucket": _bucket,
+    "AWS::SecretsManager::Secret": _call("secretsmanager", "delete_secret", "SecretId"),
+    "AWS::SSM::Parameter": _call("ssm", "delete_parameter", "Name"),
+}

@@ -1,0 +1,352 @@
+"""Collects the state of a deployment, side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from scripts.account import compute_fleet, homes
+from scripts.account.deployment import tags_of
+from scripts.account.remote.head_node import Answer, HeadNode, NotRunError
+from scripts.account.slurm import COMMAND, SlurmError, parse
+from scripts.account.stacks import other_clusters
+from scripts.check.estimate.sizes import SCRATCH_MBPS_PER_TIB
+from scripts.check.preflight.reservations import CAPACITY_BLOCK, members, size, users
+from scripts.core.aws_errors import is_unreachable
+from scripts.watch.status import software
+from scripts.watch.status.cost import cost_now
+from scripts.watch.status.model import (
+    READY,
+    Cost,
+    FileSystem,
+    HeadNodeStatus,
+    Homes,
+    Reservation,
+    SlurmStatus,
+    Spending,
+    StackStatus,
+    Status,
+    Unavailable,
+    Usage,
+    try_fetch,
+)
+from ultracluster.domain import metrics
+
+if TYPE_CHECKING:
+    from scripts.account.deployment import Deployment
+    from scripts.core.clock import Clock
+    from scripts.watch.diagnose.diagnose import Diagnosis
+
+_WORKERS = 10
+_RESERVATIONS_PER_CALL = 1000
+WAIT_SECONDS = 10.0
+"""How long to wait for the answer of the head node at most: a call each second."""
+_LONGEST_SECONDS = 60
+_LOOK_BACK = timedelta(minutes=10)
+_PERIOD_SECONDS = 60
+_METRICS = {"free": "FreeDataStorageCapacity", "read": "DataReadBytes", "written": "DataWriteBytes"}
+"""By id of the query. Their Sum over a minute is that of all storage targets.
+
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html
+"""
+_NO_FILE_SYSTEM = Unavailable(reason="its stack names no file system", is_problem=False)
+
+Nodes = tuple[HeadNodeStatus | None, dict[str, int], Counter[tuple[str, str]]]
+"""The head node, numbers of compute nodes by state, and of running ones by queue and compute resource."""
+
+
+def collect(deployment: Deployment, clock: Clock) -> Status:
+    """Return the state of a deployment now.
+
+    Needs cloudformation:DescribeStacks (for other clusters on all stacks), cloudwatch:DescribeAlarms,
+    cloudwatch:GetMetricData, dynamodb:GetItem, ec2:DescribeCapacityReservations, ec2:DescribeInstances,
+    elasticfilesystem:DescribeFileSystems, fsx:DescribeFileSystems, ssm:GetCommandInvocation, ssm:SendCommand and, for
+    groups of reservations, resource-groups:ListGroupResources. What needs a missing one is `Unavailable`.
+
+    Raises:
+        botocore.exceptions.BotoCoreError: There are no usable credentials.
+        botocore.exceptions.ClientError: The credentials are not, or no longer, valid.
+    """
+    settings, now = deployment.settings, clock.now()
+    deployment.account.forget()
+    with ThreadPoolExecutor(_WORKERS) as pool:
+
+        def start(fetch: Any, *actions: str) -> Any:
+            return pool.submit(try_fetch, lambda: fetch(deployment), *actions)
+
+        answer = start(
+            lambda deployment: _ask_head_node(deployment, clock),
+            "ec2:DescribeInstances",
+            "ssm:SendCommand",
+            "ssm:GetCommandInvocation",
+        )
+        nodes = start(_nodes, "ec2:DescribeInstances")
+        stacks = start(_stacks, "cloudformation:DescribeStacks")
+        others = start(_other_clusters, "cloudformation:DescribeStacks on all stacks")
+        fleet = start(compute_fleet.status, "dynamodb:GetItem")
+        file_system = start(_file_system, "cloudformation:DescribeStacks", "fsx:DescribeFileSystems")
+        usage = start(
+            lambda deployment: _usage(deployment, now), "cloudformation:DescribeStacks", "cloudwatch:GetMetricData"
+        )
+        of_homes = start(
+            lambda deployment: _homes(deployment, now),
+            "cloudformation:DescribeStacks",
+            "cloudwatch:GetMetricData",
+            "elasticfilesystem:DescribeFileSystems",
+            "fsx:DescribeFileSystems",
+        )
+        reservations = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
+        alarms = start(_alarms, "cloudwatch:DescribeAlarms")
+        spending = start(lambda deployment: _spending(deployment, now), "cloudwatch:GetMetricData")
+    own_stacks, described, other, asked = stacks.result(), nodes.result(), others.result(), answer.result()
+    slurm, of_jobs, is_reachable = (asked, None, None) if isinstance(asked, Unavailable) else asked
+    head_node: HeadNodeStatus | Unavailable | None
+    compute_nodes: dict[str, int] | Unavailable
+    cost: Cost | Unavailable
+    if isinstance(described, Unavailable):
+        head_node = compute_nodes = cost = described
+    else:
+        head, compute_nodes, running = described
+        head_node = head and replace(head, session_manager=is_reachable)
+        cost = cost_now(settings, running, now.date())
+    return Status(
+        environment=deployment.environment,
+        name=settings.name,
+        region=settings.region,
+        cluster=settings.cluster_spec.name,
+        time=now,
+        stacks=() if isinstance(own_stacks, Unavailable) else own_stacks,
+        unavailable_stacks=own_stacks if isinstance(own_stacks, Unavailable) else None,
+        other_clusters=Unavailable(reason=other.reason, is_problem=False) if isinstance(other, Unavailable) else other,
+        head_node=head_node,
+        compute_nodes=compute_nodes,
+        fleet=fleet.result(),
+        slurm=slurm,
+        software=of_jobs,
+        file_system=file_system.result(),
+        usage=usage.result(),
+        homes=of_homes.result(),
+        reservations=reservations.result(),
+        alarms=alarms.result(),
+        cost=cost,
+        spending=spending.result(),
+    )
+
+
+def _stacks(deployment: Deployment) -> tuple[StackStatus, ...]:
+    """Return the stacks in the order of creation; ParallelCluster's own while the one before it is not ready."""
+    stacks = [_stack(deployment, deployment.stack_name(part)) for part in deployment.settings.parts]
+    if stacks[-2].status not in READY:
+        stacks.insert(-1, _stack(deployment, deployment.settings.cluster_spec.name))
+    return tuple(stacks)
+
+
+def _stack(deployment: Deployment, name: str) -> StackStatus:
+    described = deployment.stack(name)
+    if described is None:
+        return StackStatus(name)
+    times = [described[key] for key in ("CreationTime", "LastUpdatedTime", "DeletionTime") if key in described]
+    return StackStatus(name, described["StackStatus"], max(times), described.get("StackStatusReason", ""))
+
+
+def _other_clusters(deployment: Deployment) -> tuple[StackStatus, ...]:
+    listed = deployment.account.list("cloudformation", "describe_stacks")
+    return tuple(StackStatus(name, status) for name, status in other_clusters(deployment.settings, listed).items())
+
+
+def _nodes(deployment: Deployment) -> Nodes:
+    heads, states, running = [], Counter[str](), Counter[tuple[str, str]]()
+    for each in deployment.nodes():
+        tags, state = tags_of(each), each["State"]["Name"]
+        match tags.get("parallelcluster:node-type"):
+            case "HeadNode":
+                heads.append(_head_node(each))
+            case "Compute":
+                states[state] += 1
+                queue = tags.get("parallelcluster:queue-name", "")
+                running[queue, tags.get("parallelcluster:compute-resource-name", "")] += state == "running"
+    return max(heads, key=lambda head: head.launched, default=None), dict(states), running
+
+
+def _head_node(instance: dict[str, Any]) -> HeadNodeStatus:
+    return HeadNodeStatus(
+        instance["InstanceId"],
+        instance["State"]["Name"],
+        instance["InstanceType"],
+        instance.get("PrivateIpAddress", ""),
+        instance.get("PublicIpAddress", ""),
+        instance["LaunchTime"],
+    )
+
+
+def _reservations(deployment: Deployment) -> tuple[Reservation, ...]:
+    """Return those that the settings name. One call for 1,000, and one for each group."""
+    named = users(deployment.settings, "capacity_reservation_id")
+    groups = users(deployment.settings, "capacity_reservation_group_arn")
+    if not named and not groups:
+        return ()
+    listed = deployment.account.list(
+        "ec2", "describe_capacity_reservations", PaginationConfig={"PageSize": _RESERVATIONS_PER_CALL}
+    )
+    existing = {each["CapacityReservationId"]: each for each in listed}
+    ids = dict.fromkeys([*named, *(each for group in groups for each in members(deployment, group))])
+    return tuple(_reservation(each, existing.get(each)) for each in ids)
+
+
+def _reservation(reservation_id: str, described: dict[str, Any] | None) -> Reservation:
+    if described is None:
+        return Reservation(reservation_id, "missing")
+    return Reservation(
+        reservation_id,
+        described["State"],
+        described.get("ReservationType") == CAPACITY_BLOCK,
+        described["InstanceType"],
+        size(described),
+        described["AvailableInstanceCount"],
+        described.get("StartDate"),
+        described.get("EndDate"),
+    )
+
+
+def _alarms(deployment: Deployment) -> tuple[str, ...]:
+    """Return the alarms in state ALARM, of 100 whose names start with that of the deployment. One call."""
+    answer = deployment.account.ask(
+        "cloudwatch", "describe_alarms", AlarmNamePrefix=f"{deployment.settings.name}-", MaxRecords=100
+    )
+    return tuple(sorted(each["AlarmName"] for each in answer["MetricAlarms"] if each["StateValue"] == "ALARM"))
+
+
+def _spending(deployment: Deployment, now: datetime) -> Spending | Unavailable | None:
+    """Return what nodes have cost since the month began, by the head node. One call, if there is a budget."""
+    settings = deployment.settings
+    if settings.budget is None:
+        return None
+    if not settings.monitoring.node_metrics:
+        return Unavailable(reason="monitoring.node_metrics is false: nothing tells what nodes cost", is_problem=False)
+    dimensions = [{"Name": "Cluster", "Value": settings.cluster_spec.name}]
+    metric = {"Namespace": metrics.NAMESPACE, "MetricName": metrics.USD_THIS_MONTH, "Dimensions": dimensions}
+    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    stat = {"Metric": metric, "Period": _PERIOD_SECONDS, "Stat": "Maximum"}
+    answer = deployment.account.ask(
+        "cloudwatch",
+        "get_metric_data",
+        MetricDataQueries=[{"Id": "spent", "MetricStat": stat}],
+        StartTime=max(month, now - _LOOK_BACK),
+        EndTime=now,
+    )
+    return Spending(settings.budget.monthly_usd, _newest(answer["MetricDataResults"][0]))
+
+
+def _file_system(deployment: Deployment) -> FileSystem | Unavailable:
+    file_system_id = _file_system_id(deployment)
+    if not file_system_id:
+        return _NO_FILE_SYSTEM
+    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[file_system_id])["FileSystems"]
+    capacity = described["StorageCapacity"]
+    per_tib = described["LustreConfiguration"].get("PerUnitStorageThroughput") or SCRATCH_MBPS_PER_TIB
+    return FileSystem(file_system_id, described["Lifecycle"], capacity, capacity * per_tib / 1000)
+
+
+def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
+    """Return the file system of /home. One or two calls, and of an existing OpenZFS volume one more."""
+    if deployment.settings.homes is None:
+        return None
+    name = homes.file_system_id(deployment)
+    if name is None:
+        return _NO_FILE_SYSTEM
+    if deployment.settings.homes.type == "efs":
+        [elastic] = deployment.account.ask("efs", "describe_file_systems", FileSystemId=name)["FileSystems"]
+        return Homes(name, elastic["LifeCycleState"].upper(), elastic["SizeInBytes"]["Value"])
+    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[name])["FileSystems"]
+    answer = deployment.account.ask(
+        "cloudwatch",
+        "get_metric_data",
+        MetricDataQueries=[_query("used", "UsedStorageCapacity", name)],
+        StartTime=now - _LOOK_BACK,
+        EndTime=now,
+    )
+    used = _newest(answer["MetricDataResults"][0])
+    return Homes(name, described["Lifecycle"], used, described["StorageCapacity"])
+
+
+def _usage(deployment: Deployment, now: datetime) -> Usage | Unavailable:
+    """Return what CloudWatch has of the file system's last minutes, which arrive some minutes late."""
+    file_system_id = _file_system_id(deployment)
+    if not file_system_id:
+        return _NO_FILE_SYSTEM
+    answer = deployment.account.ask(
+        "cloudwatch",
+        "get_metric_data",
+        MetricDataQueries=[_query(key, name, file_system_id) for key, name in _METRICS.items()],
+        StartTime=now - _LOOK_BACK,
+        EndTime=now,
+    )
+    newest = {each["Id"]: _newest(each) for each in answer["MetricDataResults"]}
+    moved = [value for key in ("read", "written") if (value := newest[key]) is not None]
+    return Usage(newest["free"], sum(moved) / _PERIOD_SECONDS / 1e6 if moved else None)
+
+
+def _file_system_id(deployment: Deployment) -> str:
+    return deployment.outputs(deployment.stack_name("storage")).get("FileSystemId", "")
+
+
+def _query(key: str, name: str, file_system_id: str) -> Mapping[str, Any]:
+    dimensions = [{"Name": "FileSystemId", "Value": file_system_id}]
+    metric = {"Namespace": "AWS/FSx", "MetricName": name, "Dimensions": dimensions}
+    return {"Id": key, "MetricStat": {"Metric": metric, "Period": _PERIOD_SECONDS, "Stat": "Sum"}}
+
+
+def _newest(result: Mapping[str, Any]) -> float | None:
+    values: dict[datetime, float] = dict(zip(result["Timestamps"], result["Values"], strict=True))
+    return values[max(values)] if values else None
+
+
+def _ask_head_node(
+    deployment: Deployment, clock: Clock
+) -> tuple[SlurmStatus | Unavailable, software.Software | None, bool | None]:
+    """Return nodes and jobs, the software of jobs, and whether Session Manager reaches the head node; None: not known.
+
+    Raises:
+        HeadNodeError: None is running.
+    """
+    from botocore.exceptions import ClientError
+
+    head_node = HeadNode(deployment)
+    answer: Answer | None = None
+
+    def has_answered() -> bool:
+        nonlocal answer
+        answer = head_node.answer(command_id)
+        return answer is not None
+
+    try:
+        script = f"{shlex.join(software.command(deployment.system_user))} 2>/dev/null\n{shlex.join(COMMAND)}"
+        command_id = head_node.start(script, seconds=_LONGEST_SECONDS)
+        clock.until(has_answered, every=1, limit=WAIT_SECONDS)
+    except NotRunError as error:
+        return Unavailable(reason=str(error)), None, False
+    except ClientError as error:
+        if not is_unreachable(error):
+            raise
+        reason = f"Session Manager does not reach the head node {head_node.instance_id}"
+        return Unavailable(reason=reason), None, False
+    if answer is None:
+        return Unavailable(reason=f"the head node did not answer within {WAIT_SECONDS:.0f} s"), None, None
+    of_jobs = software.parse(answer.output)
+    try:
+        return SlurmStatus.of(parse(answer.output, answer.errors), clock.now()), of_jobs, True
+    except SlurmError as error:
+        reason = str(error).splitlines()[0]
+        return Unavailable(reason=f"Slurm on the head node does not answer: {reason}"), of_jobs, True
+
+
+def explain(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:
+    """Return why something failed, or why that is not available."""
+    from scripts.watch.diagnose.diagnose import diagnose
+
+    return try_fetch(lambda: diagnose(deployment, clock=clock), "what `ultracluster diagnose` needs")

@@ -1,0 +1,146 @@
+"""How the answer of the head node is made and read; tests/end_to_end/slurm/test_slurm_state.py asks a real Slurm."""
+
+from __future__ import annotations
+
+import io
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from scripts.account.remote.head_node import OUTPUT_LIMIT
+from scripts.account.remote.programs import slurm as program
+from scripts.account.slurm import NodeKind, SlurmError, parse
+from tests.scripts.slurm_samples import IDLE, RECORDED, answer
+
+MARKED = """\
+#!/bin/sh
+# Prints records as a program of Slurm does with the format in its environment: a mark before each field.
+mark=$(printf %s "$SINFO_FORMAT$SQUEUE_FORMAT" | cut -c 1-32)
+print() { printf "$mark%s" "$@" && echo; }
+"""
+SINFO = """
+case "$SINFO_FORMAT" in
+*%R*%a) print q-1 up && print other inactive ;;
+esac
+case "$*" in
+*--format=*) [ -z "$BROKEN" ] || exit 1
+    printf '%s\\n' 'q-1|q-1-st-a-1|idle' 'q-1|q-1-st-a-22|idle-' 'q-1|q-1-st-a-3|down*' 'other|other-dy-b-1x-1|idle~' ;;
+esac
+"""
+SQUEUE = """
+case "$*" in *--states=all*) print q-1,other PENDING && print q-1 RUNNING && print q-1 RUNNING ;; esac
+"""
+"""Slurm's programs, which print less than a real one."""
+
+
+def run(directory: Path, **environment: str) -> str:
+    for name, text in {"sinfo": SINFO, "squeue": SQUEUE}.items():
+        (directory / name).write_text(MARKED + text, encoding="utf-8")
+        (directory / name).chmod(0o755)
+    path = f"{directory}:{os.environ['PATH']}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "_ENVIRONMENT", {"PATH": path, **environment})
+        patch.setattr("sys.stdout", printed := io.StringIO())
+        with suppress(SystemExit):
+            program.main("state")
+    return printed.getvalue()
+
+
+def test_the_program_counts_nodes_and_jobs(tmp_path: Path) -> None:
+    state = parse(run(tmp_path))
+    assert state.availability == {"q-1": "up", "other": "inactive"}
+    assert state.nodes == {"q-1": {"idle": 2, "down": 1}, "other": {"power saving": 1}}
+    assert state.kinds == (
+        NodeKind("other", "b-1x", static=False, count=1, ready=0),
+        NodeKind("q-1", "a", static=True, count=3, ready=2),
+    )
+    assert (state.missing_static, state.node_count("q-1", "a", static=True), state.active_jobs) == (1, 3, 2)
+
+
+def test_nodes_that_slurm_does_not_list_are_not_no_nodes(tmp_path: Path) -> None:
+    with pytest.raises(SlurmError):
+        parse(run(tmp_path, BROKEN="1"))
+
+
+@pytest.mark.parametrize(
+    ("written", "state", "ready"),
+    [
+        ("idle", "idle", 3),
+        ("idle~", "power saving", 0),
+        ("idle#", "powering up", 0),
+        ("idle%", "powering down", 0),
+        ("idle!", "powering down", 0),
+        ("idle*", "not responding", 0),
+        ("idle$", "idle", 3),
+        ("idle@", "idle", 3),
+        ("allocated+", "allocated", 3),
+        ("allocated~", "powering up", 0),
+        ("mixed-", "mixed", 3),
+        ("completing*", "not responding", 0),
+        ("planned", "planned", 3),
+        ("reboot^", "reboot", 0),
+        ("drained~", "drained", 0),
+        ("draining@", "draining", 0),
+        ("down*", "down", 0),
+    ],
+)
+def test_states_of_nodes(written: str, state: str, ready: int) -> None:
+    parsed = parse(answer({"trn1": "up"}, {"trn1": {"st-a": {written: 3}}}))
+    assert (parsed.nodes, parsed.kinds[0].ready) == ({"trn1": {state: 3}}, ready)
+
+
+def test_reasons_and_names_hold_any_character() -> None:
+    state = parse(RECORDED)
+    assert [each.reason for each in state.problems] == [
+        "drained while off",
+        'a|b ~ # 5|drained "quoted" \\n \\c é',
+        "two # end",
+    ]
+    assert [(each.number, each.name) for each in state.jobs] == [(1, "train"), (2, "two # end"), (3, "sweep")]
+
+
+def test_a_job_that_waits_in_two_queues_is_one() -> None:
+    state = parse(RECORDED)
+    assert (state.active_jobs, state.waiting_jobs) == (2, 30)
+    assert [(state.active_in(queue), state.waiting_in(queue)) for queue in ("trn1", "cpu")] == [(1, 30), (1, 30)]
+    assert (state.active_in("other"), state.waiting_in("other")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        IDLE[:-9],
+        answer(counts=[(3, "trn1", "no state")]),
+        answer(jobs=[(1, "ann", "trn1", "--x", 1, "0:00", "None", "a")]),
+    ],
+)
+def test_output_that_is_not_slurms_is_an_error(text: str) -> None:
+    with pytest.raises(SlurmError):
+        parse(text)
+
+
+def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, reasons and lists of queues as long as they can be, in 50 queues with nodes in all states."""
+    queues = [f"queue-of-25-characters-{number:02}" for number in range(50)]
+    states = ("idle", "allocated", "drained*", "down*", "idle~")
+    nodes = [f"{queue}|{queue}-dy-{'r' * 25}-{n}|{state}" for queue in queues for n, state in enumerate(states)]
+    wide = {"%A": "1" * 12, "%u": "u" * 64, "%P": ",".join(queues), "%T": "RUNNING", "%D": "9" * 12, "%M": "1" * 20}
+
+    def records(fields: tuple[str, ...], *command: str) -> list[list[str]]:
+        if fields == ("%R", "%a"):
+            return [[queue, "inactive"] for queue in queues]
+        if fields == ("%P", "%T"):
+            return [[",".join(queues[n:]), "PENDING"] for n in range(50)] * 20
+        return [[wide.get(each, "\x1b\N{GRINNING FACE}" * 200) for each in fields]] * 500
+
+    monkeypatch.setattr(program, "records", records)
+    monkeypatch.setattr(program, "call", lambda _: "\n".join(nodes))
+    text = program.dumped({"state": program.state()})
+    state = parse(text)
+    assert len(text) < OUTPUT_LIMIT - 5_600, "the software of jobs stands beside it"
+    assert (state.waiting_in(queues[49]), state.waiting_in(queues[0])) == (1000, 20)
+    assert state.problems
+    assert all(each.queue.startswith(f"{queues[0]},{queues[1]}") for each in state.jobs)

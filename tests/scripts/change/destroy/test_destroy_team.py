@@ -1,0 +1,65 @@
+"""Homes and database in a destruction: what blocks it, and what needs no backup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from config.settings import load
+from scripts.account.deployment import Deployment
+from scripts.change.destroy import team as destroy_team
+from scripts.change.destroy.model import ORDER, DestroyOptions
+from scripts.change.destroy.plan import Existing, decide
+from scripts.change.destroy.team import DATABASE, EFS, FSX, Team
+from scripts.core.options import CONFIG
+
+DEPLOYMENT = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+ELASTIC = {"FileSystemId": "fs-12345678", "LifeCycleState": "available", "NumberOfMountTargets": 1}
+OPENZFS = {"FileSystemId": "fs-1", "Lifecycle": "AVAILABLE", "VpcId": "vpc-1", "OpenZFSConfiguration": {}}
+PROTECTED = {"DBInstanceStatus": "available", "DBSubnetGroup": {"VpcId": "vpc-1"}, "DeletionProtection": True}
+TEAM = Team({(EFS, "fs-12345678"): ELASTIC, (DATABASE, "db-1"): PROTECTED}, role="arn:aws:iam::1:role/r")
+ALL = DestroyOptions(parts=ORDER)
+WITHOUT_TEAM = DestroyOptions(parts=("cluster", "monitoring", "storage", "network"), unprotect=True)
+
+
+def blockers(team: Team, options: DestroyOptions = ALL) -> list[str]:
+    return [*decide(DEPLOYMENT, Existing(vpcs=["vpc-1"], team=team), options).blockers]
+
+
+def test_what_is_retained_or_protected_is_deleted_by_unprotect_alone() -> None:
+    kept = replace(TEAM, policies={"fs-12345678": "RetainExceptOnCreate"})
+    assert blockers(kept) == [
+        "homes.retain keeps fs-12345678, as deployed: --unprotect deletes it anyway.",
+        "Database db-1 has deletion protection: --unprotect removes it.",
+    ]
+    planned = decide(DEPLOYMENT, Existing(team=kept), replace(ALL, unprotect=True))
+    assert (planned.blockers, planned.file_systems, planned.databases) == ((), ("fs-12345678",), ("db-1",))
+
+
+def test_efs_without_the_role_of_its_stack_has_no_last_backup() -> None:
+    orphan = replace(TEAM, holders={(EFS, "fs-12345678"): ELASTIC}, role="")
+    [text] = blockers(orphan)
+    assert text.startswith("fs-12345678 would be deleted without a backup: its stack is deleted")
+    assert blockers(orphan, replace(ALL, final_backup=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "described", "is_in_network"),
+    [
+        ((EFS, "fs-12345678"), ELASTIC, True),
+        ((EFS, "fs-12345678"), {**ELASTIC, "NumberOfMountTargets": 0}, False),
+        ((FSX, "fs-1"), OPENZFS, True),
+        ((FSX, "fs-1"), {**OPENZFS, "VpcId": "vpc-2"}, False),
+        ((DATABASE, "db-1"), PROTECTED, True),
+    ],
+)
+def test_the_network_goes_with_what_is_in_it(key: Any, described: dict[str, Any], is_in_network: bool) -> None:
+    texts = blockers(Team({key: described}), WITHOUT_TEAM)
+    assert texts == ([f"{key[1]} of trn1-16-team is in the network: pass --team, too."] if is_in_network else [])
+
+
+def test_what_is_being_deleted_needs_no_backup() -> None:
+    assert destroy_team.is_deleting({"LifeCycleState": "deleting"})
+    assert not any(destroy_team.is_deleting(each) for each in (ELASTIC, OPENZFS, PROTECTED))

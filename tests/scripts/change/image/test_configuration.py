@@ -1,0 +1,75 @@
+"""What `pcluster build-image` gets: the configuration, and the component that it names."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.settings import Settings, load
+from scripts.change.image import configuration
+from scripts.change.image.configuration import BuildContext
+from tests.configurations import CONFIG
+
+PARENT = "ami-0123456789abcdef0"
+KEY = "ultracluster-images/0123456789abcdef.sh"
+CONTEXT = BuildContext(PARENT, "our-scripts", ("subnet-0123456789abcdef0", "sg-0123456789abcdef0"))
+GOLDEN = Path(__file__).with_name("trn1-16.yaml")
+
+
+def settings(**cluster: Any) -> Settings:
+    raw = load(CONFIG / "trn1-16.yaml").model_dump(mode="json")
+    raw["cluster"] |= cluster
+    return Settings.model_validate(raw)
+
+
+def test_the_configuration_is_the_golden_one() -> None:
+    made = configuration.build_configuration(settings(), CONTEXT, KEY)
+    assert made == yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_without_a_subnet_image_builder_takes_the_default_vpc() -> None:
+    build = configuration.build_configuration(settings(), BuildContext(PARENT, "our-scripts"), KEY)["Build"]
+    assert not {"SubnetId", "SecurityGroupIds"} & build.keys()
+
+
+def test_another_release_is_another_component_and_another_image() -> None:
+    def names(release: str) -> tuple[str, str]:
+        chosen = settings(neuron_sdk=release)
+        key = configuration.component_key(configuration.component(chosen))
+        return key, configuration.image_id(chosen, configuration.build_configuration(chosen, CONTEXT, key))
+
+    assert names("2.28.1") == names("2.28.1")
+    assert not set(names("2.28.1")) & set(names("2.27.1"))
+    assert names("2.28.1")[1].startswith("ultracluster-ubuntu2404-neuron-2-28-1-")
+
+
+def test_the_component_runs_image_sh_with_all_scripts_and_ends_as_it_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nodes, temporary = tmp_path / "nodes", tmp_path / "temporary"
+    (nodes / "lib").mkdir(parents=True)
+    temporary.mkdir()
+    (nodes / "lib/print.sh").write_text('print() { echo "$*"; }\n', encoding="utf-8")
+    (nodes / "image.sh").write_text('source "${0%/*}/lib/print.sh"\nprint "$@"\nexit 7\n', encoding="utf-8")
+    monkeypatch.setattr(configuration, "_NODES", nodes)
+    script = configuration.component(settings())
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(temporary)},
+    )
+    arguments = [f"{name}={value}" for name, value in configuration.facts(settings()).items()]
+    assert (done.returncode, done.stdout, done.stderr) == (7, " ".join(arguments) + "\n", "")
+    (nodes / "image.sh").write_text("exit 0\n", encoding="utf-8")
+    subprocess.run(
+        ["bash", "-c", configuration.component(settings())],
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(temporary)},
+    )
+    assert len(list(temporary.iterdir())) == 1  # what the run that failed left

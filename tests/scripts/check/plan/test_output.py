@@ -1,0 +1,232 @@
+"""The findings of a plan, and how it looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scripts.check.plan import findings
+from scripts.check.plan.model import (
+    ClusterChange,
+    ClusterPlan,
+    Effect,
+    Kind,
+    Plan,
+    PropertyChange,
+    ResourceChange,
+    Source,
+    StackPlan,
+)
+from scripts.check.plan.output import as_markdown, sections
+from scripts.check.preflight.check import CheckStatus
+
+SUBNET = ResourceChange(
+    "Subnet",
+    "AWS::EC2::Subnet",
+    Effect.REPLACED,
+    "subnet-1",
+    ("CidrBlock",),
+    (PropertyChange("CidrBlock", "10.0.0.0/24", "10.0.1.0/24"),),
+)
+BACKUPS = "LustreConfiguration.AutomaticBackupRetentionDays"
+CLUSTER = ClusterPlan("mine", exists=True, source="its template")
+
+
+def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: Any) -> Plan:
+    stack_plan = StackPlan("mine-network", **{"source": Source.CHANGE_SET, **stack}, changes=changes)
+    return Plan(
+        environment="mine",
+        region="us-west-2",
+        against="account 123456789012",
+        stacks=(stack_plan,),
+        cluster=cluster,
+        findings=(*findings.of_stack(stack_plan, "mine", accepted=False), *findings.of_cluster(cluster, "mine")),
+    )
+
+
+def changed(kind: Kind, passes_now: bool | None, fleet_status: str = "UNKNOWN") -> ClusterPlan:
+    change = ClusterChange("Scheduling.Key", 1, 2, kind, passes_now, "because", ("a way",), "a command")
+    return ClusterPlan("mine", exists=True, source="its template", fleet_status=fleet_status, changes=(change,))
+
+
+# --- permissions ---
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ({"Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}, "Allow s3:GetObject, s3:PutObject on *"),
+        ({"Action": "a", "Principal": {"AWS": "1"}}, "Allow a to AWS 1"),
+        ({"Action": "a", "Condition": {"Bool": {"b": "c"}}}, "Allow a if Bool b c"),
+    ],
+)
+def test_a_new_statement_of_a_policy_is_listed_in_words(statement: dict[str, Any], line: str) -> None:
+    before = {"Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"}]}
+    properties = (
+        PropertyChange(
+            "PolicyDocument", before, {"Statement": [*before["Statement"], {"Effect": "Allow", **statement}]}
+        ),
+        PropertyChange("Path", "/", "/other/"),
+        PropertyChange("Roles", ["a"], ["b"]),
+    )
+    policy = ResourceChange("Policy", "AWS::IAM::ManagedPolicy", Effect.CHANGED, properties=properties)
+    [permission] = planned(policy, SUBNET).permissions
+    assert (permission.subject, permission.lost, permission.gained) == (
+        "mine-network/Policy (changed in place)",
+        [],
+        [line],
+    )
+
+
+def test_a_value_that_is_no_statement_has_its_name() -> None:
+    rotation = PropertyChange("EnableKeyRotation", None, True)
+    key = ResourceChange("Key", "AWS::KMS::Key", Effect.CHANGED, properties=(rotation,))
+    [permission] = planned(key).permissions
+    assert (permission.lost, permission.gained) == ([], ["EnableKeyRotation: true"])
+
+
+def test_rules_and_inline_policies_are_in_words() -> None:
+    rules = [
+        {"IpProtocol": "tcp", "FromPort": 1018, "ToPort": 1023, "CidrIp": "10.0.0.0/16", "Description": "Lustre"},
+        {"IpProtocol": -1, "SourceSecurityGroupId": "sg-1"},
+    ]
+    policies = [{"PolicyName": "Inline", "PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "a:B"}]}}]
+    properties = (PropertyChange("SecurityGroupIngress", None, rules), PropertyChange("Policies", None, policies))
+    [permission] = planned(ResourceChange("Role", "AWS::IAM::Role", Effect.ADDED, properties=properties)).permissions
+    assert permission.gained == [
+        "SecurityGroupIngress: TCP 1018-1023 from 10.0.0.0/16 (Lustre)",
+        "SecurityGroupIngress: everything from sg-1",
+        "Allow a:B",
+    ]
+
+
+def test_permissions_of_the_cluster() -> None:
+    changes = [
+        ClusterChange(path, [{"Policy": "a"}], [{"Policy": "b"}], Kind.LIVE, True)
+        for path in ("HeadNode.Iam.AdditionalIamPolicies", "Tags")
+    ]
+    [permission] = planned(cluster=ClusterPlan("mine", True, "", changes=tuple(changes))).permissions
+    assert (permission.lost, permission.gained) == (
+        ["AdditionalIamPolicies: Policy a"],
+        ["AdditionalIamPolicies: Policy b"],
+    )
+
+
+# --- findings on resources ---
+
+
+def test_what_is_replaced_or_removed_says_why_and_whether_the_old_one_stays() -> None:
+    plan = planned(
+        SUBNET,
+        ResourceChange("Bucket", "AWS::S3::Bucket", Effect.REMOVED, "bucket", old_stays=True),
+        ResourceChange("Link", "AWS::FSx::DataRepositoryAssociation", Effect.REPLACED, causes=("FileSystemPath",)),
+        ResourceChange("Role", "AWS::IAM::Role", Effect.REPLACED, causes=("RoleName",)),
+    )
+    subnet, bucket, link = plan.findings
+    assert subnet.sentence == (
+        "Subnet (AWS::EC2::Subnet subnet-1) is replaced, because of CidrBlock from 10.0.0.0/24 to 10.0.1.0/24: "
+        "file system and nodes are in it; the old one is deleted"
+    )
+    assert bucket.sentence.endswith(
+        "is removed: it holds data; it is retained outside of the stack, and continues to cost"
+    )
+    assert link.hint.startswith("two deployments")
+    assert {each.status for each in plan.findings} == {CheckStatus.FAIL}
+
+
+@pytest.mark.parametrize(("iops", "blocked"), [(12_000, False), (6000, True)])
+def test_a_file_system_that_cannot_grow_at_once_blocks(iops: int, blocked: bool) -> None:
+    capacity = PropertyChange("StorageCapacity", 9600, 12_000)
+    metadata = PropertyChange("LustreConfiguration.MetadataConfiguration.Iops", iops, 24_000)
+    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.CHANGED, "fs-1", (), (capacity, metadata))
+    plan = planned(system)
+    assert [each.status for each in plan.findings] == [CheckStatus.FAIL] * blocked
+    assert all("12000 GiB need 12000 metadata IOPS first" in each.sentence for each in plan.findings)
+
+
+@pytest.mark.parametrize(("before", "after", "ends"), [(7, 0, True), (7, None, True), (7, 1, False), (0, None, False)])
+def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bool) -> None:
+    properties = (PropertyChange("SubnetIds", ["a"], ["b"]), PropertyChange(BACKUPS, before, after))
+    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.REPLACED, "", ("SubnetIds",), properties)
+    plan = planned(system)
+    assert [each.status for each in plan.findings] == [CheckStatus.FAIL, *[CheckStatus.WARN] * ends]
+    [row] = sections(plan)[0].rows
+    assert row[-1].startswith(f"SubnetIds; also changed: {BACKUPS} from {before} to ")
+
+
+# --- findings on the cluster ---
+
+
+@pytest.mark.parametrize(
+    ("cluster", "status", "answer", "sentence"),
+    [
+        (
+            changed(Kind.REFUSED, False),
+            CheckStatus.FAIL,
+            "refused",
+            "is refused as long as the cluster exists: because",
+        ),
+        (
+            changed(Kind.FLEET_STOPPED, False, "RUNNING"),
+            CheckStatus.FAIL,
+            "needs the fleet stopped; not now",
+            "needs the fleet STOPPED, and it is RUNNING",
+        ),
+        (
+            changed(Kind.FLEET_STOPPED, None),
+            CheckStatus.WARN,
+            "needs the fleet stopped",
+            "needs the fleet STOPPED, and its status could not be read",
+        ),
+        (
+            changed(Kind.FLEET_STOPPED, True, "STOPPED"),
+            CheckStatus.WARN,
+            "needs the fleet stopped; passes now",
+            "the fleet is STOPPED, as this deployment requires, and stays STOPPED",
+        ),
+    ],
+)
+def test_a_key_of_the_cluster(cluster: ClusterPlan, status: CheckStatus | None, answer: str, sentence: str) -> None:
+    plan = planned(cluster=cluster)
+    [row] = sections(plan)[1].rows
+    assert row == ("Scheduling.Key", "1", "2", answer)
+    assert [each.status for each in plan.findings] == ([status] if status else [])
+    assert all(each.sentence.endswith(sentence) for each in plan.findings)
+    assert plan.ok == (status is not CheckStatus.FAIL)
+
+
+@pytest.mark.parametrize(("fleet_status", "warned"), [("RUNNING", True), ("STOPPED", False)])
+def test_jobs_that_end_are_warned_of_once(fleet_status: str, warned: bool) -> None:
+    changes = (ClusterChange("SlurmQueues[a].MaxCount", 2, 1, Kind.TERMINATES, True),) * 2
+    plan = planned(cluster=ClusterPlan("mine", True, "its template", fleet_status, changes))
+    assert [(each.status, "because of SlurmQueues[a].MaxCount" in each.sentence) for each in plan.findings] == [
+        (CheckStatus.WARN, True)
+    ] * warned
+
+
+# --- how it looks ---
+
+
+def test_the_remark_on_a_stack() -> None:
+    def remark(*changes: ResourceChange, **stack: Any) -> str:
+        return sections(planned(*changes, **stack))[0].remark
+
+    silent = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("Metadata",))
+    new = ResourceChange("A", "AWS::EC2::VPC", Effect.ADDED)
+    assert remark() == "no changes, from a CloudFormation change set"
+    assert remark(silent, other=("outputs",)).endswith("; also changed: outputs, metadata of 1 resource")
+    assert remark(source=Source.STORED_TEMPLATE, reason="why") == "no changes, from the stored template (why)"
+    assert remark(new, new, source=Source.NEW) == "the stack does not exist yet: 2 resources are added"
+
+
+def test_long_values_are_cut_and_lists_show_only_the_difference() -> None:
+    assert findings.shown_difference(["a", "b"], ["a", "c"]) == ("[b]", "[c]")
+    assert findings.shown_difference(["a"], ["a", "c"]) == ("[a]", "[c]")
+    assert findings.shown_difference(None, {"Name": "second", "More": 1}) == ("none", "second")
+    assert findings.shown_difference(True, "x" * 70) == ("true", "x" * 57 + "...")
+
+
+def test_a_comment_shows_any_text_as_it_is() -> None:
+    odd = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("a|b", "<img>", "_c_", "`d`"))
+    assert "a\\|b, \\<img>, \\_c\\_, \\`d\\`" in as_markdown(planned(odd))

@@ -1,0 +1,71 @@
+"""Machines that have the tools of a deployment, and machines that lack some."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from scripts.check.preflight import tools
+from scripts.check.preflight.check import FAIL, PASS, WARN, Check, CheckStatus
+from scripts.check.preflight.runner import findings
+from tests.scripts.check.preflight.accounts import deployment_of, new_network
+
+NOWHERE = Path(__file__).parent / "there-is-no-such-directory"
+
+
+def outcome(check: Check, zone_id: str = "usw2-az4") -> tuple[CheckStatus, str]:
+    [finding] = findings(check, deployment_of({**new_network(), "zone_id": zone_id}))
+    assert finding.hint or finding.status is PASS
+    return finding.status, f"{finding.sentence}\n{finding.hint}"
+
+
+def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/local/bin/{program}")
+    for check in tools.CHECKS:
+        assert check.permissions == (), "no account is needed"
+        assert outcome(check)[0] is PASS
+
+
+@pytest.mark.parametrize(
+    ("check", "status", "says"),
+    [
+        (tools.python, FAIL, "Python 3.10.14; allowed: 3.11 or newer"),
+        (tools.node, FAIL, f"there is no {NOWHERE}/node"),
+        (tools.cdk_cli, FAIL, f"there is no {NOWHERE}/cdk; needed: the CDK command line 2."),
+        (tools.aws_cli, WARN, "there is no aws on PATH"),
+        (tools.session_manager_plugin, WARN, "there is no session-manager-plugin on PATH"),
+    ],
+)
+def test_a_machine_without_tools(check: Check, status: CheckStatus, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "sys", SimpleNamespace(version_info=(3, 10, 14), executable=str(NOWHERE / "python")))
+    monkeypatch.setenv("PATH", str(NOWHERE))
+    actual, text = outcome(check)
+    assert (actual, says in text) == (status, True), text
+
+
+def test_warnings_of_the_settings() -> None:
+    status, text = outcome(tools.settings, "usw2-az3")
+    assert status is WARN
+    assert "cluster.queues[0].compute_resources[0].instance_type: got 'trn1.32xlarge'" in text
+
+
+def test_other_versions_than_those_that_are_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"dependencies": {"aws-cdk": "2.1"}}))
+    (tmp_path / "cdk").touch()
+    package = tmp_path / "node_modules/aws-cdk/package.json"
+    package.parent.mkdir(parents=True)
+    package.write_text(json.dumps({"version": "2.0"}))
+    (tmp_path / ".venv-pcluster/lib/python3.11/site-packages/aws_parallelcluster-3.16.3.dist-info").mkdir(parents=True)
+    monkeypatch.setattr(tools, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+
+    status, text = outcome(tools.cdk_cli)
+    assert (status, text.splitlines()[0]) == (FAIL, "CDK command line 2.0; pinned in package.json: 2.1")
+    status, text = outcome(tools.parallelcluster_package)
+    assert status is WARN
+    assert text.startswith("aws-parallelcluster 3.16.3 in .venv-pcluster; in the settings: 3.16.1")

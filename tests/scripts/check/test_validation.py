@@ -1,0 +1,63 @@
+"""What of ParallelCluster's messages would stop a deployment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scripts.check.validation import Validation, examine
+from toolchain.cluster import ClusterRequest
+from toolchain.parallelcluster import DryRun, Message
+
+KEY_PAIR = Message("WARNING", "KeyPairValidator", "no key")
+SCRIPT = Message("WARNING", "AsyncTimedUrlValidator", "'script.sh' not found in 'nowhere'")
+GROUP = Message("ERROR", "EfaPlacementGroupValidator", "must be explicit")
+ACCEPTING = dict.fromkeys(("KeyPairValidator", "EfaPlacementGroupValidator"), "meant")
+
+
+def examined(*messages: Message, suppressed: tuple[str, ...] = (), sent: DryRun | None = None) -> Validation:
+    """Return the validation of a cluster of which the validators say this, unless it is suppressed."""
+
+    class Fake:
+        def validate(self, _: Any) -> list[Message]:
+            return list(messages)
+
+        def create(self, _: ClusterRequest, *, strings: bool) -> DryRun:
+            assert strings
+            left = tuple(each for each in messages if each.validator not in suppressed)
+            return sent or DryRun(not any(each.level == "ERROR" for each in left), left, "refused")
+
+    properties = {
+        "ClusterName": "c",
+        "ClusterConfiguration": {"Scheduling": {"SlurmQueues": [{}, {}]}},
+        "SuppressValidators": [f"type:{name}" for name in suppressed],
+    }
+    fake: Any = Fake()
+    return examine(fake, ClusterRequest("us-west-2", properties, {}), ACCEPTING)
+
+
+def test_a_warning_that_is_accepted_and_suppressed() -> None:
+    result = examined(KEY_PAIR, KEY_PAIR, suppressed=("KeyPairValidator",))
+    assert (result.problems, result.queues, result.messages) == ((), 2, (KEY_PAIR,))
+    assert result.verdicts["KeyPairValidator"].explanation
+
+
+@pytest.mark.parametrize(
+    ("messages", "suppressed", "fault"),
+    [
+        ((KEY_PAIR,), (), "WARNING KeyPairValidator: no key"),
+        ((), ("ALL",), "SuppressValidators has ALL, whose warnings stop a deployment"),
+        ((SCRIPT,), ("AsyncTimedUrlValidator",), "WARNING AsyncTimedUrlValidator: 'script.sh' not found"),
+        ((GROUP,), ("EfaPlacementGroupValidator",), "ERROR EfaPlacementGroupValidator: must be explicit"),
+    ],
+    ids=["warning", "everything suppressed", "missing script", "error though suppressed"],
+)
+def test_what_stops_a_deployment(messages: tuple[Message, ...], suppressed: tuple[str, ...], fault: str) -> None:
+    assert [each.startswith(fault) for each in examined(*messages, suppressed=suppressed).problems].count(True) == 1
+
+
+def test_what_cloudformation_sends_must_be_judged_the_same() -> None:
+    rejected, another = examined(sent=DryRun(False, (GROUP,), "no")).problems
+    assert rejected == "rejected as CloudFormation sends it: no"
+    assert another.startswith("as CloudFormation sends it the validators say something else")

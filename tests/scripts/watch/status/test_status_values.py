@@ -1,0 +1,298 @@
+"""What is wrong with a deployment, what it costs, and what is shown, by given states."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from config.settings import PARTS, Settings, load
+from scripts.account.slurm import parse
+from scripts.core.clock import Clock
+from scripts.core.errors import ExitCode, OperationError
+from scripts.core.options import CONFIG
+from scripts.watch.status.cost import cost_now
+from scripts.watch.status.model import (
+    Cost,
+    FileSystem,
+    HeadNodeStatus,
+    Reservation,
+    SlurmStatus,
+    Spending,
+    StackStatus,
+    Status,
+    Unavailable,
+    Usage,
+)
+from scripts.watch.status.screen import refresh, render
+from scripts.watch.status.software import FailedNode, Software
+from tests.command_line import ultracluster
+from tests.scripts.slurm_samples import RECORDED
+
+NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
+AGO = NOW - timedelta(hours=5)
+STACKS = tuple(StackStatus(f"trn1-16-{part}", "CREATE_COMPLETE", AGO) for part in PARTS)
+HEAD_NODE = HeadNodeStatus("i-1", "running", "c6i.4xlarge", "10.0.0.5", "", AGO, session_manager=True)
+READY = Software("ready", "inactive", "2.28.1-pytorch2.9.0-ubuntu24.04", "2026-11-21T12:58:00Z", "", (), ())
+BUILDING = replace(READY, state="building", unit="active", log=("first", "second"))
+BUILD_FAILED = replace(BUILDING, state="failed", unit="failed", reason="failed (10): no network.")
+
+
+def status(**changes: Any) -> Status:
+    """Return the state of a healthy deployment, with changes."""
+    healthy = {
+        "environment": "trn1-16",
+        "name": "trn1-16",
+        "region": "us-west-2",
+        "cluster": "trn1-16",
+        "time": NOW,
+        "stacks": STACKS,
+        "other_clusters": (),
+        "head_node": HEAD_NODE,
+        "compute_nodes": {"running": 2},
+        "fleet": "RUNNING",
+        "slurm": SlurmStatus.of(parse(RECORDED), NOW),
+        "software": READY,
+        "file_system": FileSystem("fs-1", "AVAILABLE", 4800, 1200),
+        "usage": Usage(2400 * 1024**3, 300),
+        "reservations": (),
+        "alarms": (),
+        "cost": Cost(45.16, 43, 2.16, (), "table of 2026-01-19"),
+    }
+    return Status(**{**healthy, **changes})
+
+
+def missing(reason: str, *, is_problem: bool = True) -> Unavailable:
+    return Unavailable(reason=reason, is_problem=is_problem)
+
+
+def settings_with(reservation: str = "") -> Settings:
+    """Return settings whose nodes are launched into a reservation."""
+    settings = load(CONFIG / "trn1-16.yaml")
+    [queue] = settings.cluster.queues
+    [resource] = queue.compute_resources
+    changed = resource.model_copy(update={"capacity_reservation_id": reservation or None})
+    queues = [queue.model_copy(update={"compute_resources": [changed]})]
+    return settings.model_copy(update={"cluster": settings.cluster.model_copy(update={"queues": queues})})
+
+
+def screen(state: Status) -> str:
+    console = Console(markup=False, width=80, file=io.StringIO())
+    for each in render(state):
+        console.print(each)
+    return cast(io.StringIO, console.file).getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"stacks": (replace(STACKS[0], status="UPDATE_ROLLBACK_COMPLETE"),)}, "network is UPDATE_ROLL"),
+        ({"stacks": (STACKS[0], StackStatus("trn1-16-storage"))}, "there is no stack trn1-16-storage"),
+        ({"unavailable_stacks": missing("these credentials lack x")}, "stacks: these credentials lack x"),
+        ({"stacks": (*STACKS, StackStatus("trn1-16", "DELETE_FAILED", AGO))}, "stack trn1-16 is DELETE_FAILED"),
+        ({"head_node": None}, "has no head node"),
+        ({"head_node": replace(HEAD_NODE, state="stopped"), "slurm": missing("none runs")}, "node i-1 is stopped"),
+        ({"fleet": "PROTECTED"}, "PROTECTED"),
+        ({"fleet": missing("these credentials lack dynamodb:GetItem")}, "fleet: these credentials lack dynamodb"),
+        ({"file_system": FileSystem("fs-1", "FAILED", 1200, 1)}, "fs-1 is FAILED"),
+        ({"reservations": (Reservation("cr-1", "expired", is_block=True, total=2),)}, "reservation cr-1 is expired"),
+        ({"alarms": ("trn1-16-monitoring-x",)}, "alarm trn1-16-monitoring-x is raised"),
+        (
+            {"software": BUILD_FAILED},
+            "no network. To retry: ./ultracluster exec trn1-16 -- sudo systemctl restart ultra",
+        ),
+        ({"software": replace(BUILDING, unit="inactive")}, "not ready: nothing builds it now."),
+        ({"software": Software("", "failed", "", "", "", (), ())}, "not ready: nothing builds it now."),
+    ],
+)
+def test_problems(change: dict[str, Any], problem: str) -> None:
+    [fault] = status(**change).problems
+    assert problem in fault
+
+
+@pytest.mark.parametrize(
+    ("spending", "line"),
+    [
+        (Spending(20_000, 1234.6), "Spending  $1,235 for nodes this month, 6% of the budget's $20,000"),
+        (Spending(20_000, None), "Spending  not known, of the budget's $20,000: the head node has reported nothing"),
+        (missing("these credentials lack x"), "Spending  not available: these credentials lack x"),
+    ],
+)
+def test_spending(spending: Spending | Unavailable, line: str) -> None:
+    assert " ".join(line.split()) in " ".join(screen(status(spending=spending)).split())
+    assert "Spending" not in screen(status())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"fleet": "STOPPED", "software": BUILDING},
+        {"usage": missing("no storage stack", is_problem=False)},
+        {"reservations": (Reservation("cr-1", "scheduled", is_block=True, total=2, begins=NOW + timedelta(days=1)),)},
+    ],
+)
+def test_no_problem(change: dict[str, Any]) -> None:
+    assert status(**change).healthy
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ({}, False),
+        ({"stacks": (replace(STACKS[0], status="ROLLBACK_COMPLETE"),)}, True),
+        ({"fleet": "PROTECTED"}, True),
+        ({"head_node": None}, True),
+        ({"head_node": None, "fleet": "UNKNOWN"}, False),
+        ({"head_node": None, "stacks": (replace(STACKS[2], status="CREATE_IN_PROGRESS"),)}, False),
+    ],
+)
+def test_what_calls_for_a_diagnosis(change: dict[str, Any], failed: bool) -> None:
+    assert status(**change).failed is failed
+
+
+def test_the_software_of_jobs_is_shown_with_the_end_of_its_log_until_it_is_ready_and_what_was_made_by_hand() -> None:
+    node = FailedNode("trn1-dy-trn1-32xl-3", "2026-11-21T12:50", "failed (12): no repository has aws-neuronx-dkms.")
+    failed = replace(BUILD_FAILED, failed_nodes=(node,))
+    with_own = replace(READY, by_hand=("account own", "user guest of account lab"))
+    ready, not_ready = (" ".join(screen(status(software=each)).split()) for each in (with_own, failed))
+    assert (
+        "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 By hand made with sacctmgr, kept: account "
+        in ready
+    )
+    assert "kept: account own; user guest of account lab Storage" in ready
+    assert "Software failed since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 first second" in not_ready
+    assert "trn1-dy-trn1-32xl-3 10 min failed (12): no repository has aws-neuronx-dkms." in not_ready
+
+
+def test_another_cluster_is_shown_and_not_included_in_the_cost() -> None:
+    other = StackStatus("trn1-16-cluster-2", "CREATE_IN_PROGRESS")
+    text = " ".join(screen(status(other_clusters=(other,))).split())
+    assert "trn1-16-cluster-2 is CREATE_IN_PROGRESS: another cluster of this deployment" in text
+    assert "not included: trn1-16-cluster-2 (./ultracluster inventory)" in text
+
+
+def test_without_a_cluster_nothing_leads_to_it() -> None:
+    stacks = tuple(replace(each, status=None) if each.name == "trn1-16-cluster" else each for each in STACKS)
+    state = status(stacks=stacks, head_node=None, compute_nodes={}, slurm=missing("no head node"), software=None)
+    text = " ".join(screen(state).split())
+    assert "Cost if trn1-16-cluster existed: $45.16 an hour" in text
+    assert "Connect" not in text
+    assert "Queues" not in text
+
+
+def test_a_block_says_when_it_starts_and_ends() -> None:
+    start, end = NOW + timedelta(hours=3), NOW + timedelta(days=2, hours=4)
+    running = Reservation("cr-1", "active", True, "trn1.32xlarge", 16, 4, AGO, end)
+    coming = Reservation("cr-2", "scheduled", True, "trn1.32xlarge", 16, 0, start, end)
+    over = Reservation("cr-3", "expired", True, "trn1.32xlarge", 16, 0, AGO, NOW - timedelta(minutes=5))
+    text = " ".join(screen(status(reservations=(running, coming, over))).split())
+    assert "cr-1, active, 16 trn1.32xlarge, 12 used, 4 left, ends in 2 d 4 h" in text
+    assert "cr-2, scheduled, 16 trn1.32xlarge, starts in 3 h, ends in 2 d 4 h" in text
+    assert "cr-3, expired, 16 trn1.32xlarge, ended 5 min ago" in text
+
+
+def test_long_names_and_numbers_fit_into_80_columns() -> None:
+    name = "a-name-of-forty-characters-and-not-fewer"
+    recorded = RECORDED.replace('"cpu"', '"a-queue-of-25-characters-x"').replace('"idle~":5', '"idle~":1875')
+    wide = status(
+        stacks=tuple(replace(each, name=f"{name}-monitoring", status="UPDATE_ROLLBACK_FAILED") for each in STACKS),
+        slurm=SlurmStatus.of(parse(recorded), NOW),
+        file_system=missing("w" * 200),
+        reservations=(Reservation("cr-0123456789abcdef0", "active", True, "trn1.32xlarge", 1875, 4, AGO, NOW),),
+        alarms=("x" * 100,),
+    )
+    assert max(len(line) for line in screen(wide).splitlines()) <= 80
+
+
+def test_the_cost_is_that_of_the_running_nodes() -> None:
+    none = cost_now(settings_with(), {}, NOW.date())
+    two = cost_now(settings_with(), {("trn1", "trn1-32xl"): 2}, NOW.date())
+    assert none.nodes_usd == 0
+    assert two.standing_usd == none.standing_usd
+    assert 43 < two.nodes_usd < 43.2, "21.50 for a node, then its volume and metrics"
+    assert two.hourly_usd == pytest.approx(two.nodes_usd + two.standing_usd)
+
+
+def test_nodes_that_the_settings_do_not_have_and_blocks_are_not_included_in_the_cost() -> None:
+    settings = load(CONFIG / "reserved.yaml")
+    [block] = [queue for queue in settings.cluster.queues if queue.capacity_type == "CAPACITY_BLOCK"]
+    [resource] = block.compute_resources
+    cost = cost_now(settings, {(block.name, resource.name): 4, ("old", "trn1-32xl"): 3}, NOW.date())
+    assert cost.nodes_usd < 1
+    assert cost.unpriced[-1] == "3 nodes of old/trn1-32xl"
+    assert any(block.name in each for each in cost.unpriced)
+
+
+# --- --watch ---
+
+
+class NoTime(Clock):
+    def sleep(self, seconds: float) -> None:
+        pass
+
+
+def terminal() -> Console:
+    return Console(markup=False, width=80, height=50, file=io.StringIO(), force_terminal=True, color_system=None)
+
+
+def written(console: Console) -> str:
+    return cast(io.StringIO, console.file).getvalue()
+
+
+def test_a_terminal_shows_the_state_again_until_an_operation_starts() -> None:
+    console = terminal()
+    updating = status(stacks=(replace(STACKS[0], status="UPDATE_IN_PROGRESS"),))
+    states = iter([status(), status(fleet="PROTECTED"), updating])
+    refresh(lambda: next(states), console, clock=NoTime(), seconds=15)
+    assert written(console).index("RUNNING") < written(console).index("PROTECTED")
+    assert "Why: ./ultracluster diagnose trn1-16" in written(console)
+    assert "UPDATE_IN_PROGRESS" not in written(console)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of what was called, where the progress fails and no diagnosis can be made."""
+    called: list[str] = []
+
+    def follow(*_: Any, timeout: float | None, **__: Any) -> int:
+        called.append("progress")
+        return 124 if timeout else ExitCode.FAILED
+
+    def diagnose(*_: Any, **__: Any) -> None:
+        called.append("diagnose")
+        raise OperationError("there are no logs")
+
+    monkeypatch.setattr("scripts.watch.status.screen.refresh", lambda *_, **__: called.append("state"))
+    monkeypatch.setattr("scripts.watch.progress.watch.watch", follow)
+    monkeypatch.setattr("scripts.watch.diagnose.diagnose.diagnose", diagnose)
+    return called
+
+
+@pytest.mark.parametrize(
+    ("console", "arguments", "code", "expected"),
+    [
+        (terminal(), [], ExitCode.FAILED, ["state", "progress", "diagnose"]),
+        (Console(markup=False, width=80, file=io.StringIO()), [], ExitCode.FAILED, ["progress", "diagnose"]),
+        (terminal(), ["--timeout", "90"], 124, ["progress"]),
+        (Console(markup=False, quiet=True, force_terminal=True), ["--output", "json"], ExitCode.FAILED, ["progress"]),
+    ],
+    ids=["terminal", "no terminal", "time limit", "program"],
+)
+def test_only_a_terminal_shows_the_state_and_only_people_get_a_diagnosis(
+    console: Console, arguments: list[str], code: int, expected: list[str], watched: list[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scripts.core.terminal.console", lambda *_: console)
+        assert ultracluster("status", "trn1-16", "--watch", *arguments) == code
+    assert watched == expected
+
+
+def test_the_exit_code_says_whether_it_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for state, code in ((status(), ExitCode.DONE), (status(alarms=("x",)), ExitCode.FAILED)):
+        monkeypatch.setattr("scripts.watch.status.collect.collect", lambda *_, state=state: state)
+        assert ultracluster("status", "trn1-16") == code

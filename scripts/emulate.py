@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from emulator import prerequisites, scenarios
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.cdk import CommandLine
+from emulator.machinery import Machinery
 from emulator.machines import image, support
-from emulator.machines.machinery import Machinery
 from emulator.machines.support import MachineError
 from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, ReservationPrerequisite
 from scripts.clock import LONGEST_PAUSE

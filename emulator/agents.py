@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import IO, Final
 
-from emulator.cloudformation.clients import Clients, write_log
+from emulator.clients import Clients, write_log
 
 STREAMS: Final = ("stdout", "stderr")
 STOPPED_CODE: Final = 137

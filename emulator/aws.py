@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import boto3
 
-from emulator.machines.machinery import Machinery
+from emulator.machinery import Machinery
 from toolchain.assembly import EXAMPLE_ACCOUNT
 
 SECRET = "testing"  # noqa: S105 - no signature is checked: the access key is the secret

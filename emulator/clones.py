@@ -8,81 +8,32 @@ from __future__ import annotations
 
 import os
 import stat
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from threading import Condition, Event, Lock, Thread
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from emulator.server import Emulator
+from threading import Condition, Lock, Thread
+from typing import Protocol
 
 _PATIENCE = 30.0
 """Seconds that a clone waits for what is in progress."""
 
 
-Work = Callable[[Event], bool]
-"""Is done when it returns True. It returns False soon after the event is set, and continues when it is called again."""
-
-
-class Background:
-    """Work in threads, which continues in a clone."""
-
-    def __init__(self) -> None:
-        self._paused = Event()
-        self._threads: dict[Work, Thread] = {}
-
-    def start(self, work: Work) -> None:
-        """Start a thread."""
-        paused = self._paused
-
-        def run() -> None:
-            is_done = True
-            try:
-                is_done = work(paused)
-            finally:
-                if is_done and self._threads.get(work) is thread:
-                    del self._threads[work]
-
-        thread = self._threads[work] = Thread(target=run, daemon=True)
-        thread.start()
+class Process(Protocol):
+    """What a clone is made of: `emulator.server.Emulator`."""
 
     def pause(self, seconds: float) -> None:
-        """Wait until no thread runs.
+        """Stop all that runs by itself, and wait for what is in progress.
 
         Raises:
-            ValueError: One does, after so many seconds.
+            ValueError: Something is, after so many seconds.
         """
-        self._paused.set()
-        join(self._threads.values(), seconds)
 
     def resume(self) -> None:
-        """Continue what was paused."""
-        self._paused.clear()
-        for work, thread in list(self._threads.items()):
-            if not thread.is_alive():
-                self.start(work)
+        """Let everything continue that `pause` stopped."""
 
-    def reset(self) -> None:
-        """Have all work end."""
-        self._paused.set()
-        self._paused = Event()
-        self._threads = {}
-
-
-def join(threads: Iterable[Thread], seconds: float) -> None:
-    """Wait until threads have ended.
-
-    Raises:
-        ValueError: One has not, after so many seconds.
-    """
-    deadline = time.monotonic() + seconds
-    for thread in list(threads):
-        thread.join(max(deadline - time.monotonic(), 0))
-        if thread.is_alive():
-            raise ValueError("cannot clone an account in which something is in progress")
+    def serve(self) -> int:
+        """Serve on a free port, and return it."""
 
 
 class Requests:
@@ -145,7 +96,7 @@ class Clones:
         """Return the requests that a clone waits for."""
         return self._own.requests
 
-    def make(self, process: Emulator) -> int:
+    def make(self, process: Process) -> int:
         """Clone this process, asked by a thread that serves, and return the clone's port.
 
         Raises:
@@ -174,7 +125,7 @@ class Clones:
         os.close(child.life)
         os.waitpid(child.pid, 0)
 
-    def run(self, process: Emulator, life: int) -> None:
+    def run(self, process: Process, life: int) -> None:
         """Fork whenever a clone is ordered, until the file `life` ends. A clone, too, returns when its life ends."""
         self._watch(life)
         while (answer := self._own.orders.get()) is not None:
@@ -195,7 +146,7 @@ class Clones:
         for port in list(self._own.children):
             self.end(port)
 
-    def _become_clone(self, process: Emulator, life: int, port: int) -> None:
+    def _become_clone(self, process: Process, life: int, port: int) -> None:
         for child in self._own.children.values():
             os.close(child.life)
         self._own = _State()

@@ -33,9 +33,9 @@ import boto3
 from moto.awslambda.models import LambdaFunction, lambda_backends
 
 from emulator.aws import SECRET, settings_for
-from emulator.clones import Background, Work
-from emulator.cloudformation.clients import Endpoint, write_log
-from emulator.cloudformation.clock import Speed
+from emulator.background import Background, Work
+from emulator.clients import Endpoint, write_log
+from emulator.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.keys import KEYS
 from toolchain.values import UnsupportedError

@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 from moto.s3.models import FakeKey, s3_backends
 
 from emulator.aws import ACCOUNT
-from emulator.cloudformation.clients import Endpoint
+from emulator.clients import Endpoint
 from emulator.keys import KEYS, access_key
 
 _OF_OWNER: Final = ("/emulator/", "/moto-api")

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from emulator.clones import Background
-from emulator.cloudformation.clients import Clients
-from emulator.cloudformation.clock import Clock
+from emulator.background import Background
+from emulator.clients import Clients
+from emulator.clock import Clock
 from emulator.faults import Faults
 from emulator.moto_patches.lives import InstanceListener
 from toolchain.durations import BOOT_SECONDS, UPDATE_SECONDS

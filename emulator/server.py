@@ -26,31 +26,32 @@ from werkzeug.serving import make_server
 from emulator import callbacks, gate, moto_patches
 from emulator.agents import Agents
 from emulator.aws import ACCOUNT
+from emulator.background import Background
 from emulator.callbacks import Callbacks
 from emulator.calls import CALLS
-from emulator.clones import Background, Clones
+from emulator.clients import Clients, Endpoint
+from emulator.clock import Clock, Speed
+from emulator.clones import Clones
 from emulator.cloudformation import service
-from emulator.cloudformation.clients import Clients, Endpoint
-from emulator.cloudformation.clock import Clock, Speed
+from emulator.cloudformation.custom import CustomResource
 from emulator.cloudformation.engine import Engine
 from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
+from emulator.cloudformation.waits import WaitCondition, WaitConditionHandle
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
 from emulator.gate import Answer
 from emulator.keys import KEYS
+from emulator.machinery import Machinery
 from emulator.machines.databases import Databases
 from emulator.machines.fleet import Fleet
-from emulator.machines.machinery import Machinery
 from emulator.moto_patches import invocations, lives
 from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.ssm import Ssm
 from emulator.node_faults import NodeFaults
 from emulator.nodes import Nodes
 from emulator.resources import MODELS
-from emulator.resources.custom import CustomResource
 from emulator.resources.model import Model
-from emulator.resources.waits import WaitCondition, WaitConditionHandle
 
 _RESET = "/moto-api/reset"
 

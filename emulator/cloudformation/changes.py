@@ -10,7 +10,8 @@ from graphlib import TopologicalSorter
 from operator import itemgetter
 from typing import Any, Final
 
-from emulator.cloudformation.operations import CloudFormationState, evaluated_outputs
+from emulator.cloudformation.handlers import CloudFormationState
+from emulator.cloudformation.operations import evaluated_outputs
 from emulator.cloudformation.scope import StackScope
 from emulator.cloudformation.stacks import (
     STACK_TYPE,

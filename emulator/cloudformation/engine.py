@@ -15,11 +15,12 @@ from uuid import uuid4
 from botocore.exceptions import ClientError
 from moto.core.exceptions import ServiceException
 
-from emulator.clones import join
+from emulator.background import join
+from emulator.clients import Clients
+from emulator.clock import Clock
 from emulator.cloudformation.changes import Comparison
-from emulator.cloudformation.clients import Clients
-from emulator.cloudformation.clock import Clock
-from emulator.cloudformation.operations import AbandonedError, CloudFormationState, Operation, listed
+from emulator.cloudformation.handlers import AbandonedError, CloudFormationState
+from emulator.cloudformation.operations import Operation, listed
 from emulator.cloudformation.parameters import resolve_parameters
 from emulator.cloudformation.scope import StackScope
 from emulator.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store

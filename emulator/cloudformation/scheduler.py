@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final, Protocol
 
-from emulator.cloudformation.clock import Clock
+from emulator.clock import Clock
 
 _INTERVAL: Final = 0.5
 """Seconds after which who waits looks whether the operation was cancelled."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Final
 
-from emulator.cloudformation.clients import Clients
+from emulator.clients import Clients
 from emulator.cloudformation.stacks import Revision, Stack, Store
 from emulator.resources.model import Physical
 from toolchain import schemas

@@ -6,18 +6,15 @@ import random
 import string
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from emulator import resources
-from emulator.cloudformation.stacks import INITIATED, STACK_TYPE, Origin, Stack, StackResource, is_custom
-from emulator.faults import FAULTS_IN_FORCE
-from emulator.resources.model import Physical, ResourceError
+from emulator.cloudformation.handlers import Handlers
+from emulator.cloudformation.scope import StackScope
+from emulator.cloudformation.stacks import INITIATED, STACK_TYPE, Origin, Stack, StackResource
+from emulator.cloudformation.template import ResourceDefinition
+from emulator.resources.model import ResourceError
 from toolchain import schemas
 from toolchain.durations import seconds
-
-if TYPE_CHECKING:
-    from emulator.cloudformation.operations import Operation
-    from emulator.cloudformation.template import ResourceDefinition
 
 _NAME_LIMIT: Final = 64
 
@@ -25,11 +22,14 @@ _NAME_LIMIT: Final = 64
 class Put:
     """One resource that the stack is to have: made, changed, replaced or left alone."""
 
-    def __init__(self, operation: Operation, definition: ResourceDefinition, waits_for: frozenset[str]) -> None:
+    def __init__(
+        self, handlers: Handlers, scope: StackScope, definition: ResourceDefinition, waits_for: frozenset[str]
+    ) -> None:
         self.waits_for = waits_for
-        self._operation = operation
+        self._handlers = handlers
+        self._scope = scope
         self._definition = definition
-        self._stack = operation.stack
+        self._stack = handlers.stack
         self._before = self._stack.resources.get(definition.logical_id)
         self._wanted: StackResource
         self._work: Callable[[], None] = self._keep
@@ -41,7 +41,7 @@ class Put:
         exists = before is not None and before.physical is not None
         self._failure = "UPDATE_FAILED" if exists else "CREATE_FAILED"
         self._wanted = before if exists and before else self._new()
-        with self._operation.reported(self._wanted, self._failure):
+        with self._handlers.reported(self._wanted, self._failure):
             wanted = self._evaluated()
             if before is None or before.physical is None:
                 self._start(self._create, wanted, "CREATE_IN_PROGRESS", "")
@@ -75,7 +75,7 @@ class Put:
         return StackResource(definition.logical_id, definition.type, name, dependencies=self.waits_for)
 
     def _evaluated(self) -> StackResource:
-        definition, scope = self._definition, self._operation.scope
+        definition, scope = self._definition, self._scope
         properties = scope.evaluate(dict(definition.properties))
         try:
             schemas.check(definition.type, self._stack.region, properties, definition.logical_id)
@@ -112,36 +112,31 @@ class Put:
         assert before is not None  # noqa: S101 - it is being replaced
         origin_of(self._stack).replaced.add(before.logical_id)
         self._make("UPDATE")
-        self._operation.supersede(before)
+        _supersede(self._stack, before)
 
     def _make(self, verb: str) -> None:
-        operation, stack, wanted = self._operation, self._stack, self._wanted
-        models = operation.backend.models
-        with operation.reported(wanted, self._failure):
-            FAULTS_IN_FORCE.check_creation(wanted.logical_id, wanted.type)
-            properties = operation.resolved(wanted, wanted.properties)
-            made = resources.create(wanted.type, operation.context(wanted), properties, models)
+        stack, wanted = self._stack, self._wanted
+        made = self._handlers.create(wanted, self._failure)
         resource = replace(wanted, physical=made)
         if wanted.type != STACK_TYPE:  # a nested stack had this event when it started
             stack.put(resource, f"{verb}_IN_PROGRESS", INITIATED)
         stack.put(resource, f"{verb}_COMPLETE")
 
     def _update(self) -> None:
-        operation, before, wanted = self._operation, self._before, self._wanted
+        before, wanted = self._before, self._wanted
         assert before is not None  # noqa: S101 - it is being updated
-        assert before.physical is not None  # noqa: S101
-        updated = _change(operation, before, wanted)
-        if updated.ref != before.physical.ref:
-            operation.supersede(before)
+        updated = self._handlers.update(before, wanted)
+        if updated.ref != before.physical_id:
+            _supersede(self._stack, before)
         self._stack.put(replace(wanted, physical=updated), "UPDATE_COMPLETE")
 
 
 class Return:
     """One resource that gets back the properties that it had before the update."""
 
-    def __init__(self, operation: Operation, resource: StackResource, origin: StackResource) -> None:
+    def __init__(self, handlers: Handlers, resource: StackResource, origin: StackResource) -> None:
         self.waits_for = origin.dependencies
-        self._operation = operation
+        self._handlers = handlers
         self._now = resource
         self._origin = origin
 
@@ -149,36 +144,36 @@ class Return:
         """Announce the way back, and return how many seconds it takes."""
         untouched = self._now.properties == self._origin.properties and self._now.status != "UPDATE_FAILED"
         if untouched or self._origin.physical is None:
-            self._operation.stack.resources[self._origin.logical_id] = self._origin
+            self._handlers.stack.resources[self._origin.logical_id] = self._origin
             self._untouched = True
             return 0
         self._untouched = False
-        self._operation.stack.put(self._now, "UPDATE_IN_PROGRESS")
+        self._handlers.stack.put(self._now, "UPDATE_IN_PROGRESS")
         return seconds(self._now.type)
 
     def carry_out(self) -> None:
         """Change it back."""
         if self._untouched:
             return
-        physical = _change(self._operation, self._now, self._origin)
+        physical = self._handlers.update(self._now, self._origin)
         if physical.ref != self._now.physical_id:
-            self._operation.supersede(self._now)
-        self._operation.stack.put(replace(self._origin, physical=physical), "UPDATE_COMPLETE")
+            _supersede(self._handlers.stack, self._now)
+        self._handlers.stack.put(replace(self._origin, physical=physical), "UPDATE_COMPLETE")
 
     def cancel(self) -> None:
         """Say that it was cancelled."""
         if not self._untouched:
-            self._operation.stack.put(self._now, "UPDATE_FAILED", "Resource update cancelled")
+            self._handlers.stack.put(self._now, "UPDATE_FAILED", "Resource update cancelled")
 
 
 class Delete:
     """One resource that goes, unless it is to be retained."""
 
     def __init__(
-        self, operation: Operation, resource: StackResource, waits_for: frozenset[str], created_now: bool
+        self, handlers: Handlers, resource: StackResource, waits_for: frozenset[str], created_now: bool
     ) -> None:
         self.waits_for = waits_for
-        self._operation = operation
+        self._handlers = handlers
         self._resource = resource
         policy = resource.deletion_policy
         if created_now and policy == "RetainExceptOnCreate":
@@ -188,7 +183,7 @@ class Delete:
 
     def start(self) -> float:
         """Announce the deletion, and return how many seconds it takes."""
-        stack, resource = self._operation.stack, self._resource
+        stack, resource = self._handlers.stack, self._resource
         if resource.physical is None:
             return 0
         if self._retained:
@@ -203,17 +198,14 @@ class Delete:
 
     def carry_out(self) -> None:
         """Delete it."""
-        operation, resource = self._operation, self._resource
+        stack, resource = self._handlers.stack, self._resource
         if resource.physical is not None and not self._retained:
-            with operation.reported(resource, "DELETE_FAILED", kept=self._kept):
-                context = replace(operation.context(resource), keeps_snapshot=self._keeps_snapshot)
-                models = operation.backend.models
-                resources.delete(resource.type, context, resource.physical, resource.properties, models)
-            deleted = operation.stack.announce(resource, "DELETE_COMPLETE")
+            self._handlers.delete(resource, keeps_snapshot=self._keeps_snapshot, kept=self._kept)
+            deleted = stack.announce(resource, "DELETE_COMPLETE")
             if self._kept:
-                operation.stack.gone[resource.logical_id] = deleted
+                stack.gone[resource.logical_id] = deleted
         if self._kept:
-            del operation.stack.resources[resource.logical_id]
+            del stack.resources[resource.logical_id]
 
     def cancel(self) -> None:
         """Say nothing: a roll-back is cancelled only by a deletion of the stack, which tries again."""
@@ -221,27 +213,19 @@ class Delete:
     @property
     def _kept(self) -> bool:
         """Tell whether the stack has this very resource; a replaced one has a successor of the same name."""
-        kept = self._operation.stack.resources.get(self._resource.logical_id)
+        kept = self._handlers.stack.resources.get(self._resource.logical_id)
         return kept is not None and kept.physical == self._resource.physical
-
-
-def _change(operation: Operation, now: StackResource, wanted: StackResource) -> Physical:
-    """Change a resource in place from the properties that it has now to those that are wanted."""
-    assert now.physical is not None  # noqa: S101 - only what exists is changed
-    with operation.reported(now, "UPDATE_FAILED"):
-        if is_custom(wanted.type) and now.properties.get("ServiceToken") != wanted.properties.get("ServiceToken"):
-            raise ResourceError("Modifying service token is not allowed.")
-        properties = operation.resolved(wanted, wanted.properties)
-        same = {name for name, value in wanted.properties.items() if now.properties.get(name) == value}
-        previous = {**now.properties, **{name: properties[name] for name in same}}
-        context, models = operation.context(wanted, previous), operation.backend.models
-        return resources.update(wanted.type, context, now.physical, properties, models)
 
 
 def origin_of(stack: Stack) -> Origin:
     """Return what a stack was before the update that is in progress."""
     assert stack.origin is not None  # noqa: S101 - set from the start of an update to its end
     return stack.origin
+
+
+def _supersede(stack: Stack, resource: StackResource) -> None:
+    """Have a resource deleted at the end of an update: another one has taken its place."""
+    origin_of(stack).superseded.append(replace(resource, deletion_policy=resource.replacement_policy))
 
 
 def physical_name(stack_name: str, logical_id: str) -> str:

@@ -15,12 +15,12 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
 from emulator.aws import SECRET
-from emulator.cloudformation.clients import Clients, Endpoint
-from emulator.cloudformation.clock import Speed
+from emulator.clients import Clients, Endpoint
+from emulator.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.keys import KEYS
+from emulator.machinery import Machinery
 from emulator.machines import metadata, names
-from emulator.machines.machinery import Machinery
 from emulator.machines.site import REBOOT_CODE, Machine, MachineSpec, Site
 from emulator.machines.support import MachineError
 from emulator.moto_patches import lives

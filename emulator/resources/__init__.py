@@ -6,7 +6,7 @@ A property that model and API do not know is an error, and so is a type without 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,21 +45,11 @@ __all__ = [
     "update",
 ]
 
-MODELS: Mapping[str, Model] = {
-    **cdk.MODELS,
-    **compute.MODELS,
-    **databases.MODELS,
-    **file_systems.MODELS,
-    **iam.MODELS,
-    **kms.MODELS,
-    **lambda_.MODELS,
-    **login_nodes.MODELS,
-    **monitoring.MODELS,
-    **s3.MODELS,
-    **security_groups.MODELS,
-    **small_services.MODELS,
-    **vpc.MODELS,
-}
+_MODULES: Sequence[Any] = (
+    cdk, compute, databases, file_systems, iam, kms, lambda_, login_nodes, monitoring, s3, security_groups,
+    small_services, vpc,
+)  # fmt: skip
+MODELS: Mapping[str, Model] = {name: model for module in _MODULES for name, model in module.MODELS.items()}
 
 _NOT_THERE = re.compile("NotFound|NoSuch|NotAttached|Unknown$")
 """Error codes for what does not exist."""

@@ -1,86 +1,41 @@
 """What Amazon EC2 launches, and where: instances, launch templates, interfaces and placement groups."""
 
-# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.resources.common import Ec2Model, short_name, tag_specifications, taken, without
+from emulator.resources.api import EC2
+from emulator.resources.common import renamed
 from emulator.resources.model import Context, Model, Physical, Properties
 
-_TEMPLATE_NAME_LENGTH = 128
+
+def _launch(context: Context, request: Properties) -> Properties:
+    """Launch an instance by a launch template; it runs at once."""
+    specifications = request.get("TagSpecifications", [])
+    if request.pop("PropagateTagsToVolumeOnCreation", False):
+        specifications += [{**each, "ResourceType": "volume"} for each in specifications]
+    request["LaunchTemplate"] = template_version(request["LaunchTemplate"])
+    return dict(context.client("ec2").run_instances(MinCount=1, MaxCount=1, **request))
 
 
-class Instance(Ec2Model):
-    """AWS::EC2::Instance, by a launch template. Creation waits until it runs."""
-
-    properties = ("LaunchTemplate", "PropagateTagsToVolumeOnCreation", "Tags")
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        request = tag_specifications(properties, "instance")
-        if request and properties.get("PropagateTagsToVolumeOnCreation"):
-            request["TagSpecifications"].append({"ResourceType": "volume", "Tags": properties["Tags"]})
-        launched = context.client("ec2").run_instances(
-            MinCount=1, MaxCount=1, LaunchTemplate=template_version(properties["LaunchTemplate"]), **request
-        )["Instances"][0]
-        attributes = {"PrivateDnsName": launched["PrivateDnsName"], "PrivateIp": launched["PrivateIpAddress"]}
-        return Physical(launched["InstanceId"], attributes)
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("ec2").terminate_instances(InstanceIds=[physical.ref])
+def _add_version(context: Context, physical: Physical, properties: Properties, _: set[str]) -> dict[str, str]:
+    """Make a new version of a launch template; the default stays the first."""
+    made = context.client("ec2").create_launch_template_version(
+        LaunchTemplateId=physical.ref, LaunchTemplateData=_template_data(properties["LaunchTemplateData"])
+    )["LaunchTemplateVersion"]
+    return {"LatestVersionNumber": str(made["VersionNumber"])}
 
 
-class LaunchTemplate(Ec2Model):
-    """AWS::EC2::LaunchTemplate. Each change of what it holds is a new version; the default stays the first."""
-
-    noun = "launch_template"
-    mutable = ("LaunchTemplateData",)
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        request = {
-            "LaunchTemplateName": short_name(context, _TEMPLATE_NAME_LENGTH),
-            **properties,
-            "LaunchTemplateData": _template_data(properties["LaunchTemplateData"]),
-        }
-        return Physical(self._make(context, request)["LaunchTemplateId"], {"LatestVersionNumber": "1"})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        made = context.client("ec2").create_launch_template_version(
-            LaunchTemplateId=physical.ref, LaunchTemplateData=_template_data(properties["LaunchTemplateData"])
-        )["LaunchTemplateVersion"]
-        return Physical(physical.ref, {"LatestVersionNumber": str(made["VersionNumber"])})
+def _create_template(context: Context, request: Properties) -> Properties:
+    request["LaunchTemplateData"] = _template_data(request["LaunchTemplateData"])
+    return {**context.client("ec2").create_launch_template(**request), "LatestVersionNumber": "1"}
 
 
-class NetworkInterface(Ec2Model):
-    """AWS::EC2::NetworkInterface."""
-
-    noun = "network_interface"
-    properties = ("Description", "GroupSet", "SourceDestCheck", "SubnetId", "Tags")
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        request = without(properties, "GroupSet", "SourceDestCheck")
-        made = self._make(context, {**request, "Groups": properties["GroupSet"]})
-        interface_id = made["NetworkInterfaceId"]
-        context.client("ec2").modify_network_interface_attribute(
-            NetworkInterfaceId=interface_id, SourceDestCheck={"Value": properties.get("SourceDestCheck", True)}
-        )
-        return Physical(interface_id, {"PrimaryPrivateIpAddress": made["PrivateIpAddress"]})
-
-
-class PlacementGroup(Ec2Model):
-    """AWS::EC2::PlacementGroup; every change of it is a replacement."""
-
-    properties = ("Strategy", "Tags")
-    mutable = ()
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        tags = tag_specifications(properties, "placement-group")
-        context.client("ec2").create_placement_group(GroupName=context.name, **taken(properties, ("Strategy",)), **tags)
-        return Physical(context.name, {"GroupName": context.name})
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("ec2").delete_placement_group(GroupName=physical.ref)
+def _check_source(context: Context, interface: Physical, _: Properties, properties: Properties) -> None:
+    context.client("ec2").modify_network_interface_attribute(
+        NetworkInterfaceId=interface.ref, SourceDestCheck={"Value": properties.get("SourceDestCheck", True)}
+    )
 
 
 def template_version(properties: Mapping[str, Any]) -> dict[str, str]:
@@ -98,8 +53,33 @@ def _template_data(properties: Properties) -> Properties:
 
 
 MODELS: Mapping[str, Model] = {
-    "AWS::EC2::Instance": Instance(),
-    "AWS::EC2::LaunchTemplate": LaunchTemplate(),
-    "AWS::EC2::NetworkInterface": NetworkInterface(),
-    "AWS::EC2::PlacementGroup": PlacementGroup(),
+    "AWS::EC2::Instance": EC2(
+        "instance",
+        attributes={"PrivateDnsName": "PrivateDnsName", "PrivateIp": "PrivateIpAddress"},
+        creation=_launch,
+        deletion=lambda context, instance, _: context.client("ec2").terminate_instances(InstanceIds=[instance.ref]),
+        properties=("LaunchTemplate", "PropagateTagsToVolumeOnCreation", "Tags"),
+    ),
+    "AWS::EC2::LaunchTemplate": EC2(
+        "launch_template",
+        attributes={"LatestVersionNumber": "LatestVersionNumber"},
+        name=("LaunchTemplateName", 128),
+        creation=_create_template,
+        modification=_add_version,
+        mutable=("LaunchTemplateData",),
+    ),
+    "AWS::EC2::NetworkInterface": EC2(
+        "network_interface",
+        attributes={"PrimaryPrivateIpAddress": "PrivateIpAddress"},
+        parameters=lambda given: renamed(given, GroupSet="Groups"),
+        later=("SourceDestCheck",),
+        configuration=_check_source,
+    ),
+    "AWS::EC2::PlacementGroup": EC2(
+        "placement_group",
+        "GroupName",
+        {"GroupName": "GroupName"},
+        name=("GroupName", 64),
+        mutable=(),
+    ),
 }

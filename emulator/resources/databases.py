@@ -1,6 +1,5 @@
 """Amazon RDS and AWS Secrets Manager."""
 
-# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
@@ -8,158 +7,90 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from emulator.resources.common import removed_tags, short_name, taken, undone_on_failure, without
+from emulator.resources.api import Api
+from emulator.resources.common import renamed, taken, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 
 _LOOK_SECONDS: Final = 0.2
-_NAME_LIMIT: Final = 63
 _OF_CLOUDFORMATION: Final = ("ApplyImmediately", "DeleteAutomatedBackups")
 """Properties of an instance that say how it is changed and deleted."""
 
-
-class DbInstance(Model):
-    """AWS::RDS::DBInstance, outside of clusters."""
-
-    mutable = (
-        "AllocatedStorage", "AllowMajorVersionUpgrade", "AutoMinorVersionUpgrade", "BackupRetentionPeriod",
-        "CACertificateIdentifier", "CopyTagsToSnapshot", "DBInstanceClass", "DBParameterGroupName",
-        "DeletionProtection",
-        "EnableIAMDatabaseAuthentication", "EnablePerformanceInsights", "EngineVersion", "Iops", "MasterUserPassword",
-        "MaxAllocatedStorage", "MonitoringInterval", "MonitoringRoleArn", "MultiAZ", "PreferredBackupWindow",
-        "PreferredMaintenanceWindow", "StorageThroughput", "StorageType", "Tags", "VPCSecurityGroups",
-        *_OF_CLOUDFORMATION,
-    )  # fmt: skip
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the instance, and wait until it is available."""
-        rds = context.client("rds")
-        name = properties.get("DBInstanceIdentifier", short_name(context, _NAME_LIMIT)).lower()
-        request = {**_as_parameters(without(properties, "ApplyImmediately")), "DBInstanceIdentifier": name}
-        rds.create_db_instance(**without(request, "DeleteAutomatedBackups"))
-        described = _awaited(rds, name)
-        attributes = {
-            "DBInstanceArn": described["DBInstanceArn"],
-            "DbiResourceId": described["DbiResourceId"],
-            "Endpoint.Address": described["Endpoint"]["Address"],
-            "Endpoint.Port": str(described["Endpoint"]["Port"]),
-        }
-        return Physical(name, attributes)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        rds = context.client("rds")
-        _retag(context, physical.attributes["DBInstanceArn"], properties, changed)
-        request = _as_parameters(taken(properties, changed.difference(("Tags", *_OF_CLOUDFORMATION))))
-        if request:
-            at_once = properties.get("ApplyImmediately", True)
-            rds.modify_db_instance(DBInstanceIdentifier=physical.ref, ApplyImmediately=at_once, **request)
-            _awaited(rds, physical.ref)
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the instance; RDS refuses one with DeletionProtection."""
-        context.client("rds").delete_db_instance(
-            DBInstanceIdentifier=physical.ref,
-            DeleteAutomatedBackups=properties.get("DeleteAutomatedBackups", True),
-            **(
-                {"FinalDBSnapshotIdentifier": _snapshot_name(context)}
-                if context.keeps_snapshot
-                else {"SkipFinalSnapshot": True}
-            ),
-        )
+_CHANGEABLE: Final = (
+    "AllocatedStorage", "AllowMajorVersionUpgrade", "AutoMinorVersionUpgrade", "BackupRetentionPeriod",
+    "CACertificateIdentifier", "CopyTagsToSnapshot", "DBInstanceClass", "DBParameterGroupName", "DeletionProtection",
+    "EnableIAMDatabaseAuthentication", "EnablePerformanceInsights", "EngineVersion", "Iops", "MasterUserPassword",
+    "MaxAllocatedStorage", "MonitoringInterval", "MonitoringRoleArn", "MultiAZ", "PreferredBackupWindow",
+    "PreferredMaintenanceWindow", "StorageThroughput", "StorageType", "Tags", "VPCSecurityGroups",
+    *_OF_CLOUDFORMATION,
+)  # fmt: skip
 
 
-class DbSubnetGroup(Model):
-    """AWS::RDS::DBSubnetGroup."""
-
-    mutable = ("DBSubnetGroupDescription", "SubnetIds", "Tags")
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        request = {"DBSubnetGroupName": context.name, **properties}
-        request["DBSubnetGroupName"] = request["DBSubnetGroupName"].lower()
-        made = context.client("rds").create_db_subnet_group(**request)["DBSubnetGroup"]
-        return Physical(made["DBSubnetGroupName"], {"DBSubnetGroupArn": made["DBSubnetGroupArn"]})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        _retag(context, physical.attributes["DBSubnetGroupArn"], properties, changed)
-        if changed - {"Tags"}:
-            request = taken(properties, ("DBSubnetGroupDescription", "SubnetIds"))
-            context.client("rds").modify_db_subnet_group(DBSubnetGroupName=physical.ref, **request)
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("rds").delete_db_subnet_group(DBSubnetGroupName=physical.ref)
+def _create_instance(context: Context, request: Properties) -> Properties:
+    """Make a database instance outside of clusters, and wait until it is available."""
+    rds, name = context.client("rds"), request["DBInstanceIdentifier"].lower()
+    rds.create_db_instance(**{**request, "DBInstanceIdentifier": name})
+    described = _awaited(rds, name)
+    endpoint = described["Endpoint"]
+    return {**described, "Endpoint.Address": endpoint["Address"], "Endpoint.Port": str(endpoint["Port"])}
 
 
-class DbParameterGroup(Model):
-    """AWS::RDS::DBParameterGroup."""
-
-    mutable = ("Parameters", "Tags")
-    properties = ("DBParameterGroupName", "Description", "Family", *mutable)
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        rds = context.client("rds")
-        made = rds.create_db_parameter_group(
-            DBParameterGroupName=properties.get("DBParameterGroupName", context.name).lower(),
-            DBParameterGroupFamily=properties["Family"],
-            **taken(properties, ("Description", "Tags")),
-        )["DBParameterGroup"]
-        name = made["DBParameterGroupName"]
-        with undone_on_failure(lambda: rds.delete_db_parameter_group(DBParameterGroupName=name)):
-            self._set(rds, name, properties.get("Parameters", {}))
-        return Physical(name, {"DBParameterGroupArn": made["DBParameterGroupArn"]})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        rds = context.client("rds")
-        _retag(context, physical.attributes["DBParameterGroupArn"], properties, changed)
-        new, old = properties.get("Parameters", {}), context.previous.get("Parameters", {})
-        if gone := [{"ParameterName": name} for name in sorted(old.keys() - new.keys())]:
-            rds.reset_db_parameter_group(DBParameterGroupName=physical.ref, Parameters=gone)
-        self._set(rds, physical.ref, new)
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("rds").delete_db_parameter_group(DBParameterGroupName=physical.ref)
-
-    def _set(self, rds: Any, name: str, parameters: Mapping[str, Any]) -> None:
-        values = [
-            {"ParameterName": key, "ParameterValue": str(value), "ApplyMethod": "pending-reboot"}
-            for key, value in parameters.items()
-        ]
-        if values:
-            rds.modify_db_parameter_group(DBParameterGroupName=name, Parameters=values)
+def _change_instance(context: Context, instance: Physical, properties: Properties, changed: set[str]) -> None:
+    rds = context.client("rds")
+    request = _as_parameters(taken(properties, changed.difference(("Tags", *_OF_CLOUDFORMATION))))
+    if request:
+        at_once = properties.get("ApplyImmediately", True)
+        rds.modify_db_instance(DBInstanceIdentifier=instance.ref, ApplyImmediately=at_once, **request)
+        _awaited(rds, instance.ref)
 
 
-class Secret(Model):
-    """AWS::SecretsManager::Secret, in one Region."""
+def _delete_instance(context: Context, instance: Physical, properties: Properties) -> None:
+    """Delete the instance; RDS refuses one with DeletionProtection."""
+    snapshot = {"FinalDBSnapshotIdentifier": _snapshot_name(context)}
+    context.client("rds").delete_db_instance(
+        DBInstanceIdentifier=instance.ref,
+        DeleteAutomatedBackups=properties.get("DeleteAutomatedBackups", True),
+        **(snapshot if context.keeps_snapshot else {"SkipFinalSnapshot": True}),
+    )
 
-    _UPDATABLE = ("Description", "GenerateSecretString", "KmsKeyId", "SecretString")
-    mutable = ("Tags", *_UPDATABLE)
-    properties = ("Name", *mutable)
 
-    def create(self, context: Context, properties: Properties) -> Physical:
-        client = context.client("secretsmanager")
-        request = {"Name": context.name, **without(properties, "GenerateSecretString"), **_value(client, properties)}
-        arn = client.create_secret(**request)["ARN"]
-        return Physical(arn, {"Id": arn})
+def _change_subnet_group(context: Context, group: Physical, properties: Properties, changed: set[str]) -> None:
+    if changed - {"Tags"}:
+        request = taken(properties, ("DBSubnetGroupDescription", "SubnetIds"))
+        context.client("rds").modify_db_subnet_group(DBSubnetGroupName=group.ref, **request)
 
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        client = context.client("secretsmanager")
-        request = taken(properties, changed.intersection(("Description", "KmsKeyId")))
-        if changed.intersection(("GenerateSecretString", "SecretString")):
-            request |= _value(client, properties)
-        if request:
-            client.update_secret(SecretId=physical.ref, **request)
-        if "Tags" in changed:
-            if gone := removed_tags(context, properties):
-                client.untag_resource(SecretId=physical.ref, TagKeys=gone)
-            client.tag_resource(SecretId=physical.ref, Tags=properties.get("Tags", []))
-        return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the secret at once (aws-cloudformation/cloudformation-coverage-roadmap, issue 1999)."""
-        client = context.client("secretsmanager")
-        client.describe_secret(SecretId=physical.ref)  # DeleteSecret without recovery accepts one that is gone
-        client.delete_secret(SecretId=physical.ref, ForceDeleteWithoutRecovery=True)
+def _set_parameters(context: Context, group: Physical, previous: Properties, properties: Properties) -> None:
+    rds = context.client("rds")
+    old, new = (each.get("Parameters", {}) for each in (previous, properties))
+    if gone := [{"ParameterName": name} for name in sorted(old.keys() - new.keys())]:
+        rds.reset_db_parameter_group(DBParameterGroupName=group.ref, Parameters=gone)
+    values = [
+        {"ParameterName": key, "ParameterValue": str(value), "ApplyMethod": "pending-reboot"}
+        for key, value in new.items()
+    ]
+    if values:
+        rds.modify_db_parameter_group(DBParameterGroupName=group.ref, Parameters=values)
+
+
+def _create_secret(context: Context, request: Properties) -> Properties:
+    client = context.client("secretsmanager")
+    return dict(client.create_secret(**{**without(request, "GenerateSecretString"), **_value(client, request)}))
+
+
+def _change_secret(context: Context, secret: Physical, properties: Properties, changed: set[str]) -> None:
+    client = context.client("secretsmanager")
+    request = taken(properties, changed.intersection(("Description", "KmsKeyId")))
+    if changed.intersection(("GenerateSecretString", "SecretString")):
+        request |= _value(client, properties)
+    if request:
+        client.update_secret(SecretId=secret.ref, **request)
+
+
+def _delete_secret(context: Context, secret: Physical, _: Properties) -> None:
+    """Delete the secret at once (aws-cloudformation/cloudformation-coverage-roadmap, issue 1999)."""
+    client = context.client("secretsmanager")
+    client.describe_secret(SecretId=secret.ref)  # DeleteSecret without recovery accepts one that is gone
+    client.delete_secret(SecretId=secret.ref, ForceDeleteWithoutRecovery=True)
 
 
 def _value(client: Any, properties: Properties) -> dict[str, str]:
@@ -182,9 +113,7 @@ def _value(client: Any, properties: Properties) -> dict[str, str]:
 
 def _as_parameters(properties: Properties) -> Properties:
     """Return properties of an instance as parameters of RDS."""
-    parameters = without(properties, "VPCSecurityGroups")
-    if "VPCSecurityGroups" in properties:
-        parameters["VpcSecurityGroupIds"] = properties["VPCSecurityGroups"]
+    parameters = renamed(properties, VPCSecurityGroups="VpcSecurityGroupIds")
     numbers: Properties = {name: int(parameters[name]) for name in ("AllocatedStorage", "Port") if name in parameters}
     return {**parameters, **numbers}
 
@@ -207,19 +136,63 @@ def _snapshot_name(context: Context) -> str:
     return f"{stack}-snapshot-{context.logical_id}-{context.name.rpartition('-')[2]}".lower()
 
 
-def _retag(context: Context, arn: str, properties: Properties, changed: set[str]) -> None:
-    if "Tags" not in changed:
-        return
-    rds = context.client("rds")
-    if gone := removed_tags(context, properties):
-        rds.remove_tags_from_resource(ResourceName=arn, TagKeys=gone)
-    if properties.get("Tags"):
-        rds.add_tags_to_resource(ResourceName=arn, Tags=properties["Tags"])
+def _subnet_group(properties: Properties) -> Properties:
+    return {**properties, "DBSubnetGroupName": properties["DBSubnetGroupName"].lower()}
+
+
+def _parameter_group(properties: Properties) -> Properties:
+    name = properties["DBParameterGroupName"].lower()
+    return renamed({**properties, "DBParameterGroupName": name}, Family="DBParameterGroupFamily")
 
 
 MODELS: Mapping[str, Model] = {
-    "AWS::RDS::DBInstance": DbInstance(),
-    "AWS::RDS::DBParameterGroup": DbParameterGroup(),
-    "AWS::RDS::DBSubnetGroup": DbSubnetGroup(),
-    "AWS::SecretsManager::Secret": Secret(),
+    "AWS::RDS::DBInstance": Api(
+        "rds",
+        "db_instance",
+        "DBInstanceIdentifier",
+        {each: each for each in ("DBInstanceArn", "DbiResourceId", "Endpoint.Address", "Endpoint.Port")},
+        name=("DBInstanceIdentifier", 63),
+        parameters=_as_parameters,
+        later=_OF_CLOUDFORMATION,
+        creation=_create_instance,
+        modification=_change_instance,
+        deletion=_delete_instance,
+        tagged="DBInstanceArn",
+        mutable=_CHANGEABLE,
+    ),
+    "AWS::RDS::DBParameterGroup": Api(
+        "rds",
+        "db_parameter_group",
+        "DBParameterGroupName",
+        {"DBParameterGroupArn": "DBParameterGroupArn"},
+        name=("DBParameterGroupName", 64),
+        parameters=_parameter_group,
+        later=("Parameters",),
+        configuration=_set_parameters,
+        tagged="DBParameterGroupArn",
+        mutable=("Parameters", "Tags"),
+    ),
+    "AWS::RDS::DBSubnetGroup": Api(
+        "rds",
+        "db_subnet_group",
+        "DBSubnetGroupName",
+        {"DBSubnetGroupArn": "DBSubnetGroupArn"},
+        name=("DBSubnetGroupName", 64),
+        parameters=_subnet_group,
+        modification=_change_subnet_group,
+        tagged="DBSubnetGroupArn",
+        mutable=("DBSubnetGroupDescription", "SubnetIds", "Tags"),
+    ),
+    "AWS::SecretsManager::Secret": Api(
+        "secretsmanager",
+        "secret",
+        "ARN",
+        {"Id": "ARN"},
+        id="SecretId",
+        name=("Name", 64),
+        creation=_create_secret,
+        modification=_change_secret,
+        deletion=_delete_secret,
+        mutable=("Description", "GenerateSecretString", "KmsKeyId", "SecretString", "Tags"),
+    ),
 }

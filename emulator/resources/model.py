@@ -67,7 +67,7 @@ class Context:
 
 
 class Model(ABC):
-    """One resource type. A subclass is a few lines over boto3, against the same server as everybody's.
+    """One resource type, over boto3 against the same server as everybody's; most are rows of `api.Api`.
 
     What the API refuses may be raised as it comes (botocore's ClientError); `ResourceError` is for a reason in
     CloudFormation's own words.

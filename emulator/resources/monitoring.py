@@ -1,176 +1,167 @@
 """Amazon CloudWatch, its Logs, and Amazon SNS."""
 
-# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 
-from emulator.resources.common import already_exists, as_dictionary, lowered, retag, taken, unless_gone, without
+from emulator.resources.api import Api
+from emulator.resources.common import already_exists, lowered, unless_gone, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
+from emulator.resources.tags import as_dictionary
 
 
-class Alarm(Model):
-    """AWS::CloudWatch::Alarm and AWS::CloudWatch::CompositeAlarm: a call makes it, or puts another in its place."""
+def _alarm(action: str) -> Api:
+    """Return a kind of alarm: the action makes one, or puts another in its place."""
 
-    mutable = None
+    def put(context: Context, request: Properties) -> Properties:
+        getattr(context.client("cloudwatch"), action)(**request)
+        return {"AlarmArn": context.arn("cloudwatch", f"alarm:{request['AlarmName']}")}
 
-    def __init__(self, operation: str) -> None:
-        self._operation = operation
+    def change(context: Context, alarm: Physical, properties: Properties, _: set[str]) -> None:
+        put(context, {**without(properties, "Tags"), "AlarmName": alarm.ref})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
-        name = properties.get("AlarmName", context.name)
-        self._put(context, name, properties)
-        return Physical(name, {"Arn": context.arn("cloudwatch", f"alarm:{name}")})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        retag(context, "cloudwatch", physical.attributes["Arn"], properties, changed)
-        self._put(context, physical.ref, without(properties, "Tags"))
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("cloudwatch").delete_alarms(AlarmNames=[physical.ref])
-
-    def _put(self, context: Context, name: str, properties: Properties) -> None:
-        getattr(context.client("cloudwatch"), self._operation)(**{**properties, "AlarmName": name})
-
-
-class Dashboard(Model):
-    """AWS::CloudWatch::Dashboard."""
-
-    mutable = ("DashboardBody", "Tags")
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        name = properties.get("DashboardName", context.name)
-        self._put(context, name, properties)
-        return Physical(name)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        self._put(context, physical.ref, properties)
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("cloudwatch").delete_dashboards(DashboardNames=[physical.ref])
-
-    def _put(self, context: Context, name: str, properties: Properties) -> None:
-        answer = context.client("cloudwatch").put_dashboard(**{**properties, "DashboardName": name})
-        if messages := answer.get("DashboardValidationMessages"):
-            raise ResourceError(str(messages))
+    return Api(
+        "cloudwatch",
+        "alarm",
+        "AlarmName",
+        {"Arn": "AlarmArn"},
+        name=("AlarmName", 64),
+        creation=put,
+        modification=change,
+        deletion=lambda context, alarm, _: context.client("cloudwatch").delete_alarms(AlarmNames=[alarm.ref]),
+        tagged="Arn",
+        mutable=None,
+    )
 
 
-class LogGroup(Model):
-    """AWS::Logs::LogGroup."""
-
-    mutable = ("RetentionInDays", "Tags")
-    properties = ("LogGroupName", *mutable)
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        name = properties.get("LogGroupName", context.name)
-        tags = as_dictionary(properties.get("Tags", []))
-        context.client("logs").create_log_group(logGroupName=name, tags=tags)
-        self._retain(context, name, properties)
-        return Physical(name, {"Arn": context.arn("logs", f"log-group:{name}:*")})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        self._retain(context, physical.ref, properties)
-        retag(context, "logs", context.arn("logs", f"log-group:{physical.ref}"), properties, changed)
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("logs").delete_log_group(logGroupName=physical.ref)
-
-    def _retain(self, context: Context, name: str, properties: Properties) -> None:
-        logs = context.client("logs")
-        if "RetentionInDays" in properties:
-            logs.put_retention_policy(logGroupName=name, retentionInDays=properties["RetentionInDays"])
-        else:
-            logs.delete_retention_policy(logGroupName=name)
+def _put_dashboard(context: Context, request: Properties) -> Properties:
+    answer: Properties = context.client("cloudwatch").put_dashboard(**request)
+    if messages := answer.get("DashboardValidationMessages"):
+        raise ResourceError(str(messages))
+    return answer
 
 
-class MetricFilter(Model):
-    """AWS::Logs::MetricFilter."""
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        request = lowered(properties)
-        request["metricTransformations"] = [_transformation(each) for each in properties["MetricTransformations"]]
-        context.client("logs").put_metric_filter(filterName=context.name, **request)
-        return Physical(context.name)
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("logs").delete_metric_filter(logGroupName=properties["LogGroupName"], filterName=physical.ref)
+def _change_dashboard(context: Context, dashboard: Physical, properties: Properties, _: set[str]) -> None:
+    _put_dashboard(context, {**properties, "DashboardName": dashboard.ref})
 
 
-def _transformation(properties: Properties) -> Properties:
-    request = lowered(properties)
-    if "dimensions" in request:
-        request["dimensions"] = as_dictionary(request["dimensions"])
-    return request
+def _create_group(context: Context, request: Properties) -> Properties:
+    context.client("logs").create_log_group(**request)
+    return {"Arn": context.arn("logs", f"log-group:{request['logGroupName']}:*")}
 
 
-class Topic(Model):
-    """AWS::SNS::Topic."""
-
-    mutable = ("DisplayName", "KmsMasterKeyId", "Tags")
-    properties = ("TopicName", *mutable)
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        sns, name = context.client("sns"), properties.get("TopicName", context.name)
-        with unless_gone("NotFound"):
-            sns.get_topic_attributes(TopicArn=context.arn("sns", name))
-            raise already_exists("AWS::SNS::Topic", name)
-        attributes = taken(properties, ("DisplayName", "KmsMasterKeyId"))
-        made = sns.create_topic(Name=name, Attributes=attributes, Tags=properties.get("Tags", []))
-        return Physical(made["TopicArn"], {"TopicName": name})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        for name in changed - {"Tags"}:
-            context.client("sns").set_topic_attributes(
-                TopicArn=physical.ref, AttributeName=name, AttributeValue=properties.get(name, "")
-            )
-        retag(context, "sns", physical.ref, properties, changed)
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("sns").delete_topic(TopicArn=physical.ref)
+def _retain(context: Context, group: Physical, _: Properties, properties: Properties) -> None:
+    logs = context.client("logs")
+    if "RetentionInDays" in properties:
+        logs.put_retention_policy(logGroupName=group.ref, retentionInDays=properties["RetentionInDays"])
+    else:
+        logs.delete_retention_policy(logGroupName=group.ref)
 
 
-class TopicPolicy(Model):
-    """AWS::SNS::TopicPolicy."""
-
-    properties = mutable = ("PolicyDocument", "Topics")
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        for topic in properties["Topics"]:
-            context.client("sns").set_topic_attributes(
-                TopicArn=topic, AttributeName="Policy", AttributeValue=json.dumps(properties["PolicyDocument"])
-            )
-        return Physical(context.name)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        self.create(context, properties)
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Leave the policy to the topics: SNS has no action that removes it."""
+def _metric_filter(properties: Properties) -> Properties:
+    """Return the parameters of a metric filter."""
+    transformations = [lowered(each) for each in properties["MetricTransformations"]]
+    for each in transformations:
+        if "dimensions" in each:
+            each["dimensions"] = as_dictionary(each["dimensions"])
+    return {**lowered(properties), "metricTransformations": transformations}
 
 
-class Subscription(Model):
-    """AWS::SNS::Subscription. What it does cannot change in place here."""
+def _delete_metric_filter(context: Context, metric_filter: Physical, properties: Properties) -> None:
+    group = properties["LogGroupName"]
+    context.client("logs").delete_metric_filter(logGroupName=group, filterName=metric_filter.ref)
 
-    def create(self, context: Context, properties: Properties) -> Physical:
-        return Physical(context.client("sns").subscribe(**properties, ReturnSubscriptionArn=True)["SubscriptionArn"])
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("sns").unsubscribe(SubscriptionArn=physical.ref)
+_TOPIC_ATTRIBUTES = ("DisplayName", "KmsMasterKeyId")
 
+
+def _create_topic(context: Context, request: Properties) -> Properties:
+    sns, name = context.client("sns"), request["TopicName"]
+    with unless_gone("NotFound"):
+        sns.get_topic_attributes(TopicArn=context.arn("sns", name))
+        raise already_exists("AWS::SNS::Topic", name)
+    attributes = {key: request[key] for key in _TOPIC_ATTRIBUTES if key in request}
+    return dict(sns.create_topic(Name=name, Attributes=attributes, Tags=request.get("Tags", [])))
+
+
+def _change_topic(context: Context, topic: Physical, properties: Properties, changed: set[str]) -> None:
+    for name in changed - {"Tags"}:
+        context.client("sns").set_topic_attributes(
+            TopicArn=topic.ref, AttributeName=name, AttributeValue=properties.get(name, "")
+        )
+
+
+def _set_topic_policy(context: Context, _: Physical, __: Properties, properties: Properties) -> None:
+    document = json.dumps(properties["PolicyDocument"])
+    for topic in properties["Topics"]:
+        context.client("sns").set_topic_attributes(TopicArn=topic, AttributeName="Policy", AttributeValue=document)
+
+
+_POLICY = ("PolicyDocument", "Topics")
 
 MODELS: Mapping[str, Model] = {
-    "AWS::CloudWatch::Alarm": Alarm("put_metric_alarm"),
-    "AWS::CloudWatch::CompositeAlarm": Alarm("put_composite_alarm"),
-    "AWS::CloudWatch::Dashboard": Dashboard(),
-    "AWS::Logs::LogGroup": LogGroup(),
-    "AWS::Logs::MetricFilter": MetricFilter(),
-    "AWS::SNS::Subscription": Subscription(),
-    "AWS::SNS::Topic": Topic(),
-    "AWS::SNS::TopicPolicy": TopicPolicy(),
+    "AWS::CloudWatch::Alarm": _alarm("put_metric_alarm"),
+    "AWS::CloudWatch::CompositeAlarm": _alarm("put_composite_alarm"),
+    "AWS::CloudWatch::Dashboard": Api(
+        "cloudwatch",
+        "dashboard",
+        "DashboardName",
+        name=("DashboardName", 64),
+        creation=_put_dashboard,
+        modification=_change_dashboard,
+        deletion=lambda context, each, _: context.client("cloudwatch").delete_dashboards(DashboardNames=[each.ref]),
+        tags="",
+        mutable=("DashboardBody", "Tags"),
+    ),
+    "AWS::Logs::LogGroup": Api(
+        "logs",
+        "log_group",
+        "logGroupName",
+        {"Arn": "Arn"},
+        name=("LogGroupName", 64),
+        parameters=lowered,
+        creation=_create_group,
+        later=("RetentionInDays",),
+        configuration=_retain,
+        tagged=lambda context, group: context.arn("logs", f"log-group:{group.ref}"),
+        mutable=("RetentionInDays", "Tags"),
+    ),
+    "AWS::Logs::MetricFilter": Api(
+        "logs",
+        "metric_filter",
+        "filterName",
+        name=("FilterName", 64),
+        parameters=_metric_filter,
+        creation="put_metric_filter",
+        deletion=_delete_metric_filter,
+    ),
+    "AWS::SNS::Subscription": Api(
+        "sns",
+        "subscription",
+        "SubscriptionArn",
+        parameters=lambda given: {**given, "ReturnSubscriptionArn": True},
+        creation="subscribe",
+        deletion="unsubscribe",
+    ),
+    "AWS::SNS::Topic": Api(
+        "sns",
+        "topic",
+        "TopicArn",
+        {"TopicName": "TopicName"},
+        name=("TopicName", 64),
+        creation=_create_topic,
+        modification=_change_topic,
+        properties=("TopicName", "Tags", *_TOPIC_ATTRIBUTES),
+        mutable=("Tags", *_TOPIC_ATTRIBUTES),
+    ),
+    "AWS::SNS::TopicPolicy": Api(
+        "sns",
+        "topic_policy",
+        creation=lambda context, _: {"TopicPolicyId": context.name},
+        configuration=_set_topic_policy,
+        deletion=lambda *_: None,  # SNS has no action that removes it: the topics keep it
+        properties=_POLICY,
+        mutable=_POLICY,
+    ),
 }

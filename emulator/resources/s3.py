@@ -1,17 +1,23 @@
 """Amazon S3: buckets and their policies."""
 
-# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.resources.common import already_exists, short_name, undone_on_failure, unless_gone, without
+from emulator.resources.api import Api
+from emulator.resources.common import already_exists, unless_gone, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.values import UnsupportedError
 
-_BUCKET_NAME_LENGTH = 63
+_CONFIGURATIONS = (
+    "BucketEncryption",
+    "LifecycleConfiguration",
+    "PublicAccessBlockConfiguration",
+    "Tags",
+    "VersioningConfiguration",
+)
 
 
 def make_bucket(s3: Any, name: str, region: str) -> None:
@@ -20,71 +26,39 @@ def make_bucket(s3: Any, name: str, region: str) -> None:
         _create_bucket(s3, name, region)
 
 
-class Bucket(Model):
-    """AWS::S3::Bucket."""
+def _create(context: Context, request: Properties) -> Properties:
+    """Make a bucket.
 
-    mutable = (
-        "BucketEncryption",
-        "LifecycleConfiguration",
-        "PublicAccessBlockConfiguration",
-        "Tags",
-        "VersioningConfiguration",
-    )
-    properties = ("AccessControl", "BucketName", *mutable)
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the bucket and configure it.
-
-        Raises:
-            UnsupportedError: Its access control is not Private, the default.
-        """
-        s3 = context.client("s3")
-        name = properties.get("BucketName", short_name(context, _BUCKET_NAME_LENGTH).lower())
-        if properties.get("AccessControl", "Private") != "Private":
-            raise UnsupportedError(f"AccessControl {properties['AccessControl']}")
-        if _has_bucket(s3, name):
-            raise already_exists("AWS::S3::Bucket", name)
-        _create_bucket(s3, name, context.region)
-        with undone_on_failure(lambda: s3.delete_bucket(Bucket=name)):
-            for key in self.mutable:
-                if key in properties:
-                    _configure(s3, name, key, properties[key])
-        domain = f"{name}.s3.{context.region}.amazonaws.com{'.cn' if context.partition == 'aws-cn' else ''}"
-        return Physical(name, {"Arn": f"arn:{context.partition}:s3:::{name}", "RegionalDomainName": domain})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        for key in changed:
-            _configure(context.client("s3"), physical.ref, key, properties.get(key))
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the bucket; S3 refuses one that is not empty."""
-        context.client("s3").delete_bucket(Bucket=physical.ref)
+    Raises:
+        UnsupportedError: Its access control is not Private, the default.
+    """
+    s3, name = context.client("s3"), request["BucketName"]
+    if request.get("AccessControl", "Private") != "Private":
+        raise UnsupportedError(f"AccessControl {request['AccessControl']}")
+    if _has_bucket(s3, name):
+        raise already_exists("AWS::S3::Bucket", name)
+    _create_bucket(s3, name, context.region)
+    domain = f"{name}.s3.{context.region}.amazonaws.com{'.cn' if context.partition == 'aws-cn' else ''}"
+    return {"Bucket": name, "Arn": f"arn:{context.partition}:s3:::{name}", "RegionalDomainName": domain}
 
 
-class BucketPolicy(Model):
-    """AWS::S3::BucketPolicy."""
+def _set(context: Context, bucket: Physical, old: Properties, new: Properties) -> None:
+    for key in _CONFIGURATIONS:
+        if old.get(key) != new.get(key):
+            _configure(context.client("s3"), bucket.ref, key, new.get(key))
 
-    properties = ("Bucket", "PolicyDocument")
-    mutable = ("PolicyDocument",)
 
-    def create(self, context: Context, properties: Properties) -> Physical:
-        bucket = properties["Bucket"]
-        with unless_gone("NoSuchBucketPolicy"):
-            context.client("s3").get_bucket_policy(Bucket=bucket)
-            raise ResourceError(f"The bucket policy already exists on bucket {bucket}.")
-        self._put(context, bucket, properties["PolicyDocument"])
-        return Physical(bucket)
+def _create_policy(context: Context, request: Properties) -> Properties:
+    bucket = request["Bucket"]
+    with unless_gone("NoSuchBucketPolicy"):
+        context.client("s3").get_bucket_policy(Bucket=bucket)
+        raise ResourceError(f"The bucket policy already exists on bucket {bucket}.")
+    _put_policy(context, bucket, request)
+    return request
 
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        self._put(context, physical.ref, properties["PolicyDocument"])
-        return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("s3").delete_bucket_policy(Bucket=physical.ref)
-
-    def _put(self, context: Context, bucket: str, document: Mapping[str, Any]) -> None:
-        context.client("s3").put_bucket_policy(Bucket=bucket, Policy=json.dumps(document))
+def _put_policy(context: Context, bucket: str, properties: Properties) -> None:
+    context.client("s3").put_bucket_policy(Bucket=bucket, Policy=json.dumps(properties["PolicyDocument"]))
 
 
 def _configure(s3: Any, bucket: str, key: str, value: Any) -> None:
@@ -137,6 +111,25 @@ def _create_bucket(s3: Any, name: str, region: str) -> None:
 
 
 MODELS: Mapping[str, Model] = {
-    "AWS::S3::Bucket": Bucket(),
-    "AWS::S3::BucketPolicy": BucketPolicy(),
+    "AWS::S3::Bucket": Api(
+        "s3",
+        "bucket",
+        "Bucket",
+        {"Arn": "Arn", "RegionalDomainName": "RegionalDomainName"},
+        name=("BucketName", 63),
+        creation=_create,
+        configuration=_set,
+        tags="",
+        properties=("AccessControl", "BucketName", *_CONFIGURATIONS),
+        mutable=_CONFIGURATIONS,
+    ),
+    "AWS::S3::BucketPolicy": Api(
+        "s3",
+        "bucket_policy",
+        "Bucket",
+        creation=_create_policy,
+        modification=lambda context, policy, properties, _: _put_policy(context, policy.ref, properties),
+        properties=("Bucket", "PolicyDocument"),
+        mutable=("PolicyDocument",),
+    ),
 }

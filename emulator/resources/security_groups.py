@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from emulator.resources.common import Ec2Model, tag_specifications, taken, undone_on_failure, without
+from emulator.resources.api import EC2
+from emulator.resources.common import renamed, taken, without
 from emulator.resources.model import Context, Model, Physical, Properties
 from toolchain.values import UnsupportedError
 
@@ -21,34 +22,6 @@ _PEERS = {
 """The other side of a rule: property in a template, list of an IpPermission in the API, and member of its items."""
 
 _RULE = ("Description", "FromPort", "IpProtocol", "ToPort", *_PEERS)
-
-
-class SecurityGroup(Ec2Model):
-    """AWS::EC2::SecurityGroup."""
-
-    mutable = ("SecurityGroupEgress", "SecurityGroupIngress", "Tags")
-    properties = ("GroupDescription", "VpcId", *mutable)
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        ec2 = context.client("ec2")
-        group_id = ec2.create_security_group(
-            GroupName=context.name,
-            Description=properties["GroupDescription"],
-            **taken(properties, ("VpcId",)),
-            **tag_specifications(properties, "security-group"),
-        )["GroupId"]
-        with undone_on_failure(lambda: ec2.delete_security_group(GroupId=group_id)):
-            for direction in DIRECTIONS:
-                direction.change(ec2, group_id, {}, properties)
-        return Physical(group_id, {"GroupId": group_id})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        for direction in DIRECTIONS:
-            direction.change(context.client("ec2"), physical.ref, context.previous, properties)
-        return super().update(context, physical, properties, changed)
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        context.client("ec2").delete_security_group(GroupId=physical.ref)
 
 
 class Direction:
@@ -94,7 +67,12 @@ class Direction:
 
 INGRESS: Final = Direction("ingress", [])
 EGRESS: Final = Direction("egress", [DEFAULT_EGRESS])
-DIRECTIONS: Final = (INGRESS, EGRESS)
+_RULES: Final = (INGRESS.rules_property, EGRESS.rules_property)
+
+
+def _set_rules(context: Context, group: Physical, old: Properties, new: Properties) -> None:
+    for direction in (INGRESS, EGRESS):
+        direction.change(context.client("ec2"), group.ref, old, new)
 
 
 class SecurityGroupRule(Model):
@@ -129,7 +107,16 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MODELS: Mapping[str, Model] = {
-    "AWS::EC2::SecurityGroup": SecurityGroup(),
+    "AWS::EC2::SecurityGroup": EC2(
+        "security_group",
+        "GroupId",
+        {"GroupId": "GroupId"},
+        name=("GroupName", 64),
+        parameters=lambda given: renamed(given, GroupDescription="Description"),
+        later=_RULES,
+        configuration=_set_rules,
+        mutable=("Tags", *_RULES),
+    ),
     "AWS::EC2::SecurityGroupEgress": SecurityGroupRule(EGRESS),
     "AWS::EC2::SecurityGroupIngress": SecurityGroupRule(INGRESS),
 }

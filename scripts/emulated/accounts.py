@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from emulator import prerequisites
 from emulator.aws import ACCOUNT, EmulatedAws
+from emulator.machinery import Machinery
 from emulator.machines import image, support
-from emulator.machines.machinery import Machinery
 from emulator.machines.support import MachineError
 from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, ReservationPrerequisite
 from scripts.core.clock import LONGEST_PAUSE

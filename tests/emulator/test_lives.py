@@ -10,7 +10,7 @@ from moto.ec2.models import ec2_backends, instances
 
 from emulator.agents import Agents
 from emulator.aws import ACCOUNT, EmulatedAws
-from emulator.cloudformation.clients import Clients, Endpoint
+from emulator.clients import Clients, Endpoint
 from emulator.moto_patches import lives
 from tests.emulator.account import REGION, Account
 

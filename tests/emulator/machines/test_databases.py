@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from emulator.aws import EmulatedAws
+from emulator.machinery import Machinery
 from emulator.machines import image
 from emulator.machines.guest.database import options, statements
-from emulator.machines.machinery import Machinery
 from tests.emulator.account import Account
 
 NAME = "history"

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from moto.awslambda.exceptions import UnknownFunctionException
 
 from emulator.callbacks import Callbacks, callback_url
+from emulator.clients import Endpoint
+from emulator.functions import Functions
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.cluster import as_strings
 from toolchain.values import UnsupportedError
-
-if TYPE_CHECKING:
-    from emulator.cloudformation.clients import Endpoint
-    from emulator.functions import Functions
 
 LONGEST = 3600
 """Seconds that CloudFormation waits for a response, unless ServiceTimeout says less."""

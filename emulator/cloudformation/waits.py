@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
 
 from emulator.callbacks import Callbacks, callback_key, callback_url
+from emulator.clients import Endpoint
+from emulator.clock import Clock
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
-
-if TYPE_CHECKING:
-    from emulator.cloudformation.clients import Endpoint
-    from emulator.cloudformation.clock import Clock
 
 LONGEST = 43200
 """Seconds that a wait condition may wait at most, and waits unless told otherwise."""

@@ -122,10 +122,6 @@ update-deps: setup ## Resolve constraints*.txt and package-lock.json again after
 	@mv build/resolve/package-lock.json . && rm -r build/resolve
 	@echo "Done. Review the diff, then: make lint type test-all"
 
-.PHONY: outdated
-outdated: setup ## List newer versions of what is pinned, as Markdown
-	@python -m scripts.pins
-
 .PHONY: clean
 clean: ## Delete generated files; the environments stay
 	@rm -rf build .cache cdk.out .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

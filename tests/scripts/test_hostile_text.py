@@ -120,7 +120,7 @@ def is_json(argument: ast.expr | None) -> bool:
 
 def test_everything_is_printed_by_what_makes_it_fit() -> None:
     """Only documents of JSON, which are ASCII, are printed otherwise, and what `exec` relays to a file or pipe."""
-    own = {"scripts/terminal.py", "scripts/remote/streamed_command.py", "scripts/environments.py", "scripts/pins.py"}
+    own = {"scripts/terminal.py", "scripts/remote/streamed_command.py", "scripts/environments.py"}
     of_head_node = ("scripts/remote/programs", "scripts/costs/summary.py")
     for path in sorted((ROOT / "scripts").rglob("*.py")):
         name = str(path.relative_to(ROOT))

@@ -67,7 +67,7 @@ mutation: setup ## Mutate settings and rules, and list the mutants that no unit 
 	@cd build/mutation && mutmut run $(ARGS) && mutmut results | sed '/: not checked$$/d'
 
 .PHONY: bench
-bench: setup-training ## Measure what docs/explanation/performance.md shows: ARGS='--only tests', '--only clone', '--only rehearse'
+bench: setup ## Measure what docs/explanation/performance.md shows: ARGS='--only synth'
 	@python -m scripts.bench $(ARGS)
 
 .PHONY: lint

@@ -67,7 +67,7 @@ mutation: setup ## Mutate settings and rules, and list the mutants that no unit 
 	@cd build/mutation && mutmut run $(ARGS) && mutmut results | sed '/: not checked$$/d'
 
 .PHONY: bench
-bench: setup-training ## Measure what docs/explanation/performance.md shows: ARGS='--only tests', '--only clone', '--only rehearse'
+bench: setup ## Measure what docs/explanation/performance.md shows: ARGS='--only synth'
 	@python -m scripts.upkeep.bench $(ARGS)
 
 .PHONY: lint
@@ -122,36 +122,7 @@ update-deps: setup ## Resolve constraints*.txt and package-lock.json again after
 	@mv build/resolve/package-lock.json . && rm -r build/resolve
 	@echo "Done. Review the diff, then: make lint type test-all"
 
-.PHONY: outdated
-outdated: setup ## List newer versions of what is pinned, as Markdown
-	@python -m scripts.upkeep.pins
-
 .PHONY: clean
 clean: ## Delete generated files; the environments stay
 	@rm -rf build .cache cdk.out .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./.git -prune -o -path './.venv*' -prune -o -path ./node_modules -prune -o -name __pycache__ -exec rm -rf {} +
-
-# --- former targets ---
-
-MOVED := bootstrap deploy destroy diagnose diff drift emulate estimate fleet image inventory logs plan preflight \
-  preflight-all rehearse restore status submit synth synth-all upgrade validate connect run report review-comments \
-  pipeline-outputs pipeline-synth pipeline-deploy
-NOW_connect := ssh
-NOW_run := exec
-NOW_report := runs show
-NOW_review-comments := pipeline review
-NOW_pipeline-outputs := pipeline outputs
-NOW_pipeline-synth := pipeline synth
-NOW_pipeline-deploy := pipeline deploy
-NOW_image := image render
-NOW_fleet := fleet $(firstword $(ARGS))
-NOW_diff := plan
-NOW_synth-all := synth NAME, for each file in config/
-NOW_preflight-all := preflight NAME, for each file in config/
-MOVED_ARGS = $(subst --markdown,--output markdown,$(subst --json,--output json,$(ARGS)))
-MOVED_WORDS = $(or $(NOW_$@),$@) $(ENV) $(RUN) $(BASE) $(STAGE) $(if $(filter diff,$@),--diff) \
-  $(if $(filter fleet,$@),$(wordlist 2,99,$(MOVED_ARGS)),$(MOVED_ARGS))
-
-.PHONY: $(MOVED)
-$(MOVED):
-	@echo "make $@ is now: ./ultracluster $(strip $(MOVED_WORDS))" >&2; exit 2

@@ -4,23 +4,16 @@ Without `-c env=` it is the `default-env` in the context of cdk.json, and standa
 `-c cdk-nag=true` the rules of AwsSolutions are applied; what they find is in validation-report.json.
 """
 
-import gc
-import os
 import sys
 from pathlib import Path
 
-# The collectors of Python, and of Node where the CDK runs, cost a second here (docs/explanation/performance.md).
-gc.disable()
-_ROOT = Path(__file__).resolve().parent
-_CONFIG = _ROOT / "config"
-_KERNEL = _ROOT / "stacks" / "kernel.cjs"
-os.environ["NODE_OPTIONS"] = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_KERNEL.as_posix()}"'.lstrip()
+import aws_cdk as cdk
 
-import aws_cdk as cdk  # noqa: E402
+from config import files
+from config.settings import SettingsError, load
+from stacks.composition import compose
 
-from config import files  # noqa: E402
-from config.settings import SettingsError, load  # noqa: E402
-from stacks.composition import compose  # noqa: E402
+_CONFIG = Path(__file__).resolve().parent / "config"
 
 
 def settings_file(app: cdk.App) -> Path:

@@ -48,7 +48,6 @@ GROUPS = {
         "diagnose": "Find out why something failed, and what to do",
         "drift": "List what differs from the settings",
         "inventory": "List all resources with age and cost",
-        "open": "Open pages of the AWS console",
     },
     "Use": {
         "ssh": "Open a shell on a node by Session Manager",

@@ -81,7 +81,7 @@ class ClusterStack(DeploymentStack):
         add_ssh_document(self, spec.name)
         if settings.users:
             add_session_document(self, spec.name)
-        self._add_outputs(spec, network, file_system, mount_dir)
+        self._add_outputs(spec)
 
     def _homes(self, settings: Settings, team: TeamStack | None) -> list[SharedStorage]:
         """Return what is mounted on /home: what is made here, or what exists, of which nodes need no security group."""
@@ -122,7 +122,7 @@ class ClusterStack(DeploymentStack):
 
         return secretsmanager.Secret.from_secret_complete_arn(self, construct_id, arn)
 
-    def _add_outputs(self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str) -> None:
+    def _add_outputs(self, spec: ClusterSpec) -> None:
         cluster = self.cluster
         connect = f"aws ssm start-session --region {spec.region} --target {cluster.head_node_instance_id}"
         log_group_prefix = f"/aws/parallelcluster/{spec.name}-"
@@ -134,26 +134,3 @@ class ClusterStack(DeploymentStack):
             ("ValidationMessages", cluster.validation_messages, "What ParallelCluster's validators said, as JSON"),
         ):
             cdk.CfnOutput(self, name, value=value, description=description)
-        summary = {
-            "region": spec.region,
-            "cluster_name": cluster.cluster_name,
-            "cluster_status": cluster.status,
-            "parallelcluster_version": spec.parallelcluster_version,
-            "max_nodes": spec.max_nodes,
-            "max_trainium_vcpus": spec.max_trainium_vcpus,
-            "max_node_interfaces": spec.max_node_interfaces,
-            "head_node_instance_id": cluster.head_node_instance_id,
-            "head_node_private_ip": cluster.head_node_private_ip,
-            "log_group_prefix": log_group_prefix,
-            "connect": connect,
-            "placement_groups": {label: group.attr_group_name for label, group in cluster.placement_groups.items()},
-            "vpc_id": network.vpc.vpc_id,
-            "public_subnet_id": network.public_subnet.subnet_id,
-            "private_subnet_id": network.private_subnet.subnet_id,
-            "file_system_id": file_system.file_system_id,
-            "mount_name": file_system.mount_name,
-            "mount_dir": mount_dir,
-        }
-        if file_system.bucket is not None:
-            summary["bucket"] = file_system.bucket.bucket_name
-        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")

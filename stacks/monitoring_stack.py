@@ -40,11 +40,8 @@ class MonitoringStack(DeploymentStack):
             tags = {names.DEPLOYMENT_TAG: settings.name}
             MonthlyBudget(self, "Budget", budget=settings.budget, emails=settings.emails_of_budget, tags=tags)
         topic_arn, dashboard = self.monitoring.topic.topic_arn, self.monitoring.dashboard_name
-        summary = {"topic_arn": topic_arn, "alarm_prefix": f"{self.stack_name}-"}
         cdk.CfnOutput(self, "AlarmTopic", value=topic_arn, description="SNS topic of all alarms")
         if dashboard is not None:
-            summary["dashboard"] = dashboard
             console = f"https://{self.region}.console.aws.amazon.com/cloudwatch/home?region={self.region}"
             url = f"{console}#dashboards/dashboard/{dashboard}"
             cdk.CfnOutput(self, "Dashboard", value=url, description="The dashboard")
-        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")

@@ -39,31 +39,23 @@ class NetworkStack(DeploymentStack):
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings, "network", tags=settings.all_tags)
         self._zone_id = settings.zone_id
-        nat_addresses: list[str] = []
         if settings.network.existing is None:
             made = self._make(settings.network)
             self.network = Network(
                 vpc=made.vpc, public_subnet=made.public_subnet, private_subnet=made.private_subnet, made=made
             )
-            nat_addresses = made.nat_addresses
             self._export(made)
             cdk.CfnOutput(
                 self,
                 "NatAddresses",
-                value=cdk.Fn.join(", ", nat_addresses),
+                value=cdk.Fn.join(", ", made.nat_addresses),
                 description="Public addresses from which the nodes reach the internet, for allow lists elsewhere",
             )
         else:
             self.network = self._refer_to(settings.network.existing, settings.network.cidr)
-        summary = {
-            "vpc_id": self.network.vpc.vpc_id,
-            "public_subnet_id": self.network.public_subnet.subnet_id,
-            "private_subnet_id": self.network.private_subnet.subnet_id,
-            "zone_id": self._zone_id,
-            "nat_addresses": nat_addresses,
-        }
         cdk.CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id, description="The VPC")
-        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
+        private_subnet_id = self.network.private_subnet.subnet_id
+        cdk.CfnOutput(self, "PrivateSubnetId", value=private_subnet_id, description="The subnet of compute nodes")
 
     @property
     def availability_zones(self) -> list[str]:

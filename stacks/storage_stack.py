@@ -34,20 +34,9 @@ class StorageStack(DeploymentStack):
         if snapshots is not None:
             HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=settings.name, **snapshots.model_dump())
         self._set_references(file_system)
-        summary: dict[str, object] = {
-            "file_system_id": file_system.file_system_id,
-            "dns_name": file_system.dns_name,
-            "mount_name": file_system.mount_name,
-            "mount_dir": storage.file_system.mount_dir,
-            "security_group_id": file_system.security_group.security_group_id,
-            "log_group": file_system.log_group.log_group_name,
-            "retained": storage.retain,
-        }
         cdk.CfnOutput(self, "FileSystemId", value=file_system.file_system_id, description="The file system")
         if file_system.bucket is not None:
-            summary["bucket"] = file_system.bucket.bucket_name
             cdk.CfnOutput(self, "BucketName", value=file_system.bucket.bucket_name, description="The bucket behind it")
-        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
 
     def _make(self, settings: LustreSpec, network: Network, vpc_cidr: str, *, retain: bool) -> LustreFileSystem:
         key_arn = settings.kms_key_arn

@@ -34,24 +34,19 @@ class TeamStack(DeploymentStack):
 
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
         super().__init__(scope, settings, "team", tags=settings.all_tags)
-        summary: dict[str, object] = {}
         self.homes: SharedStorage | None = None
         if settings.homes is not None and settings.homes.is_made:
             self.homes, file_system_id = self._make_homes(settings, settings.homes, network)
-            summary["homes"] = {"file_system_id": file_system_id, "retained": settings.homes.retain}
             cdk.CfnOutput(self, "HomesFileSystemId", value=file_system_id, description="The file system of /home")
         self.database: AccountingDatabase | None = None
         if settings.accounting is not None and settings.accounting.existing is None:
             self.database = self._database(settings, settings.accounting, network)
-            summary["accounting"] = {
-                "host": self.database.host,
-                "port": self.database.port,
-                "user": self.database.user,
-                "password_secret_arn": self.database.password.secret_arn,
-                "security_group_id": self.database.client_group.security_group_id,
-                "retained": settings.accounting.database.retain,
-            }
-        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
+            for name, value, description in (
+                ("DatabaseHost", self.database.host, "The database of accounting"),
+                ("DatabaseSecretArn", self.database.password.secret_arn, "Its password"),
+                ("DatabaseClients", self.database.client_group.security_group_id, "Security group that reaches it"),
+            ):
+                cdk.CfnOutput(self, name, value=value, description=description)
 
     def _make_homes(self, settings: Settings, homes: HomesSpec, network: Network) -> tuple[SharedStorage, str]:
         """Return the homes to mount, and the id of their file system.

@@ -131,7 +131,7 @@ def show(result: DeployResult, console: Console) -> None:
     for each in result.stacks:
         stacks.add_row(each.name, each.status)
         for name, value in each.outputs.items():
-            if not name.startswith(("ExportsOutput", "PublishOutput", "Summary")):
+            if not name.startswith(("ExportsOutput", "PublishOutput")):
                 outputs.add_row(each.name, name, value)
     console.print(stacks, outputs)
 

@@ -30,7 +30,6 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
     ("costs research", "this month, by user"),
     ("costs research --by account --since 2026-10-01 --until 2026-11-01 -o csv", "a month, for a spreadsheet"),
     ("costs research --by job -o json | jq .costs[0]", "the dearest job, for programs"),
-    ("costs research --by queue -o html", "a page with a chart, in build/"),
 )
 @argument.deployment
 @click.option(
@@ -44,7 +43,7 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
     "--since", type=_TIME, metavar="TIME", help="Such as 2026-11-01 or 2026-11-01T08:00; default: this month."
 )
 @click.option("--until", type=_TIME, metavar="TIME", help="The same; default: now.")
-@options.output("json", "markdown", "csv", "html")
+@options.output("json", "markdown", "csv")
 def command(
     *,
     deployment: Deployment,
@@ -69,15 +68,10 @@ def command(
         print(report.to_json())
         return ExitCode.DONE
     from scripts.core import screen
-    from scripts.use.costs.screen import as_csv, page, table
+    from scripts.use.costs.screen import as_csv, table
 
     if output == "csv":
         echo(as_csv(report), end="")
-    elif output == "html":
-        path = options.BUILD / f"costs-{deployment.settings.name}.html"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(page(report), encoding="utf-8")
-        echo(str(path))
     else:
         screen.show(table(report), terminal.view(output))
         terminal.suggest(f"jobs list {deployment.environment}")

@@ -16,9 +16,7 @@ import click
 
 from scripts.core import options, terminal
 from scripts.core.errors import ExitCode
-from scripts.core.text import echo
 
-PAGE_WORKLOAD = "bert-large-phase1"
 WORKLOADS = (
     *("bert-large-phase1", "bert-large-phase2", "llama-2-7b", "llama-2-13b", "llama-2-70b"),
     *("llama-3.1-8b", "llama-3.1-70b"),
@@ -55,7 +53,6 @@ def token_count(text: str) -> int:
     __doc__,
     ("estimate research", "sizes, costs, quotas"),
     ("estimate research --workload llama-2-7b --nodes 4,8,16", "also time and cost to train"),
-    ("estimate research -o html", "a page with a chart, in build/"),
 )
 @options.deployment_name
 @options.profile
@@ -73,7 +70,7 @@ def token_count(text: str) -> int:
     show_default=True,
     help="api: ask AWS's Price List now; table: never.",
 )
-@options.output("json", "markdown", "html")
+@options.output("json", "markdown")
 def command(
     *,
     name: str,
@@ -84,8 +81,6 @@ def command(
     output: str,
 ) -> int:
     """Print the estimate, and return the exit code."""
-    if workload is None and output == "html":
-        workload = PAGE_WORKLOAD
     if workload is None and (nodes or tokens):
         raise click.UsageError("--nodes and --tokens go with --workload.")
 
@@ -95,13 +90,6 @@ def command(
     result = estimate_deployment(settings, prices, workload, counts=nodes, tokens=tokens)
     if output == "json":
         print(result.to_json())
-    elif output == "html":
-        from scripts.check.estimate.tables import page
-
-        path = options.BUILD / f"estimate-{settings.name}.html"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(page(result), encoding="utf-8")
-        echo(str(path))
     else:
         from rich.text import Text
 

@@ -23,8 +23,8 @@ in `config/`, or in the directory that `ULTRACLUSTER_CONFIG` names, without `.ya
 error.
 
 `--output json` prints a model, which has a schema; `--output markdown` prints what people see, the answer first, for a
-ticket or pull request. Commands without either have no result but lines or a file that serve as they are: `open` prints
-an address, `completion`, `image render` and `pipeline` what a shell or a workflow reads, `submit` what Slurm prints,
+ticket or pull request. Commands without either have no result but lines or a file that serve as they are:
+`completion`, `image render` and `pipeline` print what a shell or a workflow reads, `submit` what Slurm prints,
 `bootstrap` what the CDK prints, `image build` what ParallelCluster prints; `init` writes the settings file and `review`
 a page or Markdown; `emulate`, `port-forward` and `rehearse` show what happens until they end.
 

@@ -34,11 +34,18 @@ class Deployed:
     def stacks(self) -> dict[str, dict[str, Any]]:
         return {stack["StackName"]: stack for stack in self.client("cloudformation").describe_stacks()["Stacks"]}
 
-    def summary(self, part: str) -> dict[str, Any]:
-        """Return what a stack tells scripts: network, storage, cluster or monitoring."""
+    def outputs(self, part: str) -> dict[str, str]:
+        """Return the outputs of a stack: network, storage, cluster or monitoring."""
         outputs = self.stacks()[self.settings.stack_name(part)]["Outputs"]
-        [text] = [each["OutputValue"] for each in outputs if each["OutputKey"] == "Summary"]
-        return dict(json.loads(text))
+        return {each["OutputKey"]: each["OutputValue"] for each in outputs}
+
+    def subnets(self) -> tuple[str, str]:
+        """Return the ids of the public and the private subnet, which are all that the VPC has."""
+        network = self.outputs("network")
+        vpc = {"Name": "vpc-id", "Values": [network["VpcId"]]}
+        listed = {each["SubnetId"] for each in self.client("ec2").describe_subnets(Filters=[vpc])["Subnets"]}
+        [public] = listed - {network["PrivateSubnetId"]}
+        return public, network["PrivateSubnetId"]
 
     def stored(self) -> dict[str, Any]:
         """Return the configuration that ParallelCluster keeps of the cluster."""
@@ -59,63 +66,64 @@ def check_deployment(deployment: Deployed) -> None:
     statuses = [stacks[deployment.settings.stack_name(part)]["StackStatus"] for part in PARTS]
     assert statuses == ["CREATE_COMPLETE"] * len(PARTS)
     check_configuration(deployment)
-    check_summary(deployment)
+    check_resources(deployment)
     check_scripts(deployment)
     check_monitoring(deployment, [])
 
 
 def check_configuration(deployment: Deployed) -> None:
     """The references between stacks have arrived in what ParallelCluster keeps."""
-    stored, summary, cluster = deployment.stored(), deployment.summary("cluster"), deployment.settings.cluster_spec
+    stored, cluster, (public, private) = deployment.stored(), deployment.settings.cluster_spec, deployment.subnets()
     [storage] = stored["SharedStorage"]
-    assert storage["FsxLustreSettings"]["FileSystemId"] == summary["file_system_id"]
-    assert stored["HeadNode"]["Networking"]["SubnetId"] in (summary["public_subnet_id"], summary["private_subnet_id"])
+    assert storage["FsxLustreSettings"]["FileSystemId"] == deployment.outputs("storage")["FileSystemId"]
+    assert stored["HeadNode"]["Networking"]["SubnetId"] in (public, private)
     for queue, expected in zip(stored["Scheduling"]["SlurmQueues"], cluster.queues, strict=True):
-        assert queue["Networking"]["SubnetIds"] == [summary["private_subnet_id"]]
+        assert queue["Networking"]["SubnetIds"] == [private]
         counts = [int(each["MaxCount"]) for each in queue["ComputeResources"]]
         assert counts == [each.max_count for each in expected.compute_resources]
 
 
-def check_summary(deployment: Deployed) -> None:
-    """What the cluster's stack tells scripts exists, and is as the settings want it."""
-    settings, summary = deployment.settings, deployment.summary("cluster")
+def check_resources(deployment: Deployed) -> None:
+    """What the outputs name exists, and is as the settings want it."""
+    settings, (public, private) = deployment.settings, deployment.subnets()
     ec2, fsx = deployment.client("ec2"), deployment.client("fsx")
-    subnets = ec2.describe_subnets(SubnetIds=[summary["public_subnet_id"], summary["private_subnet_id"]])["Subnets"]
+    subnets = ec2.describe_subnets(SubnetIds=[public, private])["Subnets"]
     assert [each["AvailabilityZoneId"] for each in subnets] == [settings.zone_id] * 2
-    assert {each["VpcId"] for each in subnets} == {summary["vpc_id"]}
     [gateway] = ec2.describe_nat_gateways()["NatGateways"]
-    assert (gateway["State"], gateway["SubnetId"]) == ("available", summary["public_subnet_id"])
+    assert (gateway["State"], gateway["SubnetId"]) == ("available", public)
 
-    [system] = fsx.describe_file_systems(FileSystemIds=[summary["file_system_id"]])["FileSystems"]
-    assert (system["Lifecycle"], system["SubnetIds"]) == ("AVAILABLE", [summary["private_subnet_id"]])
+    [system] = fsx.describe_file_systems(FileSystemIds=[deployment.outputs("storage")["FileSystemId"]])["FileSystems"]
+    assert (system["Lifecycle"], system["SubnetIds"]) == ("AVAILABLE", [private])
     assert system["StorageCapacity"] == settings.storage.file_system.capacity_gib
-    assert system["LustreConfiguration"]["MountName"] == summary["mount_name"]
 
-    [reservation] = ec2.describe_instances(InstanceIds=[summary["head_node_instance_id"]])["Reservations"]
+    head_node_id = deployment.outputs("cluster")["HeadNodeInstanceId"]
+    [reservation] = ec2.describe_instances(InstanceIds=[head_node_id])["Reservations"]
     [head_node] = reservation["Instances"]
     expected = settings.cluster.head_node
     assert (head_node["State"]["Name"], head_node["InstanceType"]) == ("running", expected.instance_type)
-    assert head_node["PrivateIpAddress"] == summary["head_node_private_ip"]
-    assert head_node["SubnetId"] == summary["public_subnet_id" if expected.public else "private_subnet_id"]
+    assert head_node["SubnetId"] == (public if expected.public else private)
     groups = ec2.describe_placement_groups()["PlacementGroups"]
     assert {(each["GroupName"], each["Strategy"]) for each in groups} == {
-        (name, "cluster") for name in summary["placement_groups"].values()
+        (queue["Networking"]["PlacementGroup"]["Name"], "cluster")
+        for queue in deployment.stored()["Scheduling"]["SlurmQueues"]
+        if "PlacementGroup" in queue["Networking"]
     }
 
 
 def check_monitoring(deployment: Deployed, emails: Sequence[str]) -> None:
-    summary, sns = deployment.summary("monitoring"), deployment.client("sns")
+    outputs, sns = deployment.outputs("monitoring"), deployment.client("sns")
     cloudwatch = deployment.client("cloudwatch")
-    alarms = cloudwatch.describe_alarms(AlarmNamePrefix=summary["alarm_prefix"])["MetricAlarms"]
-    assert all(alarm["AlarmActions"] == [summary["topic_arn"]] for alarm in alarms)
+    prefix = f"{deployment.settings.stack_name('monitoring')}-"
+    alarms = cloudwatch.describe_alarms(AlarmNamePrefix=prefix)["MetricAlarms"]
+    assert all(alarm["AlarmActions"] == [outputs["AlarmTopic"]] for alarm in alarms)
     dimensions = {each["Name"]: each["Value"] for alarm in alarms for each in alarm["Dimensions"]}
     [gateway] = deployment.client("ec2").describe_nat_gateways()["NatGateways"]
     assert dimensions["Cluster"] == deployment.cluster_name
-    assert dimensions["FileSystemId"] == deployment.summary("storage")["file_system_id"]
+    assert dimensions["FileSystemId"] == deployment.outputs("storage")["FileSystemId"]
     assert dimensions["NatGatewayId"] == gateway["NatGatewayId"]
-    body = cloudwatch.get_dashboard(DashboardName=summary["dashboard"])["DashboardBody"]
+    body = cloudwatch.get_dashboard(DashboardName=outputs["Dashboard"].rpartition("/")[2])["DashboardBody"]
     assert dimensions["FileSystemId"] in json.dumps(json.loads(body))
-    subscriptions = sns.list_subscriptions_by_topic(TopicArn=summary["topic_arn"])["Subscriptions"]
+    subscriptions = sns.list_subscriptions_by_topic(TopicArn=outputs["AlarmTopic"])["Subscriptions"]
     assert [each["Endpoint"] for each in subscriptions] == list(emails)
 
 

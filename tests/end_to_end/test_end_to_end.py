@@ -92,16 +92,15 @@ def test_what_other_stacks_refer_to_can_be_removed_and_replaced(deployed: Accoun
 
     with deployed(USUAL).clone() as aws:
         linked = update(aws, tmp_path / "linked", link)
-        bucket, first = linked.summary("storage")["bucket"], linked.summary("storage")["file_system_id"]
+        bucket, first = linked.outputs("storage")["BucketName"], linked.outputs("storage")["FileSystemId"]
         unlinked = update(aws, tmp_path / "unlinked", unlink)
         assert ("AWS::S3::Bucket", bucket) not in inventory(aws, unlinked.settings.region)
-        assert "bucket" not in unlinked.summary("cluster")
+        assert "BucketName" not in unlinked.outputs("storage")
         replaced = update(aws, tmp_path / "replaced", replace)
         [system] = replaced.client("fsx").describe_file_systems()["FileSystems"]
         second = system["FileSystemId"]
         assert second != first
-        assert replaced.summary("storage")["file_system_id"] == second
-        assert replaced.summary("cluster")["file_system_id"] == second
+        assert replaced.outputs("storage")["FileSystemId"] == second
         assert replaced.stored()["SharedStorage"][0]["FsxLustreSettings"]["FileSystemId"] == second
         check_configuration(replaced)
         check_monitoring(replaced, ["me@example.com"])
@@ -121,7 +120,7 @@ def test_the_command_lines_of_aws_and_parallelcluster(
     account = deployed(USUAL)
     with account.clone() as aws:
         cluster = Deployed(aws, account.synthesized.settings)
-        summary, cloudformation = cluster.summary("cluster"), cluster.client("cloudformation")
+        cloudformation = cluster.client("cloudformation")
 
         def run(tool: str, *arguments: str) -> Any:
             command = [str(PYTHON.parent / tool), *arguments, "--region", cluster.settings.region]
@@ -130,10 +129,11 @@ def test_the_command_lines_of_aws_and_parallelcluster(
             return json.loads(done.stdout)
 
         query = ("--query", "PlacementGroups[].GroupName")
-        assert run("aws", "ec2", "describe-placement-groups", *query) == [*summary["placement_groups"].values()]
+        [queue] = cluster.stored()["Scheduling"]["SlurmQueues"]
+        assert run("aws", "ec2", "describe-placement-groups", *query) == [queue["Networking"]["PlacementGroup"]["Name"]]
         described = run("pcluster", "describe-cluster", "--cluster-name", USUAL)
         assert (described["clusterStatus"], described["computeFleetStatus"]) == ("CREATE_COMPLETE", "RUNNING")
-        assert described["headNode"]["instanceId"] == summary["head_node_instance_id"]
+        assert described["headNode"]["instanceId"] == cluster.outputs("cluster")["HeadNodeInstanceId"]
 
         configuration, path = cluster.stored(), tmp_path / "cluster.yaml"
         configuration["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] = 20

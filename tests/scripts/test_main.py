@@ -214,7 +214,7 @@ def test_how_a_command_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
 ) -> None:
     monkeypatch.setattr("scripts.core.options.settings_of", failing(error))
-    assert ultracluster("open", "dev") == code
+    assert ultracluster("synth", "dev") == code
     assert message in capsys.readouterr().err
 
 
@@ -234,9 +234,9 @@ def test_debug_tells_where_and_which_requests_of_aws_failed(
             raise UnusableError(str(error)) from None
 
     monkeypatch.setattr("scripts.core.options.settings_of", fail)
-    assert ultracluster("open", "dev") == 2
+    assert ultracluster("synth", "dev") == 2
     assert "4711-abc" not in capsys.readouterr().err
-    assert ultracluster("open", "dev", "--debug") == 2
+    assert ultracluster("synth", "dev", "--debug") == 2
     printed = capsys.readouterr().err
     assert "Traceback" in printed
     assert "AWS request id: 4711-abc" in printed
@@ -251,22 +251,46 @@ def test_estimate_asks_for_prices_with_the_profile_that_is_given(monkeypatch: py
 def test_the_exit_code_of_what_a_command_calls_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.core.options.settings_of", failing(SystemExit(7)))
     with pytest.raises(SystemExit) as ended:
-        ultracluster("open", "dev")
+        ultracluster("synth", "dev")
     assert ended.value.code == 7
 
 
 def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.core.options.settings_of", failing(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
-        ultracluster("open", "dev")
+        ultracluster("synth", "dev")
 
 
 def test_the_deployment_may_come_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "two-queues")
-    assert ultracluster("open", "--print") == 0
+    assert ultracluster("estimate", "--prices", "table") == 0
     assert "two-queues" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("variable", "words", "expected"),
+    [
+        ("", ["dev", "slurmctld"], ("dev", "slurmctld")),
+        ("dev", ["slurmctld"], ("dev", "slurmctld")),
+        ("dev", ["trn1-16"], ("trn1-16", None)),
+        ("dev", ["nowhere", "slurmctld"], "got nowhere; allowed: files in config/"),
+        ("", ["slurmctld"], "got slurmctld; allowed: files in config/"),
+        ("nowhere", ["slurmctld"], "got nowhere from ULTRACLUSTER_DEPLOYMENT; allowed: files in config/"),
+    ],
+)
+def test_a_word_is_the_next_argument_if_the_deployment_is_known(
+    variable: str, words: list[str], expected: tuple[str, str | None] | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", variable)
+    if isinstance(expected, str):
+        with pytest.raises(click.UsageError) as error:
+            LEAVES["logs"].make_context("logs", words)
+        assert expected in error.value.message
+    else:
+        given = LEAVES["logs"].make_context("logs", words).params
+        assert (given["name"], given["what"]) == expected
 
 
 @pytest.mark.parametrize(
@@ -353,8 +377,8 @@ def test_the_only_deployment_needs_no_name(
     )
     monkeypatch.setattr(options, "CONFIG", tmp_path)
     monkeypatch.setattr(options, "deployments", lambda: ["only"])
-    assert ultracluster("open", "--print") == 0
-    assert "filteringText=only" in capsys.readouterr().out
+    assert ultracluster("estimate", "--prices", "table") == 0
+    assert "Estimate of only," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["version"], ["estimate", "trn1-16"], ["--help"]])

@@ -1,4 +1,4 @@
-"""What steps with some logic do: the scripts that write comments and issues."""
+"""What steps with some logic do: the script that writes comments, and others."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ const calls = [];
 const call = (name) => (given) => { calls.push({ name, ...given }); };
 const context = { repo: { owner: "o", repo: "r" }, issue: { number: 7 }, ref: "refs/heads/main", sha: "1234" };
 const rest = { issues: {
-  listComments: "listComments", listForRepo: "listForRepo",
+  listComments: "listComments",
   createComment: call("createComment"), updateComment: call("updateComment"),
-  create: call("create"), update: call("update"),
 } };
 const refused = STATUS && Object.assign(new Error("refused"), { status: STATUS });
 const answer = (name) => async (given) => {
@@ -76,7 +75,7 @@ def calls_of(name: str, directory: Path, there: Any, status: int = 0) -> list[di
 
 
 def made(name: str, directory: Path, *there: dict[str, Any]) -> list[dict[str, Any]]:
-    """Run the script of a step where these comments or issues exist, and return its calls but for the first, a list."""
+    """Run the script of a step where these comments exist, and return its calls but for the first, a list."""
     [listing, *changes] = calls_of(name, directory, there)
     assert listing["name"].startswith("list")
     return changes
@@ -118,35 +117,6 @@ def test_one_comment_for_each_configuration(
 def test_a_text_that_is_no_comment_of_its_configuration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="other\\.md does not begin with its marker"):
         comment(tmp_path, f"{MARKER}\nnew", name="other")
-
-
-PINS = "<!-- ultracluster:pins -->"
-
-
-@pytest.mark.parametrize(
-    ("body", "there", "expected"),
-    [
-        (f"{PINS}\nnew", [written(1, f"{PINS}\nold", "somebody")], [("create", None)]),
-        (f"{PINS}\nnew", [of_nobody(f"{PINS}\nold")], [("create", None)]),
-        (f"{PINS}\nnew", [written(1, f"{PINS}\nold")], [("update", "open")]),
-        (f"{PINS}\n<!-- nothing newer -->", [written(1, f"{PINS}\nold")], [("update", "closed")]),
-        (f"{PINS}\n<!-- nothing newer -->", [], []),
-    ],
-)
-def test_one_issue_tells_of_newer_versions(
-    tmp_path: Path, body: str, there: list[dict[str, Any]], expected: list[tuple[str, str | None]]
-) -> None:
-    (tmp_path / "pins.md").write_text(body, encoding="utf-8")
-    changes = made("Keep one issue up to date", tmp_path, *there)
-    assert [(call["name"], call.get("state")) for call in changes] == expected
-
-
-def test_issues_that_are_switched_off_are_no_failure(tmp_path: Path) -> None:
-    (tmp_path / "pins.md").write_text(f"{PINS}\nnew", encoding="utf-8")
-    [_, notice] = calls_of("Keep one issue up to date", tmp_path, [], status=410)
-    assert notice["text"].startswith("Issues are switched off")
-    with pytest.raises(RuntimeError, match="refused"):
-        calls_of("Keep one issue up to date", tmp_path, [], status=403)
 
 
 def test_only_the_newest_commit_is_deployed(tmp_path: Path) -> None:

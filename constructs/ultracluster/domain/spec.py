@@ -118,7 +118,7 @@ class Spec(BaseModel):
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Return the JSON schema with the fields' docstrings, and what `Setting` says of them.
 
-        Pydantic's ``use_attribute_docstrings`` reads them when the class is made: a tenth of a command's start.
+        Pydantic's ``use_attribute_docstrings`` reads them when the class is made: 55 ms more to import the settings.
         """
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})

@@ -1,14 +1,12 @@
-"""An estimate as tables of text, for the terminal and for a page that loads nothing."""
+"""An estimate as tables of text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.check.estimate import figures
 from scripts.check.estimate.figures import NONE, counted, dollars, hours, number
 from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.check.estimate.workloads import INSTANCE_TYPE, WORKLOADS
-from scripts.core.pages import render
 from scripts.core.table import Column, Table
 
 if TYPE_CHECKING:
@@ -26,18 +24,6 @@ def tables(estimate: Estimate) -> list[Table]:
     """Return all tables of an estimate."""
     makers = (_nodes, _sizes, _addresses, _file_system, _costs, _by_use, _quotas)
     return [*(make(estimate) for make in makers), *([_run(estimate.run)] if estimate.run else [])]
-
-
-def page(estimate: Estimate) -> str:
-    """Return an estimate as a page, with bars of time and cost by number of nodes."""
-    shown = tables(estimate)
-    if estimate.run:
-        shown = [shown[-1], *shown[:-1]]
-    lead = [f"{estimate.region}, {estimate.zone_id}"]
-    values = {"estimate": estimate, "figures": figures}
-    return render(
-        "scripts/check/estimate/page.html", f"Estimate of {estimate.name}", lead, shown, estimate.remarks, **values
-    )
 
 
 def _price_sentence(estimate: Estimate) -> str:

@@ -1,7 +1,7 @@
 """Measure what docs/explanation/performance.md shows, against its goals.
 
-By default synth, the largest cluster's templates, its Slurm controller, `status` and `costs`; on request the tests, and
-the way from a clone to a rehearsed deployment. Commands are measured as whole processes with all their children.
+Synth, the largest cluster's templates, its Slurm controller, `status` and `costs`. Commands are measured as whole
+processes with all their children.
 
 Exit code 0: every goal is met; 1: one is missed; 2: something could not be measured.
 """
@@ -9,26 +9,15 @@ Exit code 0: every goal is met; 1: one is missed; 2: something could not be meas
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scripts.upkeep.bench import controller, costs, developer, status, synth
-from scripts.upkeep.bench.common import ROOT, BenchError
+from scripts.upkeep.bench import controller, costs, status, synth
+from scripts.upkeep.bench.common import BenchError
 
 if TYPE_CHECKING:
     from scripts.upkeep.bench.common import BenchRow
-
-PAGE = ROOT / "docs/explanation/performance.md"
-ON_REQUEST = ("tests", "clone", "rehearse")
-
-
-def write(part: str, report: str) -> None:
-    """Put a report between its markers on the page."""
-    between = re.compile(rf"(?<=<!-- make bench: {part} -->\n).*?(?=<!-- end -->)", re.DOTALL)
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(between.sub(lambda _: f"\n{report}\n\n", page), encoding="utf-8")
 
 
 def main() -> int:
@@ -38,19 +27,15 @@ def main() -> int:
         "controller": lambda _: controller.report(),
         "status": status.report,
         "costs": costs.report,
-        "tests": lambda _: developer.tests(),
-        "clone": lambda _: developer.clone(),
-        "rehearse": lambda _: developer.rehearsals(),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often a command is measured (default: 5)")
-    parser.add_argument("--only", choices=parts, help=f"measure one part (default: all but {', '.join(ON_REQUEST)})")
-    parser.add_argument("--write", action="store_true", help="also put the tables into docs/explanation/performance.md")
+    parser.add_argument("--only", choices=parts, help="measure one part (default: all)")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
     codes = [0]
-    for part in [options.only] if options.only else [each for each in parts if each not in ON_REQUEST]:
+    for part in [options.only] if options.only else parts:
         try:
             report, rows = parts[part](options.rounds)
         except BenchError as error:
@@ -59,8 +44,6 @@ def main() -> int:
             continue
         print(report, end="\n\n")
         codes.append(1 if any(row.met is False for row in rows) else 0)
-        if options.write:
-            write(part, report)
     return max(codes)
 
 

@@ -33,12 +33,10 @@ class Sample:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of what is measured: without account, switches and variables of `make bench`."""
-    switches = ("AWS_", "CDK_", "JSII_", "MAKE", "MFLAGS", "NODE_", "PYTEST_", "PYTHON")
-    of_make = ("ARGS", "ENV")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(switches) and name not in of_make}
+    """Return the environment of what is measured: without account and switches."""
+    switches = ("AWS_", "CDK_", "JSII_", "NODE_", "PYTHON")
     return {
-        **kept,
+        **{name: value for name, value in os.environ.items() if not name.startswith(switches)},
         "AWS_EC2_METADATA_DISABLED": "true",
         "CDK_DISABLE_CLI_TELEMETRY": "1",
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

@@ -1,4 +1,4 @@
-"""How soon the command line answers, beside the command lines of AWS and ParallelCluster on the same machine."""
+"""How soon the command line answers, beside that of AWS on the same machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scripts.upkeep.bench.common import ROOT, BenchError, BenchRow, conditions, 
 
 LAUNCHER = str(ROOT / "ultracluster")
 HELP, COMPLETION, STATUS = "`./ultracluster --help`", "completion of `status`", "`./ultracluster status trn1-16`"
-AWS, PCLUSTER = "`aws --version`", "`pcluster version`"
+AWS = "`aws --version`"
 DIRECT, LAUNCHING = "`--help` without the launcher", "what the launcher adds"
 GOALS: Mapping[str, tuple[float, float]] = {HELP: (0.15, 0.5), COMPLETION: (0.15, 0.5), STATUS: (1.0, 0.7)}
 """CPU seconds to the first output, and the most that they may be of those of `aws --version`."""
@@ -41,7 +41,6 @@ def report(rounds: int) -> tuple[str, list[BenchRow]]:
         COMPLETION: (LAUNCHER,),
         STATUS: (LAUNCHER, "status", "trn1-16"),
         DIRECT: (sys.executable, "-P", "-m", "scripts", "--help"),
-        PCLUSTER: (str(ROOT / ".venv-pcluster/bin/pcluster"), "version"),
         AWS: ("aws", "--version"),
     }
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}

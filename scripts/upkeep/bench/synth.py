@@ -19,7 +19,7 @@ MAX_TEMPLATE_RESOURCES = 500
 QUEUES = 50
 
 EMPTY, MODEL, LARGE, WIDE = "an empty app", "trn1-16", "ultracluster", f"{QUEUES} queues"
-YARDSTICKS = {MODEL: (EMPTY, 1.4), LARGE: (MODEL, 1.05), WIDE: (MODEL, 1.05)}
+YARDSTICKS = {MODEL: (EMPTY, 1.5), LARGE: (MODEL, 1.05), WIDE: (MODEL, 1.05)}
 """What the CPU time of a command is compared with, and how many times that it may be."""
 
 EMPTY_APP = """\

@@ -1,21 +1,19 @@
-"""What jobs cost, as a table, as CSV, and as a page with bars."""
+"""What jobs cost, as a table and as CSV."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from scripts.check.estimate import figures
 from scripts.check.estimate.figures import dollars, number
 from scripts.core import spreadsheet
-from scripts.core.pages import render
 from scripts.core.table import Column, Table
 
 if TYPE_CHECKING:
     from scripts.use.costs.costs import CostReport
 
 SHOWN = 40
-"""Rows of a table for people, and bars of a page; JSON and CSV have all."""
+"""Rows of a table for people; JSON and CSV have all."""
 UNATTRIBUTED = "unattributed"
 _OF_JOB = ("user", "account", "queue")
 
@@ -68,17 +66,6 @@ def as_csv(report: CostReport) -> str:
             *rows,
             [UNATTRIBUTED, *(None for _ in of_job), None, None, *unattributed],
         ]
-    )
-
-
-def page(report: CostReport) -> str:
-    """Return a page that loads nothing, with a bar for each of the dearest."""
-    bars = [(each.name or "-", each.node_hours, each.usd) for each in report.costs[:SHOWN]]
-    if report.unattributed_node_hours is not None:
-        bars.append((UNATTRIBUTED, report.unattributed_node_hours, report.unattributed_usd))
-    values: dict[str, Any] = {"bars": bars, "by": report.by, "figures": figures}
-    return render(
-        "scripts/use/costs/page.html", f"Costs of {report.deployment}", [_title(report)], [table(report)], **values
     )
 
 

@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from scripts.account.slurm import Job, Problem, SlurmState
 from scripts.check.preflight.reservations import BEFORE_ITS_START
 from scripts.core.document import Document
+from scripts.watch.status.links import links
 from scripts.watch.status.software import UNIT, Software
 
 READY = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE"})
@@ -233,6 +234,12 @@ class Status(Document):
     def healthy(self) -> bool:
         """Whether there is none of that."""
         return not self.problems
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def links(self) -> dict[str, str]:
+        """Addresses of pages of the AWS console, by what they show."""
+        return links(self.name, self.region, self.cluster)
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -84,6 +84,9 @@ def show(status: Status, console: Console, *, verdict_first: bool) -> None:
     parts, judged = Group(*render(status)), Group(*verdict(status))
     for each in (judged, "", parts) if verdict_first else (parts, "", judged):
         console.print(each)
+    if status.exists:
+        pages = "".join(f"\n  {title:<9} {address}" for title, address in status.links.items())
+        console.print("", Text(f"In the console:{pages}"), sep="\n", soft_wrap=True)  # an address stays in one piece
 
 
 def render(status: Status) -> Iterator[RenderableType]:

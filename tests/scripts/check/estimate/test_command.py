@@ -91,16 +91,3 @@ def test_json_has_the_sums_without_the_noise_of_floating_point(run: Call) -> Non
     }
     assert document["prices"]["price_list_day"] is None
     assert all(round(value, 5) == value for value in floats(document))
-
-
-def test_the_page_loads_nothing_and_has_bars_by_basis(run: Call) -> None:
-    code, text, _ = run("ultracluster", "--output", "html")
-    page = Path(text.strip()).read_text(encoding="utf-8")
-    assert code == 0
-    assert not re.search(r"<(script|link|img|iframe)|@import|url\(|\b(src|href)=", page)
-    bases = re.findall(r'<tr class="(\w+)"><td', page)
-    assert bases == ["measured", *["interpolated"] * 3, "measured", *["extrapolated"] * 7]
-    widths = [float(width) for width in re.findall(r'<div style="width: ([\d.]+)%">', page)]
-    assert len(widths) == 2 * len(bases)
-    assert max(widths) == 100
-    assert '<tr class="sum">' in page

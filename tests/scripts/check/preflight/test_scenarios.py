@@ -40,9 +40,6 @@ def write_everything(directory: Path) -> Path:
 def look(
     rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Callable[..., tuple[int, Document]]:
-    for tool in ("aws", "session-manager-plugin"):
-        (tmp_path / tool).touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     settings_path = write_everything(tmp_path)
     patient = tuple(replace(each, seconds=600) for each in CATALOG)
     monkeypatch.setattr("scripts.check.preflight.catalog.CATALOG", patient)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,28 +22,17 @@ def outcome(check: Check, zone_id: str = "usw2-az4") -> tuple[CheckStatus, str]:
     return finding.status, f"{finding.sentence}\n{finding.hint}"
 
 
-def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/local/bin/{program}")
+def test_this_machine() -> None:
     for check in tools.CHECKS:
         assert check.permissions == (), "no account is needed"
         assert outcome(check)[0] is PASS
 
 
-@pytest.mark.parametrize(
-    ("check", "status", "says"),
-    [
-        (tools.python, FAIL, "Python 3.10.14; allowed: 3.11 or newer"),
-        (tools.node, FAIL, f"there is no {NOWHERE}/node"),
-        (tools.cdk_cli, FAIL, f"there is no {NOWHERE}/cdk; needed: the CDK command line 2."),
-        (tools.aws_cli, WARN, "there is no aws on PATH"),
-        (tools.session_manager_plugin, WARN, "there is no session-manager-plugin on PATH"),
-    ],
-)
-def test_a_machine_without_tools(check: Check, status: CheckStatus, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "sys", SimpleNamespace(version_info=(3, 10, 14), executable=str(NOWHERE / "python")))
-    monkeypatch.setenv("PATH", str(NOWHERE))
-    actual, text = outcome(check)
-    assert (actual, says in text) == (status, True), text
+def test_a_machine_without_the_cdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(NOWHERE / "python"))
+    status, text = outcome(tools.cdk_cli)
+    assert status is FAIL
+    assert f"there is no {NOWHERE}/cdk; needed: the CDK command line 2." in text
 
 
 def test_warnings_of_the_settings() -> None:

@@ -364,10 +364,6 @@ def test_the_command(
     }
     assert (rows[-1]["job"], rows[-1]["node_hours"]) == ("unattributed", "0.5000")
 
-    assert ultracluster("costs", "trn1-16", *window, "--by", "account", "-o", "html") == 0
-    page = Path(capsys.readouterr().out.strip()).read_text(encoding="utf-8")
-    assert page.count('<tr class="measured">') == 3
-
     put(operated, now - 5 * HOUR, 1)  # then a silent hour is one of a cluster that ran
     earlier = ["--since", f"{now - 6 * HOUR:%Y-%m-%dT%H:%M}", "--until", f"{now:%Y-%m-%dT%H:%M}"]
     assert ultracluster("costs", "trn1-16", *earlier, "-o", "json") == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -28,7 +29,7 @@ from scripts.watch.status.model import (
     Unavailable,
     Usage,
 )
-from scripts.watch.status.screen import refresh, render
+from scripts.watch.status.screen import refresh, render, show
 from scripts.watch.status.software import FailedNode, Software
 from tests.command_line import ultracluster
 from tests.scripts.slurm_samples import RECORDED
@@ -112,6 +113,18 @@ def screen(state: Status) -> str:
 def test_problems(change: dict[str, Any], problem: str) -> None:
     [fault] = status(**change).problems
     assert problem in fault
+
+
+def test_links_to_the_console_stand_in_one_piece_in_text_and_json() -> None:
+    state = status(cluster="research")
+    links = json.loads(state.to_json())["links"]
+    assert list(links) == ["stacks", "cluster", "nodes", "storage", "dashboard", "logs"]
+    assert links["logs"].endswith("#logsV2:log-groups$3FlogGroupNameFilter$3D$252Faws$252Fparallelcluster$252Fresearch")
+    console = Console(markup=False, width=80, file=io.StringIO())
+    for is_first in (True, False):
+        show(state, console, verdict_first=is_first)
+    lines = cast(io.StringIO, console.file).getvalue().split()
+    assert {address: lines.count(address) for address in links.values()} == dict.fromkeys(links.values(), 2)
 
 
 @pytest.mark.parametrize(

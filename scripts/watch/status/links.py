@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from config.settings import Settings
 
-
-def addresses(settings: Settings) -> dict[str, str]:
+def links(name: str, region: str, cluster: str) -> dict[str, str]:
     """Return the addresses of a deployment's pages by what they show."""
-    region, cluster = settings.region, settings.cluster_spec.name
     host = f"https://{region}.console.aws.amazon.com"
     log_group = quote(quote(f"/aws/parallelcluster/{cluster}", safe=""), safe="").replace("%", "$")
     stacks = f"{host}/cloudformation/home?region={region}#/stacks?filteringText="
     return {
-        "stacks": f"{stacks}{quote(settings.name)}",
+        "stacks": f"{stacks}{quote(name)}",
         "cluster": f"{stacks}{quote(cluster)}",
         "nodes": f"{host}/ec2/home?region={region}#Instances:tag:parallelcluster:cluster-name={quote(cluster)}",
         "storage": f"{host}/fsx/home?region={region}#file-systems",

@@ -21,8 +21,7 @@ from scripts.core.errors import ENDED, CliError, ExitCode
 from scripts.core.text import echo
 
 GROUPS = {
-    "Start": {
-        "init": "Write a settings file of your own",
+    "Rehearse": {
         "rehearse": "Deploy, run jobs and destroy in an emulated AWS",
         "emulate": "Emulate an account until Ctrl-C, to try commands on",
     },
@@ -32,41 +31,42 @@ GROUPS = {
         "synth": "Write templates and ParallelCluster configuration, for review",
         "review": "Write a page on all that would be created, to approve",
         "preflight": "Check whether the account is ready, read-only",
+        "plan": "Show what a deployment would do",
     },
     "Change": {
+        "init": "Write a settings file of your own",
         "bootstrap": "Prepare account and Region for the CDK, once",
-        "plan": "Show what a deployment would do",
         "deploy": "Create or change a deployment",
         "fleet": "Stop, start or scale compute nodes",
         "upgrade": "Replace the cluster by a second one beside it",
         "recover": "Bring a lost head node back, or replace its cluster",
         "restore": "Copy /home from a snapshot of an earlier head node",
         "destroy": "Delete the cluster, or all of a deployment",
+        "image": "Build an image with Neuron software",
+        "pipeline": "Deploy and use the roles of GitHub's workflows",
     },
     "Watch": {
         "status": "Show the state, or follow an operation",
         "diagnose": "Find out why something failed, and what to do",
         "drift": "List what differs from the settings",
         "inventory": "List all resources with age and cost",
+        "logs": "Show logs of a node, a file or a job",
     },
     "Use": {
         "ssh": "Open a shell on a node by Session Manager",
         "exec": "Run a command on the head node",
-        "logs": "Show logs of a node, a file or a job",
         "port-forward": "Reach a port of a node, such as TensorBoard's",
         "submit": "Submit a training run",
         "jobs": "List and cancel jobs, show their logs",
         "runs": "List and compare training runs",
         "costs": "Show what jobs cost, by user, account, queue or job",
     },
-    "Maintain": {
-        "image": "Build an image with Neuron software",
-        "pipeline": "Deploy and use the roles of GitHub's workflows",
+    "Help": {
         "completion": "Print the completion script of a shell",
         "version": "Print versions of this project and what it pins",
     },
 }
-"""Commands by what a person wants, with a line for each."""
+"""Commands by what a person wants, with a line for each. But for Help, a group is a package of `scripts`."""
 EXAMPLES = (
     ("rehearse", "all of it on this machine, without an AWS account"),
     ("init research", "settings of your own, config/research.yaml"),

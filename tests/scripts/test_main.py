@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,28 @@ LEAVES = dict(leaves())
 def test_every_module_is_a_command_of_a_help_group() -> None:
     modules = {path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py")}
     assert set(main.LINES) == modules
+
+
+PACKAGES = {title: title.lower() for title in main.GROUPS if title != "Help"}
+
+
+@pytest.mark.parametrize("title", PACKAGES)
+def test_the_group_of_a_command_is_the_package_that_it_calls(title: str) -> None:
+    """A command may also call what stands below its group, as `layers` in pyproject.toml has it."""
+    layers: list[str] = next(
+        each["layers"]
+        for each in tomllib.loads((options.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+            "importlinter"
+        ]["contracts"]
+        if each.get("containers") == ["scripts"]
+    )
+    [own] = [number for number, layer in enumerate(layers) if PACKAGES[title] in layer.split(" | ")]
+    allowed = {PACKAGES[title], *(name for layer in layers[own + 1 :] for name in layer.split(" | "))}
+    for name in main.GROUPS[title]:
+        text = (COMMANDS / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+        called = set(re.findall(r"^\s*from scripts\.(\w+)", text, re.MULTILINE))
+        called |= set(re.findall(r"^\s*from scripts import (\w+)", text, re.MULTILINE))
+        assert called <= allowed, name
 
 
 @pytest.mark.parametrize("name", LEAVES)

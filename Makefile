@@ -45,9 +45,13 @@ test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and 
 	@.venv-xla/bin/python -m pytest tests/training/pretraining/test_xla.py $(ARGS)
 
 .PHONY: test-all
-test-all: setup-training ## Run all tests
+test-all: setup-training ## Run all tests but for the long scenarios, as root with what it installs of Debian
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla"
-	@pytest $(PARALLEL) $(ARGS)
+	@pytest $(PARALLEL) -m "not scenario" $(ARGS)
+
+.PHONY: test-scenarios
+test-scenarios: setup-training ## Run the long scenarios and all else on live nodes: up to 90 minutes, as root
+	@pytest $(PARALLEL) -m "scenario or system" $(ARGS)
 
 # The training program's tests come first; the others append.
 .PHONY: coverage

@@ -34,6 +34,7 @@ _LONGEST = (
     "tests/end_to_end/lives/test_dev.py::",
     "tests/end_to_end/lives/test_team.py::",
     "tests/end_to_end/slurm/test_disturbed_training.py::",
+    "tests/end_to_end/test_shipped.py::",
     "tests/nodes/test_head_node.py::",
     "tests/end_to_end/lives/",
     "tests/end_to_end/test_",

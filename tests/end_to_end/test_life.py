@@ -25,7 +25,7 @@ from tests.emulator.stacks import parameter
 from tests.scripts.change.fleet.fakes import FakeSlurm
 from tests.scripts.operated import Operated, OperatedClone
 
-pytestmark = [pytest.mark.slow, pytest.mark.validation]
+pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.validation]
 
 CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 

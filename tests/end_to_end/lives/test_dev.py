@@ -37,6 +37,7 @@ IN_ORDER = (
 """What is printed, as patterns; beside them are public issues whose reporters saw the same on AWS."""
 
 
+@pytest.mark.scenario
 @pytest.mark.slow
 @pytest.mark.system
 @pytest.mark.validation

@@ -24,7 +24,7 @@ from scripts.emulated import accounts
 from scripts.rehearse.stage import Stage
 from tests.configurations import CONFIG
 
-pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
+pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
 NOTES = "/home/ada/notes"
 WRITE = f"mkdir --parents /home/ada; echo one >{NOTES}; ln -s notes /home/ada/link; chown -R 2001:2002 /home/ada"

@@ -19,6 +19,7 @@ SEEN = {
 """What diagnose says, as a pattern; beside it is a public issue whose reporter saw the same on AWS."""
 
 
+@pytest.mark.scenario
 @pytest.mark.slow
 @pytest.mark.system
 @pytest.mark.validation

@@ -13,6 +13,7 @@ NOBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 """Runs a command as a user who has the files of this one, and nothing else."""
 
 
+@pytest.mark.scenario
 @pytest.mark.slow
 @pytest.mark.system
 @pytest.mark.validation

@@ -33,6 +33,7 @@ IN_ORDER = (
 )
 
 
+@pytest.mark.scenario
 @pytest.mark.slow
 @pytest.mark.system
 @pytest.mark.validation

@@ -18,7 +18,7 @@ from tests.end_to_end.slurm.cluster import Node, SlurmCluster
 from tests.end_to_end.slurm.training import ENVIRONMENT as TRAINING_ENVIRONMENT
 from tests.end_to_end.slurm.training import JOBS, PYTHON, RUN, STEPS, Run, fake_python, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.system]
+pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system]
 
 SAME = 1e-5
 """Relative difference of losses whose additions are made in another order, by another number of workers."""

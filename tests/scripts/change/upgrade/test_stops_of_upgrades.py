@@ -93,6 +93,7 @@ def done(account: Operated, folder: Path) -> set[str]:
     return {name for name in FACTS if holds[name]}
 
 
+@pytest.mark.scenario
 @pytest.mark.parametrize("command", WORDS)
 def test_interrupted_at_each_step_it_does_no_other_and_says_what_was_done(
     command: str, operated: Operated, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

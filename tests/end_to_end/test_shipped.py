@@ -17,6 +17,6 @@ from tests.stacks.deployments import CONFIGURATIONS
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_a_shipped_deployment(name: str) -> None:
     said = rehearse(name)
-    healthy = rf"\$ ./ultracluster status {name}\n.*?  Healthy\.\n  exit code 0"
+    healthy = rf"\$ ./ultracluster status {name}\n.*?  Healthy\.\n.*?  exit code 0"
     replaced = rf"EC2 terminates i-.*?\$ ./ultracluster jobs list {name}\n  1 running"
     assert_in_order((healthy, replaced, *END), said)

@@ -13,7 +13,7 @@ IN_ORDER = (
     r"FsxMountFailure.*?exit code 1\n",
     r"\$ ./ultracluster diagnose dev\n.*?A file system cannot be mounted\n.*?'Failed to mount FSX\.",
     r"\$ ./ultracluster deploy dev .*?exit code 0",
-    r"\$ ./ultracluster status dev\n.*?Fleet +RUNNING.*?Software +ready.*?  Healthy\.\n  exit code 0",
+    r"\$ ./ultracluster status dev\n.*?Fleet +RUNNING.*?Software +ready.*?  Healthy\.\n.*?  exit code 0",
     # aws/aws-parallelcluster-node 560: a placement group has room for some of a job's nodes
     r"\$ ./ultracluster diagnose dev\n  EC2 has no capacity\n.*?InsufficientInstanceCapacity",
     # aws/aws-parallelcluster 4364: the job stays in CF, its nodes never join

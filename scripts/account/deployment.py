@@ -146,17 +146,20 @@ def described(account: Account, stack_name: str) -> dict[str, Any] | None:
 class Deployment:
     """A deployment: its settings, and its account.
 
-    Its environment is the file name in config/ without .yaml.
+    Attributes:
+        name: Name of the settings file in config/, without .yaml; its stacks start with `settings.name` instead.
+        settings: What the file says.
+        account: Its AWS account.
     """
 
-    def __init__(self, environment: str, settings: Settings) -> None:
-        self.environment = environment
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
         self.settings = settings
         self.account = Account(settings.region)
 
     def of_generation(self, generation: int) -> Deployment:
         """Return the same deployment with another of its clusters; the account is shared."""
-        other = Deployment(self.environment, self.settings.of_generation(generation))
+        other = Deployment(self.name, self.settings.of_generation(generation))
         other.account = self.account
         return other
 

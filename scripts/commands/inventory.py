@@ -41,7 +41,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     else:
         screen.show(resources, terminal.console(), Clock().now())
         if any(not each.stack.startswith("(") for each in resources.resources):
-            terminal.suggest(f"destroy {deployment.environment} --dry-run", "what could be deleted")
+            terminal.suggest(f"destroy {deployment.name} --dry-run", "what could be deleted")
         elif any(each.stack == LEFT for each in resources.resources):
-            terminal.suggest(f"destroy {deployment.environment} --all --sweep", "what is left over")
+            terminal.suggest(f"destroy {deployment.name} --all --sweep", "what is left over")
     return ExitCode.FAILED if resources.not_listed else ExitCode.DONE

@@ -73,7 +73,7 @@ def delete(
         cluster_failed = any(each.type == stacks.CLUSTER for each in causes)
         if tried == TRIES or not (cluster_failed or all(map(_can_pass, causes))):
             reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
-            hint = f"./ultracluster diagnose {deployment.environment}"
+            hint = f"./ultracluster diagnose {deployment.name}"
             raise OperationError(f"{name} could not be deleted:\n{reasons}", hint)
         for each in causes:
             if each.type in _EMPTIED:

@@ -72,7 +72,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     request, left_out = _request(deployment)
     if NOT_YET in str(request.configuration):
         hint = (
-            f"for now, `./ultracluster validate {deployment.environment}` asks the same validators, in an emulated "
+            f"for now, `./ultracluster validate {deployment.name}` asks the same validators, in an emulated "
             "AWS; once network and storage are deployed, the provider asks them before it makes the cluster, and so "
             "does this check from then on"
         )
@@ -83,7 +83,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     try:
         process = ParallelCluster({**os.environ, "AWS_RETRY_MODE": "adaptive"})
     except FileNotFoundError as error:
-        yield Finding(UNKNOWN, str(error), f"`./ultracluster preflight {deployment.environment}` sets it up")
+        yield Finding(UNKNOWN, str(error), f"`./ultracluster preflight {deployment.name}` sets it up")
         return
     with process:
         yield from _findings(deployment, process.create(request, strings=True), left_out)
@@ -93,7 +93,7 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
     """Return what the provider would get, without what does not exist yet, and the names of what is left out."""
     account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
     with TemporaryDirectory() as directory:
-        assembly = synthesize(deployment.environment, Path(directory), account)
+        assembly = synthesize(deployment.name, Path(directory), account)
         request = cluster_request(assembly, partial(resolve_deployed, assembly, deployment))
     left_out: set[str] = set()
     configuration = _existing(request.configuration, left_out)
@@ -166,7 +166,7 @@ def _objection(deployment: Deployment, message: Message, explanation: str) -> Fi
         hint = "grant what it names, or leave it to the deployment, which asks again"
         return Finding(UNKNOWN, message.text, hint, subject=message.validator)
     hint = explanation or (
-        f"ParallelCluster would reject the cluster; if `./ultracluster validate {deployment.environment}` does not say "
+        f"ParallelCluster would reject the cluster; if `./ultracluster validate {deployment.name}` does not say "
         "the same, fix the account, otherwise the settings"
     )
     return Finding(FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)

@@ -70,7 +70,7 @@ class Tracker:
         started = min((each.started for each in stacks), default=now)
         end = max((each.ended or now for each in stacks), default=now)
         return Progress(
-            environment=self.deployment.environment,
+            deployment=self.deployment.name,
             time=now,
             outcome=_outcome(stacks),
             started=started if stacks else None,

@@ -57,7 +57,7 @@ def plan(kind: Kind | None, status: str = "RUNNING", findings: tuple[Finding, ..
     cluster = ClusterPlan("trn1-16", True, "", status, (change,) if kind else ())
     stack = StackPlan("trn1-16-cluster", Source.CHANGE_SET if kind else Source.SAME, other=("x",) if kind else ())
     return Plan(
-        environment="trn1-16",
+        deployment="trn1-16",
         region="us-west-2",
         against="account 1",
         stacks=(stack,),

@@ -23,6 +23,17 @@ def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in described.get("Tags", [])}
 
 
+def owner_words(interface: Mapping[str, Any]) -> set[str]:
+    """Return the words by which AWS describes a network interface, as EC2 does; there is no field for whose it is.
+
+    Among them is the id of the gateway, endpoint or file system that it is of, or ``net/NAME/ID`` of a load balancer,
+    as its ARN ends.
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/requester-managed-eni.html,
+    https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html
+    """
+    return {*interface["Description"].split()}
+
+
 class _Interruptible:
     """What each client of AWS does first: nothing is changed after a signal, and no change is cut off."""
 

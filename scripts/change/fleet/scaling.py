@@ -180,10 +180,8 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
 def make_plan(candidate: Candidate) -> Plan:
     """Plan a candidate, without the findings on a fleet that runs: `apply` stops it."""
     plan = candidate.plan()
-    solved = tuple(f"{change.path} from " for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED)
-    findings = tuple(
-        each for each in plan.findings if each.status is not CheckStatus.FAIL or not each.sentence.startswith(solved)
-    )
+    solved = {change.path for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED}
+    findings = tuple(each for each in plan.findings if each.status is not CheckStatus.FAIL or each.path not in solved)
     return plan.model_copy(update={"findings": findings})
 
 

@@ -113,6 +113,7 @@ def of_cluster(cluster: ClusterPlan, deployment_name: str) -> Iterator[Finding]:
             "; or ".join(change.ways),
             change.command if known else fleet_command(deployment_name, "status"),
             subject,
+            change.path,
         )
     ending = ", ".join(dict.fromkeys(each.path for each in cluster.changes if each.kind is Kind.TERMINATES))
     if ending and cluster.fleet_status != STOPPED:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 from scripts.account.deployment import Deployment
 from scripts.check.preflight.check import FAIL, PASS, SKIP, UNKNOWN, Finding, check
+from scripts.core.aws_errors import denied_actions, denies
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, resolve_deployed
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster
@@ -25,12 +25,6 @@ _LISTS = {
     "SharedStorage": "file system",
 }
 """Keys of lists that can do without some of their members, and what those are."""
-
-_DENIED = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
-"""Words of AWS, and of validators/common.py, for a missing permission; `Forbidden` is S3's HeadObject."""
-
-_OTHER_PERMISSION = re.compile(r"authorized to perform: (?!ec2:RunInstances\b)")
-"""Words of AWS where another permission than that to launch is missing; older messages name none."""
 
 _FREE_NAME = "preflight"
 """In place of the name of a cluster that exists: ParallelCluster creates none under a name that is taken."""
@@ -157,12 +151,12 @@ def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> I
 def _launch_denied(message: Message) -> bool:
     """Return whether a validator lacks the permission to ask EC2 for a dry run of a launch template."""
     of_a_launch = message.validator.endswith("LaunchTemplateValidator")
-    return of_a_launch and bool(_DENIED.search(message.text)) and not _OTHER_PERMISSION.search(message.text)
+    return of_a_launch and denies(message.text) and denied_actions(message.text) <= {"ec2:RunInstances"}
 
 
 def _objection(deployment: Deployment, message: Message, explanation: str) -> Finding:
     """Return why the deployment would fail; the explanation is that of a warning."""
-    if _DENIED.search(message.text):
+    if denies(message.text):
         hint = "grant what it names, or leave it to the deployment, which asks again"
         return Finding(UNKNOWN, message.text, hint, subject=message.validator)
     hint = explanation or (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.stack_identity import StackIdentity
 from scripts.account import generations
 from scripts.account.deployment import Deployment
 from scripts.account.stacks import READY
@@ -96,7 +97,7 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
     if status == "REVIEW_IN_PROGRESS":
         sentence = f"{name} is {status}: a change set was created for it and not executed, and it has no resources"
         return Finding(WARN, sentence, "go ahead, unless somebody else is deploying it right now")
-    if stack.get("Description") != f"Trn1 UltraCluster {deployment.settings.name}: {part}":
+    if StackIdentity.of(stack) != (deployment.settings.name, part):
         sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
         return Finding(FAIL, sentence, f"choose another `name` in config/{deployment.name}.yaml")
     if status in READY:

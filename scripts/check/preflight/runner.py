@@ -85,4 +85,6 @@ def _rejected(each: Check, deployment: Deployment, error: ClientError) -> Findin
 
 
 def _result(each: Check, finding: Finding, seconds: float) -> CheckResult:
-    return CheckResult(check=each.id, seconds=round(seconds, 2), **asdict(finding))
+    fields = asdict(finding)
+    del fields["path"]  # which only plans have
+    return CheckResult(check=each.id, seconds=round(seconds, 2), **fields)

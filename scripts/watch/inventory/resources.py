@@ -17,6 +17,8 @@ LEFT = "(left over)"
 """In place of a stack: its stack is deleted; the first was kept on purpose."""
 FLEET = "(fleet)"
 """In place of a stack: launched by the cluster's daemons for a queue."""
+WITHOUT_STACK = frozenset({KEPT, LEFT, FLEET})
+"""What is in place of a stack."""
 
 
 def inventory(deployment: Deployment) -> Inventory:

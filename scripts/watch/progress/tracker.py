@@ -8,7 +8,7 @@ from typing import Literal
 
 from scripts.account.deployment import Deployment
 from scripts.account.stacks import CLUSTER, NESTED, StackEvent, events, other_clusters
-from scripts.core.aws_errors import code_of, is_denied, is_not_found
+from scripts.core.aws_errors import code_of, is_consequence, is_denied, is_not_found
 from scripts.watch.progress.estimate import PART_SECONDS, typical_seconds
 from scripts.watch.progress.model import SUCCESSES, Progress, ResourceProgress, StackProgress
 
@@ -226,7 +226,7 @@ def _resource(own: Sequence[StackEvent], now: datetime) -> ResourceProgress:
 
 def _failed_by_itself(event: StackEvent) -> bool:
     """Tell whether a resource failed, and was not merely cancelled because another one failed."""
-    return not event.is_own and event.status.endswith("_FAILED") and not event.reason.endswith("cancelled")
+    return not event.is_own and event.status.endswith("_FAILED") and not is_consequence(event.reason)
 
 
 def _count(

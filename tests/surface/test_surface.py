@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,16 @@ def test_one_key_names_the_deployment() -> None:
         "that of Python, in which jobs run"
     )
     assert {command for command, model, key, _ in rows if (model, key) == ("", "name")} == {"status"}, "of the settings"
+
+
+def test_the_key_has_the_name_of_the_file() -> None:
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "scripts").rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    values = {ast.unparse(each.value) for call in calls for each in call.keywords if each.arg == "deployment"}
+    assert {each for each in values if each.endswith("settings.name")} == set(), (
+        "`name` in a file need not be the file's"
+    )
+    assert "deployment.name" in values
 
 
 def test_reference_pages_are_those_of_commands_and_settings(pytestconfig: pytest.Config) -> None:

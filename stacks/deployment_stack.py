@@ -5,14 +5,15 @@ from collections.abc import Mapping
 import aws_cdk as cdk
 from constructs import Construct
 
-from config.settings import Settings
+from config.settings import Part, Settings
+from config.stack_identity import StackIdentity
 
 
 class DeploymentStack(cdk.Stack):
     """A stack of a deployment, with the name, place and protection that the settings say."""
 
     def __init__(
-        self, scope: Construct, settings: Settings, part: str, *, tags: Mapping[str, str] | None = None
+        self, scope: Construct, settings: Settings, part: Part, *, tags: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(
             scope,
@@ -20,7 +21,7 @@ class DeploymentStack(cdk.Stack):
             stack_name=settings.stack_name(part),
             env=cdk.Environment(account=settings.account, region=settings.region),
             termination_protection=part in settings.termination_protection,
-            description=f"Trn1 UltraCluster {settings.name}: {part}",
+            description=StackIdentity(settings.name, part).description,
             synthesizer=cdk.DefaultStackSynthesizer(qualifier=settings.bootstrap.qualifier),
             tags=tags,
         )

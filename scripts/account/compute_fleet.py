@@ -41,6 +41,6 @@ def known_status(deployment: Deployment) -> str:
     known = status(deployment)
     if known == UNKNOWN:
         name, region = deployment.settings.cluster_spec.name, deployment.settings.region
-        hint = f"./ultracluster deploy {deployment.environment}"
+        hint = f"./ultracluster deploy {deployment.name}"
         raise OperationError(f"There is no cluster {name} in {region}", hint)
     return known

@@ -23,6 +23,17 @@ def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in described.get("Tags", [])}
 
 
+def owner_words(interface: Mapping[str, Any]) -> set[str]:
+    """Return the words by which AWS describes a network interface, as EC2 does; there is no field for whose it is.
+
+    Among them is the id of the gateway, endpoint or file system that it is of, or ``net/NAME/ID`` of a load balancer,
+    as its ARN ends.
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/requester-managed-eni.html,
+    https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html
+    """
+    return {*interface["Description"].split()}
+
+
 class _Interruptible:
     """What each client of AWS does first: nothing is changed after a signal, and no change is cut off."""
 
@@ -146,17 +157,20 @@ def described(account: Account, stack_name: str) -> dict[str, Any] | None:
 class Deployment:
     """A deployment: its settings, and its account.
 
-    Its environment is the file name in config/ without .yaml.
+    Attributes:
+        name: Name of the settings file in config/, without .yaml; its stacks start with `settings.name` instead.
+        settings: What the file says.
+        account: Its AWS account.
     """
 
-    def __init__(self, environment: str, settings: Settings) -> None:
-        self.environment = environment
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
         self.settings = settings
         self.account = Account(settings.region)
 
     def of_generation(self, generation: int) -> Deployment:
         """Return the same deployment with another of its clusters; the account is shared."""
-        other = Deployment(self.environment, self.settings.of_generation(generation))
+        other = Deployment(self.name, self.settings.of_generation(generation))
         other.account = self.account
         return other
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from config.stack_identity import StackIdentity
+
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.account.deployment import Deployment
@@ -47,8 +49,7 @@ def among(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[int, str
 
 def _is_of(deployment_name: str, stack: dict[str, Any]) -> bool:
     """Tell whether a stack is that of a deployment's cluster, by what every deployment writes into it."""
-    described = f"Trn1 UltraCluster {deployment_name}: cluster"
-    return stack["StackStatus"] == "REVIEW_IN_PROGRESS" or stack.get("Description") == described
+    return stack["StackStatus"] == "REVIEW_IN_PROGRESS" or StackIdentity.of(stack) == (deployment_name, "cluster")
 
 
 def _is_left(own: dict[str, Any], stacks: dict[str, dict[str, Any]], deployment_name: str) -> bool:

@@ -80,7 +80,7 @@ def copy(old: Deployment, new: Settings, clock: Clock, say: Say, *, last: bool) 
     Raises:
         OperationError: The copy failed, or is incomplete.
     """
-    source = where(Deployment(old.environment, new))
+    source = where(Deployment(old.name, new))
     answer = HeadNode(old, clock).run(script(source, last=last), seconds=HOURS * 3600)
     if answer.code:
         said = (answer.errors or answer.output).strip()

@@ -110,14 +110,14 @@ def newest_group(deployment: Deployment) -> str:
     if not groups:
         raise OperationError(
             f"There is no log group {prefix}YYYYMMDDHHMM in {deployment.settings.region}",
-            f"./ultracluster status {deployment.environment} shows whether there is a cluster",
+            f"./ultracluster status {deployment.name} shows whether there is a cluster",
         )
     return str(groups[-1])
 
 
 def list_command(deployment: Deployment) -> str:
     """Return the command that lists the nodes and kinds of logs."""
-    return f"./ultracluster logs {deployment.environment} --list"
+    return f"./ultracluster logs {deployment.name} --list"
 
 
 def list_by_prefix(deployment: Deployment, log_group: str, prefix: str) -> list[Stream]:

@@ -102,7 +102,7 @@ def check(deployment: Deployment) -> list[Operation]:
     deployment.account.forget()
     settings, listed = deployment.settings, deployment.account.list("cloudformation", "describe_stacks")
     names = {*map(settings.stack_name, settings.parts), *stacks.other_clusters(settings, listed)}
-    hint = f"./ultracluster status {deployment.environment} --watch follows it; then the same command"
+    hint = f"./ultracluster status {deployment.name} --watch follows it; then the same command"
     return check_stacks(deployment.account, [each for each in listed if each["StackName"] in names], hint)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Candidate:
     """A copy of a settings file with other values."""
 
-    environment: str
+    deployment_name: str
     path: Path
     settings: Settings
     _approvals: list[Approval] = field(default_factory=list, repr=False, compare=False)
@@ -65,8 +65,8 @@ class Candidate:
 
         if not self._assembly.exists():
             cdk.synthesize(str(self.path.with_suffix("")), self._assembly)
-        self._approvals[:] = [Approval.of(Deployment(self.environment, self.settings), self._assembly)]
-        return make_plan(self.environment, self._assembly)
+        self._approvals[:] = [Approval.of(Deployment(self.deployment_name, self.settings), self._assembly)]
+        return make_plan(self.deployment_name, self._assembly)
 
     def check(self, checks: Sequence[Check], say: Say, fail_on: FailOn) -> None:
         """Let preflight check whether the account has room for what a deployment would add."""
@@ -75,7 +75,7 @@ class Candidate:
         from scripts.check.preflight.model import FAILURES
         from scripts.check.preflight.runner import run
 
-        results = [each for group in run(checks, Deployment(self.environment, self.settings)) for each in group]
+        results = [each for group in run(checks, Deployment(self.deployment_name, self.settings)) for each in group]
         failed = [each for each in results if each.status in FAILURES[fail_on]]
         for each in results:
             if each not in failed and each.status in (CheckStatus.WARN, CheckStatus.UNKNOWN):
@@ -95,13 +95,13 @@ class Candidate:
         from scripts.change.deploy import MEANWHILE, deploy
 
         output = sys.stderr if quiet else None
-        code, conflicts = deploy(self.environment, self._approvals[0], (), stacks=stacks, output=output)
+        code, conflicts = deploy(self.deployment_name, self._approvals[0], (), stacks=stacks, output=output)
         if conflicts:
             raise OperationError("\n  ".join([f"{MEANWHILE}:", *conflicts]), "the same command plans again")
         if code != 0:
             raise OperationError(
                 f"The CDK failed with exit code {code}",
-                f"./ultracluster diagnose {self.environment}; the same command tries again",
+                f"./ultracluster diagnose {self.deployment_name}; the same command tries again",
             )
 
     @property

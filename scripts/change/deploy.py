@@ -20,7 +20,7 @@ from scripts.change.approval import Approval
 from scripts.check.plan import cdk
 from scripts.check.preflight.check import CheckStatus
 from scripts.core import terminal
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.core.errors import ENDED, ExitCode, OperationError
 from scripts.core.text import echo
 
@@ -52,7 +52,7 @@ class DeployedStack(Document):
 class DeployResult(Document):
     """The result of a deployment."""
 
-    environment: str = Field(description="File name in config/ without .yaml.")
+    deployment: DeploymentName
     region: str = Field(description="Region of the stacks.")
     outcome: Literal["deployed", "blocked", "failed"] = Field(
         description="deployed: all stacks are as planned; blocked: nothing was changed; failed: the CDK failed, or "
@@ -83,7 +83,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
     from scripts.check.plan import output
     from scripts.check.plan.plan import make_plan
 
-    name, started = deployment.environment, time.monotonic()
+    name, started = deployment.name, time.monotonic()
     with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
         assembly = Path(directory) / "cdk.out"
         settle(deployment, console)
@@ -99,7 +99,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
             code, conflicts = deploy(name, approval, of_cdk, output=sys.stderr if console.stderr else None)
         report(conflicts)
     return DeployResult(
-        environment=name,
+        deployment=name,
         region=plan.region,
         outcome="deployed" if code == ExitCode.DONE else "failed" if plan.ok else "blocked",
         conflicts=tuple(conflicts),
@@ -159,11 +159,11 @@ def settle(deployment: Deployment, console: Console) -> None:
     console.print("Yours is in progress, and is followed first:", *map(str, started), sep="\n  ")
     if progress.watch(deployment, console, clock=Clock(), as_json=False) != ExitCode.DONE:
         problem, hint = _FOLLOWED_FAILED
-        raise OperationError(problem, hint.format(deployment.environment))
+        raise OperationError(problem, hint.format(deployment.name))
 
 
 def deploy(
-    environment: str,
+    deployment_name: str,
     approval: Approval,
     arguments: Sequence[str],
     *,
@@ -176,7 +176,7 @@ def deploy(
     """
 
     def start(name: str) -> int:
-        return run_cdk(environment, approval.directory, name, arguments, stacks=stacks, output=output)
+        return run_cdk(deployment_name, approval.directory, name, arguments, stacks=stacks, output=output)
 
     return carry_out(approval, start, stacks)
 
@@ -212,7 +212,7 @@ def carry_out(approval: Approval, start: Callable[[str], int], stacks: Sequence[
 
 
 def run_cdk(
-    environment: str,
+    deployment_name: str,
     assembly: Path,
     change_set: str,
     arguments: Sequence[str],
@@ -222,7 +222,7 @@ def run_cdk(
 ) -> int:
     """Let the CDK deploy an assembly by change sets of a name, one for each stack, and return its exit code."""
     BUILD.mkdir(exist_ok=True)
-    outputs = BUILD / f"outputs-{environment}.json"
+    outputs = BUILD / f"outputs-{deployment_name}.json"
     words = ("deploy", *(stacks or ("--all",)), "--app", str(assembly), "--require-approval", "never")
     further = ("--change-set-name", change_set, "--outputs-file", str(outputs))
     return cdk.run(*words, *further, *arguments, output=output)

@@ -29,7 +29,7 @@ class SynthResult(Document):
     configurations: tuple[str, ...] = Field(description="The files with ParallelCluster's configuration.")
 
 
-def write(environment: str, directory: Path) -> None:
+def write(deployment_name: str, directory: Path) -> None:
     """Write the assembly of a deployment to a directory, in place of one that is there.
 
     Raises:
@@ -37,7 +37,7 @@ def write(environment: str, directory: Path) -> None:
         UnusableError: Something else than an assembly is in the directory, or it cannot be written.
     """
     with targets.assembly(directory, "--directory") as written:
-        cdk.synthesize(environment, written)
+        cdk.synthesize(deployment_name, written)
 
 
 def review(assembly: Path) -> SynthResult:

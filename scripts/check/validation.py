@@ -12,7 +12,7 @@ from pydantic import computed_field
 
 from config.settings import Settings
 from scripts.core import options
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.emulated import EmulatedAws, Resolver, accounts, publish_files
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
@@ -43,7 +43,7 @@ class Validation(Document):
 class ValidationOutcome(Document):
     """The result of one configuration: a report, or the reason why there is none."""
 
-    environment: str
+    deployment: DeploymentName
     report: Validation | None = None
     error: str = ""
 
@@ -58,11 +58,11 @@ class ValidationOutcome(Document):
     def to_text(self) -> str:
         """Return it for people."""
         if self.report is None:
-            return f"{self.environment}: NOT EXAMINED\n{indent(self.error, '  ')}\n"
+            return f"{self.deployment}: NOT EXAMINED\n{indent(self.error, '  ')}\n"
         report = self.report
         queues = f"{report.queues} queue{'s' if report.queues != 1 else ''}"
         lines = [
-            f"{self.environment}: {'REJECTED' if report.problems else 'accepted'}",
+            f"{self.deployment}: {'REJECTED' if report.problems else 'accepted'}",
             f"  cluster {report.cluster_name}, {queues}; schema and all validators, with real types and as strings",
         ]
         for message in report.messages:
@@ -149,6 +149,6 @@ def outcomes(
                 request = prepare(aws, settings, assemblies[name].result())
                 report = examine(parallelcluster, request, accepted(settings.cluster_spec))
             except (*of_aws, *of_toolchain, LookupError, SettingsError) as error:
-                yield ValidationOutcome(environment=name, error=str(error))
+                yield ValidationOutcome(deployment=name, error=str(error))
             else:
-                yield ValidationOutcome(environment=name, report=report)
+                yield ValidationOutcome(deployment=name, report=report)

@@ -35,5 +35,5 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
         words = ("bootstrap", target, *bootstrap.arguments(settings.bootstrap), *of_cdk)
         code = cdk.run(*words, directory=Path(directory))
     if code == ExitCode.DONE:
-        terminal.suggest(f"preflight {deployment.environment}")
+        terminal.suggest(f"preflight {deployment.name}")
     return code

@@ -74,5 +74,5 @@ def command(
         echo(as_csv(report), end="")
     else:
         screen.show(table(report), terminal.view(output))
-        terminal.suggest(f"jobs list {deployment.environment}")
+        terminal.suggest(f"jobs list {deployment.name}")
     return ExitCode.DONE

@@ -68,9 +68,9 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
     if output == "json" and not is_ended:
         print(result.to_json())
     if result.outcome == "deployed":
-        terminal.suggest(f"status {deployment.environment}")
+        terminal.suggest(f"status {deployment.name}")
     if result.outcome == "failed" and not is_ended:
-        hint = f"./ultracluster diagnose {result.environment}; the same command deploys the rest"
+        hint = f"./ultracluster diagnose {result.deployment}; the same command deploys the rest"
         if result.conflicts:
             hint = "agree with them; the same command plans again"
         echo(f"\nhint: {hint}", err=True)

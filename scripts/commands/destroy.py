@@ -73,5 +73,5 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
         raise error
     if result.outcome:
         following = ("inventory", "what is left, and what it costs") if result.ok else ("diagnose", "why it failed")
-        terminal.suggest(f"{following[0]} {deployment.environment}", following[1])
+        terminal.suggest(f"{following[0]} {deployment.name}", following[1])
     return ExitCode.DONE if result.ok else ExitCode.FAILED

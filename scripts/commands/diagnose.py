@@ -37,7 +37,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     if output == "json":
         print(diagnosis.to_json())
     if not diagnosis.failed:
-        terminal.suggest(f"status {deployment.environment}")
+        terminal.suggest(f"status {deployment.name}")
     elif diagnosis.operation:
-        terminal.suggest(f"plan {deployment.environment}", "once the cause is removed")
+        terminal.suggest(f"plan {deployment.name}", "once the cause is removed")
     return ExitCode.FAILED if diagnosis.failed else ExitCode.DONE

@@ -35,7 +35,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     from scripts.watch.drift.detection import detect
     from scripts.watch.drift.screen import as_markdown, show
 
-    report = detect(deployment, lambda: make_plan(deployment.environment), Clock())
+    report = detect(deployment, lambda: make_plan(deployment.name), Clock())
     if output == "json":
         print(report.to_json())
     elif output == "markdown":
@@ -43,7 +43,7 @@ def command(*, deployment: Deployment, output: str) -> int:
     else:
         show(report, terminal.console())
         if report.busy:
-            terminal.suggest(f"status {deployment.environment} --watch")
+            terminal.suggest(f"status {deployment.name} --watch")
         elif report.drifts or not report.deployed:
-            terminal.suggest(f"plan {deployment.environment}", "what a deployment would change")
+            terminal.suggest(f"plan {deployment.name}", "what a deployment would change")
     return ExitCode.DONE if report.ok else ExitCode.FAILED

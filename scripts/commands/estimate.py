@@ -87,7 +87,7 @@ def command(
     from scripts.check.estimate.estimate import estimate_deployment
 
     settings = options.settings_of(name)
-    result = estimate_deployment(settings, prices, workload, counts=nodes, tokens=tokens)
+    result = estimate_deployment(name, settings, prices, workload, counts=nodes, tokens=tokens)
     if output == "json":
         print(result.to_json())
     else:
@@ -97,7 +97,9 @@ def command(
         from scripts.core import screen
 
         console = terminal.view(output)
-        console.print(Text.assemble((f"Estimate of {result.name}", "bold"), f", {result.region}, {result.zone_id}"))
+        console.print(
+            Text.assemble((f"Estimate of {result.deployment}", "bold"), f", {result.region}, {result.zone_id}")
+        )
         for table in tables(result):
             console.print()
             screen.show(table, console)

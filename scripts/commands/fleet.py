@@ -34,7 +34,7 @@ def status(*, deployment: Deployment, output: str) -> int:
     """Show the state, and return the exit code."""
     is_known = _show(deployment, output).queues is not None
     if output == "text":
-        terminal.suggest(f"{'jobs list' if is_known else 'diagnose'} {deployment.environment}")
+        terminal.suggest(f"{'jobs list' if is_known else 'diagnose'} {deployment.name}")
     return ExitCode.DONE if is_known else ExitCode.FAILED
 
 
@@ -186,5 +186,5 @@ def _show(deployment: Deployment, output: str, scaled: Scaled | None = None, fol
         print(state.to_json())
     document.show(state, terminal.view(output))
     if following:
-        terminal.suggest(f"{following} {deployment.environment}")
+        terminal.suggest(f"{following} {deployment.name}")
     return state

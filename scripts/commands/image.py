@@ -84,7 +84,7 @@ def render(
     from scripts.change.image import build as images
 
     echo(images.render(deployment, parent_image=parent_image, bucket=bucket, network=network).next_steps(), end="")
-    terminal.suggest(f"image build {deployment.environment}")
+    terminal.suggest(f"image build {deployment.name}")
     return ExitCode.DONE
 
 
@@ -126,5 +126,5 @@ def build(
     code = images.start(deployment, image)
     if code == ExitCode.DONE:
         echo(image.following(), end="")
-        terminal.suggest(f"plan {deployment.environment}", "once cluster.custom_ami names the image")
+        terminal.suggest(f"plan {deployment.name}", "once cluster.custom_ami names the image")
     return code

@@ -57,11 +57,11 @@ def list_(*, deployment: Deployment, output: str) -> int:
     console.print(f"{jobs.running} running, {jobs.waiting} waiting")
     if jobs.jobs:
         console.print(table(jobs))
-        for cause in waiting_causes(jobs.jobs, {"env": deployment.environment}):
+        for cause in waiting_causes(jobs.jobs, {"deployment": deployment.name}):
             console.print(f"{cause.evidence[0].text}: {cause.why}", soft_wrap=True)
             for line in cause.to_do:
                 console.print(f"  {line}", soft_wrap=True)
-        terminal.suggest(f"jobs logs {deployment.environment} {jobs.jobs[0].number} --follow")
+        terminal.suggest(f"jobs logs {deployment.name} {jobs.jobs[0].number} --follow")
     else:
         terminal.suggest("submit --help", "how to submit a training run")
     return ExitCode.DONE
@@ -94,7 +94,7 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     terminal.view(output).print(f"Cancelled: {', '.join(jobs)}")
     if output == "json":
         print(CancelledJobs(jobs=jobs).to_json())
-    terminal.suggest(f"jobs list {deployment.environment}")
+    terminal.suggest(f"jobs list {deployment.name}")
     return ExitCode.DONE
 
 

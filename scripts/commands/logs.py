@@ -96,7 +96,7 @@ def command(
 
     list_nodes(deployment, terminal.console(output), json=output == "json")
     if output == "text":
-        terminal.suggest(f"logs {deployment.environment} slurmctld --follow", "or another of these")
+        terminal.suggest(f"logs {deployment.name} slurmctld --follow", "or another of these")
     return ExitCode.DONE
 
 

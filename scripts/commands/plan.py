@@ -54,7 +54,7 @@ def command(
     from scripts.check.plan import output as outputs
     from scripts.check.plan.plan import make_plan
 
-    name = deployment.environment
+    name = deployment.name
     if against is None and assembly is None:
         deployment.account.ask("sts", "get_caller_identity")  # bad credentials end it before a synthesis of seconds
     plan = make_plan(name, assembly, against, accepted=accept_replacement, diff=diff)

@@ -74,7 +74,7 @@ def command(
     if print_policy:
         print(json.dumps(policy(checks), indent=2))
         return ExitCode.DONE
-    console, name = terminal.console(output), deployment.environment
+    console, name = terminal.console(output), deployment.name
     report = watch(deployment, checks, fail_on, console)
     if output == "json":
         print(report.to_json())

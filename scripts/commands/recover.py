@@ -60,7 +60,7 @@ def command(
     from scripts.core.clock import Clock
 
     terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
-    console, name = terminal.console(output), deployment.environment
+    console, name = terminal.console(output), deployment.name
     say = terminal.speaker(console)
 
     def agreed(_: str) -> bool:

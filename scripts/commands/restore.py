@@ -50,12 +50,12 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
         if not listed.snapshots:
             view.print(f"There is no snapshot of a head node of {deployment.settings.name}.")
         else:
-            terminal.suggest(f"restore {deployment.environment}", "the newest of an earlier head node")
+            terminal.suggest(f"restore {deployment.name}", "the newest of an earlier head node")
         return ExitCode.DONE
     chosen = restore(deployment, snapshot, Clock(), terminal.speaker(view))
     done = f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not."
     view.print(done)
     if output == "json":
         print(chosen.to_json())
-    terminal.suggest(f"ssh {deployment.environment}")
+    terminal.suggest(f"ssh {deployment.name}")
     return ExitCode.DONE

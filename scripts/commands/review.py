@@ -44,7 +44,7 @@ def command(*, name: str, file: Path | None, output: str) -> int:
     if output == "markdown":
         echo(markdown(result), end="")
     else:
-        path = file or options.BUILD / f"review-{result.name}.html"
+        path = file or options.BUILD / f"review-{name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(page(result), encoding="utf-8")
         echo("\n".join([*result.lead, str(path)]))

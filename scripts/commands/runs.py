@@ -60,7 +60,7 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     if listed.runs:
         console.print(table(listed))
     if job := next((run.job for run in listed.runs if run.job), None):
-        terminal.suggest(f"jobs logs {deployment.environment} {job}", "the newest job")
+        terminal.suggest(f"jobs logs {deployment.name} {job}", "the newest job")
     return ExitCode.DONE
 
 

@@ -75,7 +75,7 @@ def command(
         if print_config:
             echo(text, end="")
         else:
-            echo(ssh_config.write(deployment, text) or f"Ready: ssh {deployment.environment}")
+            echo(ssh_config.write(deployment, text) or f"Ready: ssh {deployment.name}")
         return ExitCode.DONE
     if proxy:
         host, port = proxy

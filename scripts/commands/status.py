@@ -51,7 +51,7 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
     if watch:
         code = screen.watch(deployment, console, clock=clock, every=every, timeout=timeout, as_json=output == "json")
         if code == ExitCode.DONE and output == "text":
-            terminal.suggest(f"status {deployment.environment}")
+            terminal.suggest(f"status {deployment.name}")
         return code
     status = collect(deployment, clock)
     diagnosis = explain(deployment, clock) if status.failed else None
@@ -63,7 +63,7 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
         if diagnosis:
             screen.show_diagnosis(diagnosis, console)
         elif not status.exists:
-            terminal.suggest(f"plan {deployment.environment}", "nothing is deployed")
+            terminal.suggest(f"plan {deployment.name}", "nothing is deployed")
         else:
-            terminal.suggest(f"{'jobs list' if status.healthy else 'diagnose'} {deployment.environment}")
+            terminal.suggest(f"{'jobs list' if status.healthy else 'diagnose'} {deployment.name}")
     return ExitCode.DONE if status.healthy else ExitCode.FAILED

@@ -48,5 +48,5 @@ def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
 
     code = submit(deployment, of_submit)
     if code == ExitCode.DONE and "--dry-run" not in of_submit:
-        terminal.suggest(f"jobs list {deployment.environment}")
+        terminal.suggest(f"jobs list {deployment.name}")
     return code

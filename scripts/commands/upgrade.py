@@ -72,7 +72,7 @@ def command(
         return confirm is not None or terminal.agreed()
 
     limit = None if drain_limit is None else drain_limit * 3600
-    name = deployment.environment
+    name = deployment.name
     backend = UpgradeBackend(
         name, console, Clock(), say, skip=skip, drain_limit=limit, final_backup=not no_final_backup
     )

@@ -1,4 +1,4 @@
-"""Errors of AWS by what they mean. Each service spells them in its own way.
+"""Errors of AWS by what they mean, and its messages where it gives no code. Each service spells them in its own way.
 
 https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html,
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
@@ -8,8 +8,9 @@ https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -32,6 +33,18 @@ _NOT_FOUND_ENDS = (
     ".Malformed",
     "InvalidAMIID.Unavailable",
 )
+_PASSES = re.compile(
+    r"in ?use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
+    r"|Internal ?Failure|ServiceUnavailable",
+    re.IGNORECASE,
+)
+_NOT_EMPTY = re.compile("must (detach|delete|remove)|DeleteConflict|resource record|HostedZoneNotEmpty")
+_CANCELLED = re.compile(
+    r"Resource (creation|update|deletion) cancelled|The following resource\(s\) failed to|"
+    r"Embedded stack \S+ was not successfully"
+)
+_DENIES = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
+_ACTION = re.compile(r"authorized to perform: ([a-z0-9-]+:\w+)")
 NEW_SESSION = "get new session credentials, the way you got these"
 UNKNOWN_KEY = (
     "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` shows where it is from"
@@ -104,6 +117,62 @@ def is_unreachable(error: Exception) -> bool:
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_StartSession.html
     """
     return _has_code(error, frozenset({"InvalidInstanceId", "TargetNotConnected"}))
+
+
+def passes(message: str) -> bool:
+    """Tell by the message of an error, or the reason of a failed deletion, whether the same may work minutes later.
+
+    Instances that stop keep the placement group in use for more than 15 minutes
+    (https://github.com/aws/aws-parallelcluster/issues/6329), and AWS releases network interfaces, which keep security
+    groups and subnets in use, with a delay (https://repost.aws/knowledge-center/cloudformation-stack-delete-failed).
+    CloudFormation gives no code, only what the service said.
+    """
+    return _PASSES.search(message) is not None
+
+
+def is_not_empty(reason: str) -> bool:
+    """Tell by the reason of a failed deletion whether a role or hosted zone has something in it that has to go first.
+
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html,
+    https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
+    """
+    return _NOT_EMPTY.search(reason) is not None
+
+
+def is_consequence(reason: str) -> bool:
+    """Tell by the reason in an event of a stack whether the resource failed because another one did.
+
+    Such an event has the same status as that of the cause.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html
+    """
+    return _CANCELLED.search(reason) is not None
+
+
+def is_without_changes(change_set: Mapping[str, Any]) -> bool:
+    """Tell whether a change set, as CloudFormation describes it, failed because it would change nothing.
+
+    Its status is FAILED, as for any other reason; the AWS CLI reads the message, too.
+    https://github.com/aws/aws-cli/blob/v2/awscli/customizations/cloudformation/deployer.py
+    """
+    reason = change_set.get("StatusReason", "")
+    empty = ("didn't contain changes", "No updates are to be performed")
+    return change_set["Status"] == "FAILED" and any(text in reason for text in empty)
+
+
+def denies(message: str) -> bool:
+    """Tell whether a message that a validator of ParallelCluster passes on says that a permission is missing.
+
+    `Forbidden` is S3's HeadObject; the others are AWS's, and validators/common.py's of aws-parallelcluster 3.16.1.
+    """
+    return _DENIES.search(message) is not None
+
+
+def denied_actions(message: str) -> set[str]:
+    """Return the actions that a message says are not permitted; older messages name none.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
+    """
+    return set(_ACTION.findall(message))
 
 
 def hint(error: Exception) -> str:

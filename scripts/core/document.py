@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+DeploymentName = Annotated[str, Field(description="Name of the settings file in config/, without .yaml.")]
+"""The key `deployment` of results: what commands take as DEPLOYMENT."""
 
 
 class Document(BaseModel):

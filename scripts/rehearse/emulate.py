@@ -28,7 +28,7 @@ def described(scenario: str) -> str:
     return scenarios.SCENARIOS[scenario].what
 
 
-def emulate(environment: str, settings: Settings, name: str | None) -> None:
+def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
     """Make the account, tell how to use it, and wait for Ctrl-C.
 
     Raises:
@@ -47,13 +47,13 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
         try:
             with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
                 state = f"but for one thing ({name}): {scenario.what}" if name else "and is bootstrapped for the CDK"
-                echo(f"It has what config/{environment}.yaml needs, {state}.")
+                echo(f"It has what config/{deployment_name}.yaml needs, {state}.")
                 if name:
                     echo(f"The check {scenario.caught_by} of preflight must say so.")
                 echo("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")
                 echo("\n".join(f"  {line}" for line in exports(variables, settings.region)))
-                echo(f"  ./ultracluster preflight {environment}\n  ./ultracluster deploy {environment}")
+                echo(f"  ./ultracluster preflight {deployment_name}\n  ./ultracluster deploy {deployment_name}")
                 echo("\nCtrl-C here stops it and discards everything in it.")
                 wait_for_ctrl_c()
         except scenarios.NotApplicableError as error:
-            raise UnusableError(f"{name}: {error}", f"set it in config/{environment}.yaml, or in a copy") from None
+            raise UnusableError(f"{name}: {error}", f"set it in config/{deployment_name}.yaml, or in a copy") from None

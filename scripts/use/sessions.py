@@ -107,7 +107,7 @@ def open_session(deployment: Deployment, instance_id: str, session: Session, rem
     except client.exceptions.InvalidDocument as error:
         raise UnusableError(
             f"There is no session document {session.document}, which clusters get when they are deployed",
-            f"./ultracluster deploy {deployment.environment}",
+            f"./ultracluster deploy {deployment.name}",
         ) from error
     response = json.dumps({key: answer[key] for key in ("SessionId", "TokenValue", "StreamUrl")})
     environment = {**os.environ, _RESPONSE: response}

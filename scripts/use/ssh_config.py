@@ -44,7 +44,7 @@ def identity(given: Path | None) -> Path:
 
 def block(deployment: Deployment, user: str, key: Path) -> str:
     """Return the lines for a deployment. ``%n`` is the name that was given to ssh, ``%p`` the port."""
-    name = deployment.environment
+    name = deployment.name
     words = [str(ROOT / "ultracluster"), "ssh", name, "--identity", str(key)]
     if deployment.settings.users:
         words += ["--user", user]
@@ -93,7 +93,7 @@ def write(deployment: Deployment, text: str, directory: Path = DIRECTORY) -> str
     ~/.ssh/config itself is the user's, and is only read.
     """
     directory.mkdir(mode=0o700, exist_ok=True)
-    path, name = directory / FILE, re.escape(deployment.environment)
+    path, name = directory / FILE, re.escape(deployment.name)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     rest = re.sub(rf"^# {name}: written .*?^# end of {name}\n", "", before, flags=re.MULTILINE | re.DOTALL)
     temporary = path.with_suffix(".new")
@@ -109,7 +109,7 @@ def write(deployment: Deployment, text: str, directory: Path = DIRECTORY) -> str
 
 def node_name(deployment: Deployment, host: str) -> str:
     """Return the node that a host name of the block stands for."""
-    name = deployment.environment
+    name = deployment.name
     if host == name:
         return HEAD_NODE
     if not host.endswith(f".{name}"):

@@ -326,7 +326,7 @@ def costs_of(by: Any, name: str) -> CostReport:
     deployment = cast(Deployment, SimpleNamespace(settings=SETTINGS))
     window = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
     found = costs.summarize(deployment, cast(HeadNode, SimpleNamespace(run=head_node)), *window, by)
-    return costs.report(SETTINGS, {}, found, ({}, timedelta()), window=window, by=by)
+    return costs.report(SETTINGS.name, SETTINGS, {}, found, ({}, timedelta()), window=window, by=by)
 
 
 @QUICK

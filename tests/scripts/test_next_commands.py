@@ -16,7 +16,7 @@ HEALTHY = {"failed": False, "exists": True, "healthy": True}
 DRIFT = {"ok": False, "busy": (), "drifts": ("one",), "deployed": True}
 FLEET = ("account.compute_fleet.known_status", "change.fleet.document.collect", "change.fleet.document.show")
 
-ACCOUNT = {"account.deployment.Deployment": SimpleNamespace(environment="trn1-16", account=Mock())}
+ACCOUNT = {"account.deployment.Deployment": SimpleNamespace(name="trn1-16", account=Mock())}
 
 
 def results(module: str, screen: str, **result: Any) -> dict[str, Any]:

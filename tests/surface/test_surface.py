@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -23,6 +26,40 @@ def test_every_command_with_json_has_a_schema() -> None:
     with_json = {name for name, kind in formats.items() if isinstance(kind, click.Choice) and "json" in kind.choices}
     described = schemas_by_command().keys() | PRINTS_THE_SAME.keys()
     assert {name for name in with_json if not {name, name.partition(" ")[0]} & described} == set()
+
+
+def keys(name: str, schema: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield the keys of a model and of those within it: the model, the key and its description."""
+    for key, value in schema.get("properties", {}).items():
+        yield name, key, value.get("description", "")
+    for below, definition in schema.get("$defs", {}).items():
+        yield from keys(below, definition)
+
+
+def test_one_key_names_the_deployment() -> None:
+    rows = [
+        (command, *row)
+        for command, schemas in schemas_by_command().items()
+        for each in schemas
+        for row in keys("", each)
+    ]
+    assert {text for _, _, key, text in rows if key == "deployment"} == {
+        "Name of the settings file in config/, without .yaml."
+    }
+    assert {row[:3] for row in rows if row[2] in ("env", "environment")} == {("status", "Software", "environment")}, (
+        "that of Python, in which jobs run"
+    )
+    assert {command for command, model, key, _ in rows if (model, key) == ("", "name")} == {"status"}, "of the settings"
+
+
+def test_the_key_has_the_name_of_the_file() -> None:
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "scripts").rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    values = {ast.unparse(each.value) for call in calls for each in call.keywords if each.arg == "deployment"}
+    assert {each for each in values if each.endswith("settings.name")} == set(), (
+        "`name` in a file need not be the file's"
+    )
+    assert "deployment.name" in values
 
 
 def test_reference_pages_are_those_of_commands_and_settings(pytestconfig: pytest.Config) -> None:

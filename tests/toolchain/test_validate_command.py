@@ -31,7 +31,7 @@ def test_a_valid_deployment(capsys: pytest.CaptureFixture[str]) -> None:
     assert ultracluster("validate", "trn1-16", "--output", "json") == 0
     [line] = capsys.readouterr().out.splitlines()
     outcome = json.loads(line)
-    assert (outcome["environment"], outcome["code"], outcome["error"]) == ("trn1-16", 0, "")
+    assert (outcome["deployment"], outcome["code"], outcome["error"]) == ("trn1-16", 0, "")
     assert outcome["report"]["problems"] == []
 
 
@@ -66,8 +66,8 @@ def test_the_worst_outcome_is_the_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    outcome = ValidationOutcome(environment="e", report=report, error="" if report else "two\nlines")
-    accepted = ValidationOutcome(environment="a", report=ACCEPTED)
+    outcome = ValidationOutcome(deployment="e", report=report, error="" if report else "two\nlines")
+    accepted = ValidationOutcome(deployment="a", report=ACCEPTED)
     monkeypatch.setattr("scripts.check.validation.outcomes", lambda _: [outcome, accepted])
 
     assert ultracluster("validate") == code

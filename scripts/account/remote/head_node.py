@@ -155,7 +155,7 @@ class HeadNode:
 
 def status_command(deployment: Deployment) -> str:
     """Return the command that shows the state of a deployment."""
-    return f"./ultracluster status {deployment.environment}"
+    return f"./ultracluster status {deployment.name}"
 
 
 @contextmanager

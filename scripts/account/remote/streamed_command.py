@@ -137,7 +137,7 @@ class StreamedCommand:
     def __init__(self, deployment: Deployment, head_node: HeadNode, command_id: str, mark: str) -> None:
         """Represent a command; ``mark`` is at the end of both outputs."""
         self.command_id = command_id
-        self.hint = f"To show it again: ./ultracluster exec {deployment.environment} --attach {command_id}"
+        self.hint = f"To show it again: ./ultracluster exec {deployment.name} --attach {command_id}"
         self._head_node = head_node
         self._is_readable = True
         self._streams = [

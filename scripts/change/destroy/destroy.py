@@ -193,7 +193,7 @@ class _Steps:
         except (ClientError, OperationError) as error:
             if credentials_hint(error):
                 raise
-            raise destroy_head_node.failed(error, self.deployment.environment) from error
+            raise destroy_head_node.failed(error, self.deployment.name) from error
         cost = destroy_head_node.monthly(self.deployment, volume)
         self.outcome.backups.append(Backup(id=snapshot, kind="ebs", dollars_per_month_at_most=cost))
 

@@ -80,7 +80,7 @@ def announcement(deployment: Deployment, volume: RootVolume) -> str:
     deletion = deployment.command("ec2", "delete-snapshot", "--snapshot-id", "ID")
     return (
         f"A last snapshot of the head node's volume {volume.id} ({volume.gib:,} GiB, with /home) is made first: {cost} "
-        f"until you delete it ({deletion}).{key} `./ultracluster restore {deployment.environment}` copies its /home to "
+        f"until you delete it ({deletion}).{key} `./ultracluster restore {deployment.name}` copies its /home to "
         "a later cluster; --no-final-backup makes none."
     )
 
@@ -152,9 +152,10 @@ def _made_before(deployment: Deployment, volume: RootVolume, clock: Clock) -> st
     return str(max(usable, key=lambda each: each["StartTime"])["SnapshotId"]) if usable else None
 
 
-def failed(error: Exception, environment: str) -> OperationError:
+def failed(error: Exception, deployment_name: str) -> OperationError:
     """Return that nothing is deleted, for there is no last snapshot."""
     return OperationError(
         f"The last snapshot of the head node failed, so nothing is deleted; the fleet is stopped: {told(error)}",
-        f"--no-final-backup deletes it without one; ./ultracluster fleet start {environment} starts the fleet again",
+        "--no-final-backup deletes it without one; "
+        f"./ultracluster fleet start {deployment_name} starts the fleet again",
     )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, computed_field
 
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.core.errors import UnusableError
 from scripts.watch.inventory.model import Costs, Dollars, Inventory, Leftover, priced
 
@@ -127,7 +127,7 @@ class DestroyOutcome(Document):
 class Destruction(Document):
     """A destruction: what there was, what it would do, and what it did."""
 
-    deployment: str = Field(description="Name of the deployment.")
+    deployment: DeploymentName
     plan: DestroyPlan = Field(description="What would be done.")
     before: Inventory = Field(description="What there was.")
     outcome: DestroyOutcome | None = Field(description="What was done, also if it was interrupted; null: nothing.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts.account import compute_fleet, generations, stacks
-from scripts.account.deployment import Deployment, filters
+from scripts.account.deployment import Deployment, filters, owner_words
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import slurm_state
 from scripts.change.destroy import head_node as destroy_head_node
@@ -270,7 +270,7 @@ def _other_cluster(deployment: Deployment, generation: int, status: str) -> str:
     stack = deployment.settings.of_generation(generation).stack_name("cluster")
     return (
         f"There is another cluster of this deployment, {stack} ({status}). To destroy it, set cluster.generation to "
-        f"{generation} in config/{deployment.environment}.yaml, and run this again."
+        f"{generation} in config/{deployment.name}.yaml, and run this again."
     )
 
 
@@ -317,7 +317,7 @@ def _users(
     for filtered, values in (("vpc-id", vpcs), ("group-id", groups)):
         for each in _listed(deployment, "describe_network_interfaces", filtered, values):
             name = each.get("Attachment", {}).get("InstanceId") or each["NetworkInterfaceId"]
-            ids = {name, each["NetworkInterfaceId"], *each["Description"].split()}
+            ids = {name, each["NetworkInterfaceId"], *owner_words(each)}
             if ids & swept:
                 yield name, True
             elif not (
@@ -334,11 +334,7 @@ def _listed(deployment: Deployment, operation: str, name: str, values: Sequence[
 
 
 def _own(deployment: Deployment, storage: Storage, team: Team) -> set[str]:
-    """Return what is the deployment's, by id and by the words with which AWS describes interfaces that it creates.
-
-    These end with the id of the gateway or file system, or are ``ELB net/NAME/ID``, as the end of the balancer's ARN.
-    https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html
-    """
+    """Return what is the deployment's, by id and by the words of `owner_words`."""
     own = {each.physical_id for name in stacks.names(deployment) for each in stacks.existing(deployment, name)}
     own |= {each.rpartition(":loadbalancer/")[2] for each in own}
     own |= {each.id for each in storage.kept} | {each["InstanceId"] for each in deployment.nodes()}
@@ -356,7 +352,7 @@ def _own(deployment: Deployment, storage: Storage, team: Team) -> set[str]:
 def _is_of_database(interface: Mapping[str, Any], team: Team) -> bool:
     """Tell whether an interface is the database's: RDS names none in its description, and gives it the groups."""
     within = {each["GroupId"] for each in interface["Groups"]}
-    return interface["Description"] == "RDSNetworkInterface" and bool(within) and within <= team.groups
+    return owner_words(interface) == {"RDSNetworkInterface"} and bool(within) and within <= team.groups
 
 
 def _is_deleted_with_cluster(deployment: Deployment, interface: Mapping[str, Any], groups: Set[str]) -> bool:

@@ -32,7 +32,7 @@ def run(
     """
     clock, before = Clock(), resources.inventory(deployment)
     plan = planning.plan(deployment, options).priced({each.key: each.dollars_per_month for each in before.resources})
-    result = Destruction(deployment=deployment.settings.name, plan=plan, before=before, outcome=None)
+    result = Destruction(deployment=deployment.name, plan=plan, before=before, outcome=None)
     console, only_planned = terminal.view(output), bool(plan.blockers) or dry_run or plan.empty
     if only_planned or output == "text":
         screen.show_plan(deployment, before, plan, console, blockers_first=output == "markdown")

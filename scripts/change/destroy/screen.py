@@ -45,7 +45,7 @@ def show_plan(
             kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
             console.print(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}")
     total = f"{len(present.resources):,} resources, {screen.dollars(present.dollars_per_month)} a month"
-    console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}")
+    console.print(f"{total}. All of them: ./ultracluster inventory {deployment.name}")
     for refusal in present.not_listed:
         console.print(f"Not listed: {refusal}")
     if not blockers_first:
@@ -75,7 +75,7 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
         console.print(f"  {deployment.command(*_deletion(deployment, backup))}")
         if backup.kind == "ebs":
             text = "Its /home for a later cluster of this deployment"
-            console.print(f"{text}: ./ultracluster restore {deployment.environment}")
+            console.print(f"{text}: ./ultracluster restore {deployment.name}")
     for failure in outcome.failures:
         console.print(f"Not done: {failure}", style="bold red")
     for title, group in (

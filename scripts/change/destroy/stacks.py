@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from scripts.account import operations, stacks
 from scripts.account.deployment import Deployment
+from scripts.core.aws_errors import is_not_empty, passes
 from scripts.core.clock import Changes, Clock
 from scripts.core.errors import OperationError
 from scripts.core.terminal import Say
-from scripts.watch.inventory.removal import PASSES, empty_zone, free_group, free_role
+from scripts.watch.inventory.removal import empty_zone, free_group, free_role
 
 TRIES = 6
 EVERY, PAUSE, LIMIT = 10.0, 120.0, 5400.0
@@ -30,7 +30,6 @@ https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html,
 https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
 """
 _HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
-_NOT_EMPTY = re.compile("must (detach|delete|remove)|DeleteConflict|resource record|HostedZoneNotEmpty")
 
 
 def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
@@ -73,7 +72,7 @@ def delete(
         cluster_failed = any(each.type == stacks.CLUSTER for each in causes)
         if tried == TRIES or not (cluster_failed or all(map(_can_pass, causes))):
             reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
-            hint = f"./ultracluster diagnose {deployment.environment}"
+            hint = f"./ultracluster diagnose {deployment.name}"
             raise OperationError(f"{name} could not be deleted:\n{reasons}", hint)
         for each in causes:
             if each.type in _EMPTIED:
@@ -126,7 +125,7 @@ def _delete_once(
 
 
 def _can_pass(cause: stacks.StackResource) -> bool:
-    return bool(PASSES.search(cause.reason) or (cause.type in _EMPTIED and _NOT_EMPTY.search(cause.reason)))
+    return passes(cause.reason) or (cause.type in _EMPTIED and is_not_empty(cause.reason))
 
 
 def _empty(deployment: Deployment, cause: stacks.StackResource, say: Say) -> None:

@@ -109,7 +109,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, overrule: bool = Fa
         if now not in compute_fleet.START_STATUSES:
             raise OperationError(
                 f"The fleet is {now}: it was stopped again, or nodes keep failing",
-                f"./ultracluster diagnose {deployment.environment}",
+                f"./ultracluster diagnose {deployment.name}",
             )
         report(f"The fleet is {now}.")
         return now == compute_fleet.RUNNING
@@ -123,7 +123,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, overrule: bool = Fa
         if closed:
             say(
                 f"Closed by the budget until the month ends: {', '.join(closed)}. "
-                f"Open them: ./ultracluster fleet start {deployment.environment}"
+                f"Open them: ./ultracluster fleet start {deployment.name}"
             )
         open_queues(head_node, say, but=closed)
         _wait_for_static_nodes(deployment, head_node, clock, report)
@@ -145,7 +145,7 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
     head_node = HeadNode(deployment, clock)
     left = unfinished(slurm_state(head_node))
     if left and (now := compute_fleet.known_status(deployment)) in compute_fleet.STOP_STATUSES:
-        hint = f"./ultracluster fleet start {deployment.environment}"
+        hint = f"./ultracluster fleet start {deployment.name}"
         raise OperationError(f"The fleet is {now}: {left} waiting jobs cannot end", hint)
     _drain(deployment, head_node, clock, say, limit)
 
@@ -179,7 +179,7 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
         close_queues(head_node, say)
         wait_for_end(head_node, clock, say, limit)
     except BaseException:
-        say(f"The queues stay closed to new jobs. Open them: ./ultracluster fleet start {deployment.environment}")
+        say(f"The queues stay closed to new jobs. Open them: ./ultracluster fleet start {deployment.name}")
         raise
 
 

@@ -13,7 +13,7 @@ from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import slurm_state
 from scripts.change.fleet.queues import nodes
 from scripts.change.fleet.scaling import Scaled
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.core.errors import HeadNodeError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Queue(Document):
 class FleetState(Document):
     """The state of a fleet after an action."""
 
-    environment: str = Field(description="File name in config/ without .yaml.")
+    deployment: DeploymentName
     cluster: str = Field(description="ParallelCluster's name of the cluster.")
     status: str = Field(
         description=f"Status of the fleet: {', '.join(compute_fleet.STOP_STATUSES)}, "
@@ -75,7 +75,7 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
             for name, state in slurm.availability.items()
         )
     return FleetState(
-        environment=deployment.environment,
+        deployment=deployment.name,
         cluster=deployment.settings.cluster_spec.name,
         status=status,
         instances=dict(sorted(states.items())),

@@ -170,7 +170,7 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
     keys = ("cluster", "queues", queue, "compute_resources", resource)
     current = deployment.settings.cluster.queues[queue].compute_resources[resource]
     before = Counts(min_count=current.min_count, max_count=current.max_count)
-    path = CONFIG / f"{deployment.environment}.yaml"
+    path = CONFIG / f"{deployment.name}.yaml"
     candidate = Candidate.create(path, directory, {(*keys, key): count for key, count in counts.items()})
     compute_fleet.known_status(deployment)
     name = deployment.settings.cluster.queues[queue].name
@@ -180,10 +180,8 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
 def make_plan(candidate: Candidate) -> Plan:
     """Plan a candidate, without the findings on a fleet that runs: `apply` stops it."""
     plan = candidate.plan()
-    solved = tuple(f"{change.path} from " for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED)
-    findings = tuple(
-        each for each in plan.findings if each.status is not CheckStatus.FAIL or not each.sentence.startswith(solved)
-    )
+    solved = {change.path for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED}
+    findings = tuple(each for each in plan.findings if each.status is not CheckStatus.FAIL or each.path not in solved)
     return plan.model_copy(update={"findings": findings})
 
 
@@ -207,7 +205,7 @@ def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
     jobs = "after all jobs have ended" if drain else "although jobs have nodes" if force else "unless jobs have nodes"
     is_stopped = plan.cluster.fleet_status == compute_fleet.STOPPED
     edits = ", ".join(f"{key} from {before} to {after}" for key, (before, after) in scaling.edits.items())
-    lines = [f"config/{scaling.deployment.environment}.yaml, {scaling.name}: {edits or 'unchanged'}"]
+    lines = [f"config/{scaling.deployment.name}.yaml, {scaling.name}: {edits or 'unchanged'}"]
     stops, ends_jobs = Kind.FLEET_STOPPED in plan.cluster.kinds, Kind.TERMINATES in plan.cluster.kinds
     if stops:
         lines.insert(0, "the fleet is STOPPED already" if is_stopped else f"stop the fleet, {jobs}")
@@ -233,7 +231,7 @@ def apply(
     from config.edit import set_values
 
     deployment = scaling.deployment
-    path = CONFIG / f"{deployment.environment}.yaml"
+    path = CONFIG / f"{deployment.name}.yaml"
     stops, ends_jobs = Kind.FLEET_STOPPED in plan.cluster.kinds, Kind.TERMINATES in plan.cluster.kinds
     is_written = not scaling.edits
     try:
@@ -259,7 +257,7 @@ def apply(
             deployment.account.forget()
             status = compute_fleet.status(deployment)
         counts = "has the new counts" if is_written else "does not have the new counts"
-        state = f"config/{deployment.environment}.yaml {counts}; the fleet is {status}."
+        state = f"config/{deployment.name}.yaml {counts}; the fleet is {status}."
         say(f"{state} What AWS has started continues. The same command continues from here.")
         raise
 

@@ -81,7 +81,7 @@ def validate(
 class ImageBuild:
     """An image whose component and configuration are written to build/, and what to type to build it."""
 
-    environment: str
+    deployment_name: str
     settings: Settings
     context: BuildContext
     key: str
@@ -89,27 +89,27 @@ class ImageBuild:
 
     def commands(self) -> dict[str, tuple[str, ...]]:
         """Return the commands that build the image, by what they do."""
-        pcluster, region, environment = ".venv-pcluster/bin/pcluster", self.settings.region, self.environment
+        pcluster, region, name = ".venv-pcluster/bin/pcluster", self.settings.region, self.deployment_name
         image = ("--region", region, "--image-id", self.image_id)
         object_url = f"s3://{self.context.bucket}/{self.key}"
         stream = f"{self.settings.cluster.parallelcluster_version}/1"
         return {
-            "upload": ("aws", "s3", "cp", f"build/image-{environment}.sh", object_url, "--region", region),
-            "build": (pcluster, "build-image", *image, "--image-configuration", f"build/image-{environment}.yaml"),
+            "upload": ("aws", "s3", "cp", f"build/image-{name}.sh", object_url, "--region", region),
+            "build": (pcluster, "build-image", *image, "--image-configuration", f"build/image-{name}.yaml"),
             "follow": (pcluster, "describe-image", *image),
             "failure": (pcluster, "get-image-log-events", *image, "--log-stream-name", stream),
             "delete": (pcluster, "delete-image", *image),
-            "check": ("./ultracluster", "preflight", environment, "--only", "custom-image"),
+            "check": ("./ultracluster", "preflight", name, "--only", "custom-image"),
         }
 
     def next_steps(self) -> str:
         """Return what to type to build the image."""
-        words, cluster = self.commands(), self.settings.cluster
+        words, cluster, name = self.commands(), self.settings.cluster, self.deployment_name
         return f"""\
-Wrote build/image-{self.environment}.sh and build/image-{self.environment}.yaml: Neuron SDK {cluster.neuron_sdk} for \
+Wrote build/image-{name}.sh and build/image-{name}.yaml: Neuron SDK {cluster.neuron_sdk} for \
 {cluster.os}, on {self.context.parent_image}. ParallelCluster accepts it.
 
-`./ultracluster image build {self.environment}` does the first two steps. By hand, in this directory, after
+`./ultracluster image build {name}` does the first two steps. By hand, in this directory, after
 `. .venv/bin/activate`, which has the Node that pcluster needs:
 
 1. Upload the component:
@@ -142,7 +142,7 @@ def render(
         UnusableError: There is no image to build on, or no bucket.
         OperationError: ParallelCluster rejects the configuration.
     """
-    settings, name = deployment.settings, deployment.environment
+    settings, name = deployment.settings, deployment.name
     context = find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
     script = configurations.component(settings)
     key = configurations.component_key(script)
@@ -162,7 +162,7 @@ def render(
 def start(deployment: Deployment, image: ImageBuild) -> int:
     """Upload the component, start `pcluster build-image`, and return its exit code."""
     words = image.commands()
-    script = options.BUILD / f"image-{deployment.environment}.sh"
+    script = options.BUILD / f"image-{deployment.name}.sh"
     with changing("PutObject"):
         deployment.account.client("s3").upload_file(str(script), image.context.bucket, image.key)
     code = run(words["build"], options.ROOT)

@@ -33,7 +33,7 @@ class UpgradeBackend:
 
     def __init__(
         self,
-        environment: str,
+        deployment_name: str,
         console: Console,
         clock: Clock,
         say: Say,
@@ -53,7 +53,7 @@ class UpgradeBackend:
         """
         from scripts.check.preflight.catalog import CATALOG, select
 
-        self._environment = environment
+        self._deployment_name = deployment_name
         self._console = console
         self._clock = clock
         self._say = say
@@ -77,8 +77,8 @@ class UpgradeBackend:
             named = {each.physical_id for each in existing(deployment, stack) if each.type == CLUSTER}
             if others := named - {name, ""}:
                 raise OperationError(
-                    f"The cluster of {stack} is called {', '.join(others)}, in config/{self._environment}.yaml {name}; "
-                    "allowed: cluster.name and name as they were when it was created"
+                    f"The cluster of {stack} is called {', '.join(others)}, in config/{self._deployment_name}.yaml "
+                    f"{name}; allowed: cluster.name and name as they were when it was created"
                 )
         return statuses
 
@@ -179,7 +179,7 @@ class UpgradeBackend:
         )
         outcome = destroy(self._deployment(old), options, clock=self._clock, say=self._say)
         for each in outcome.backups:
-            self._say(f"{each.id} has /home of {old.cluster_spec.name}: ./ultracluster restore {self._environment}")
+            self._say(f"{each.id} has /home of {old.cluster_spec.name}: ./ultracluster restore {self._deployment_name}")
         if outcome.failures:
             raise OperationError("\n".join(outcome.failures))
 
@@ -261,7 +261,7 @@ class UpgradeBackend:
         restoration.restore(self._deployment(settings), snapshot, self._clock, self._say)
 
     def _deployment(self, settings: Settings) -> Deployment:
-        return Deployment(self._environment, settings)
+        return Deployment(self._deployment_name, settings)
 
     def _settle(self, settings: Settings) -> None:
         """Wait until no operation is in progress in a cluster's stack: CloudFormation accepts no change until then."""

@@ -23,7 +23,7 @@ from pydantic import Field
 from scripts.account.stacks import NOT_THERE
 from scripts.change.candidate import Candidate
 from scripts.core import interrupts, terminal
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.core.errors import ExitCode, OperationError, UnusableError
 from scripts.core.terminal import Say
 from scripts.core.text import echo
@@ -63,7 +63,7 @@ class UpgradeStep(Document):
 class UpgradeResult(Document):
     """The result of an upgrade."""
 
-    environment: str = Field(description="The settings file in config/, without .yaml.")
+    deployment: DeploymentName
     outcome: Outcome = Field(
         description="complete: the second cluster has replaced the first; nothing to do: nothing needs a new cluster; "
         "abandoned: the first cluster is the only one again; dry run: nothing was changed; stopped: the answer was no."
@@ -157,7 +157,7 @@ class Upgrade:
             raise
         else:
             outcome = "dry run" if self.dry_run and outcome != "nothing to do" else outcome
-        return UpgradeResult(environment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))
+        return UpgradeResult(deployment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))
 
     def _continue(self) -> Outcome:
         here, clusters = self._here, self.backend.clusters(self.settings)
@@ -348,7 +348,7 @@ def show(result: UpgradeResult, output: str) -> int:
     view = terminal.view(output)
     if result.outcome in ("complete", "abandoned"):
         view.print(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.")
-        terminal.suggest(f"ssh {result.environment}")
+        terminal.suggest(f"ssh {result.deployment}")
     elif output == "markdown":
         view.print(f"{result.outcome.capitalize()}.")
     if output == "json":

@@ -24,7 +24,7 @@ from scripts.check.estimate.sizes import (
 )
 from scripts.check.estimate.training import TrainingRun, estimate_run
 from scripts.check.estimate.workloads import INSTANCE_TYPE, WORKLOADS
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -49,7 +49,7 @@ class PriceSources(Document):
 class Estimate(Document):
     """What a deployment is, needs and costs."""
 
-    name: str
+    deployment: DeploymentName
     region: str
     zone_id: str
     nodes: tuple[NodeSizes, ...]
@@ -69,11 +69,11 @@ def wanted_products(settings: Settings) -> list[products.Product]:
     return [*wanted(settings), products.instance(INSTANCE_TYPE), products.GP3]
 
 
-def estimate(settings: Settings, prices: Prices, run: TrainingRun | None = None) -> Estimate:
+def estimate(deployment_name: str, settings: Settings, prices: Prices, run: TrainingRun | None = None) -> Estimate:
     """Return the estimate of a deployment."""
     nodes = fleet(settings.cluster_spec)
     return Estimate(
-        name=settings.name,
+        deployment=deployment_name,
         region=settings.region,
         zone_id=settings.zone_id,
         nodes=nodes.kinds,
@@ -90,7 +90,13 @@ def estimate(settings: Settings, prices: Prices, run: TrainingRun | None = None)
 
 
 def estimate_deployment(
-    settings: Settings, mode: Mode, workload: str | None, *, counts: Sequence[int], tokens: int | None
+    deployment_name: str,
+    settings: Settings,
+    mode: Mode,
+    workload: str | None,
+    *,
+    counts: Sequence[int],
+    tokens: int | None,
 ) -> Estimate:
     """Return the estimate of a deployment with current prices, and of training one of `WORKLOADS` if named.
 
@@ -99,7 +105,7 @@ def estimate_deployment(
     """
     prices = find_prices(settings.region, wanted_products(settings), mode)
     run = estimate_run(settings, prices, WORKLOADS[workload], counts=counts, tokens=tokens) if workload else None
-    return estimate(settings, prices, run)
+    return estimate(deployment_name, settings, prices, run)
 
 
 def _remarks(settings: Settings, nodes: FleetSizes) -> Iterator[str]:

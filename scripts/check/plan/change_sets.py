@@ -14,12 +14,10 @@ from typing import Any, Final
 
 from scripts.check.plan.comparison import awaited
 from scripts.check.plan.model import Effect, PlanError, PropertyChange, ResourceChange
-from scripts.core.aws_errors import is_not_found
+from scripts.core.aws_errors import is_not_found, is_without_changes
 from scripts.core.interrupts import uninterrupted
 from toolchain.assembly import Stack
 
-_EMPTY: Final = ("didn't contain changes", "No updates are to be performed")
-"""What CloudFormation says about a change set without changes, whose status is FAILED."""
 _SEVERITY: Final = list(Effect)
 _IN_PROGRESS: Final = ("CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS")
 _PATIENCE: Final = 120
@@ -88,7 +86,7 @@ def _description(cloudformation: Any, stack_name: str, name: str) -> Description
     except ClientError as error:
         return ChangeSetError(str(error))
     status, reason = pages[0]["Status"], pages[0].get("StatusReason", "")
-    if status == "FAILED" and any(text in reason for text in _EMPTY):
+    if is_without_changes(pages[0]):
         return []
     if status != "CREATE_COMPLETE":
         return ChangeSetError(f"the change set is {status}: {reason}")

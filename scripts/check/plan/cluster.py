@@ -58,7 +58,7 @@ class _Cluster:
 
 def plan_cluster(
     parallelcluster: ParallelCluster,
-    environment: str,
+    deployment_name: str,
     comparison: Comparison,
     stacks: Iterable[StackPlan],
     *,
@@ -77,7 +77,7 @@ def plan_cluster(
         return ClusterPlan(after.name, exists=False, source="it does not exist yet")
     if not _changes(stacks, before):
         return ClusterPlan(before.name, exists=True, source="its resource does not change")
-    if refused := tuple(_refused_by_the_provider(before, after, environment)):
+    if refused := tuple(_refused_by_the_provider(before, after, deployment_name)):
         return ClusterPlan(before.name, exists=True, source="its resource", changes=refused)
     running, source = _running(parallelcluster, before, comparison, live=live)
     wanted = after.request(comparison.after(after.stack.name, after.own_properties))
@@ -85,16 +85,16 @@ def plan_cluster(
         parallelcluster,
         running.configuration,
         parallelcluster.requested_configuration(wanted),
-        environment,
+        deployment_name,
         fleet_status=running.fleet_status,
         login_nodes_running=running.login_nodes_running,
     )
     return ClusterPlan(before.name, True, source, running.fleet_status, tuple(changes))
 
 
-def fleet_command(environment: str, action: Literal["start", "status", "stop"]) -> str:
+def fleet_command(deployment_name: str, action: Literal["start", "status", "stop"]) -> str:
     """Return the command that starts or stops the fleet, or shows its status."""
-    return f"./ultracluster fleet {action} {environment}"
+    return f"./ultracluster fleet {action} {deployment_name}"
 
 
 def _find(stacks: Mapping[str, Stack]) -> _Cluster | None:
@@ -116,7 +116,7 @@ def _changes(stacks: Iterable[StackPlan], cluster: _Cluster) -> bool:
     )
 
 
-def _refused_by_the_provider(before: _Cluster, after: _Cluster, environment: str) -> Iterator[ClusterChange]:
+def _refused_by_the_provider(before: _Cluster, after: _Cluster, deployment_name: str) -> Iterator[ClusterChange]:
     """Yield changes that do not reach ParallelCluster.
 
     The provider takes no other name. CloudFormation takes no other provider, and each ParallelCluster version has its
@@ -125,8 +125,8 @@ def _refused_by_the_provider(before: _Cluster, after: _Cluster, environment: str
     """
     no_provider = "CloudFormation takes no other provider, and each ParallelCluster version has its own"
     no_name = "Cannot update the ClusterName in the properties"
-    again = f"./ultracluster destroy {environment}, then ./ultracluster deploy; network and file system stay"
-    for key, reason, way in (("ServiceToken", no_provider, _upgrade(environment)), ("ClusterName", no_name, again)):
+    again = f"./ultracluster destroy {deployment_name}, then ./ultracluster deploy; network and file system stay"
+    for key, reason, way in (("ServiceToken", no_provider, _upgrade(deployment_name)), ("ClusterName", no_name, again)):
         old, new = before.properties[key], after.properties[key]
         if old != new:
             ways = (f"take this change back, or {way}",)
@@ -171,7 +171,7 @@ def classify(
     parallelcluster: ParallelCluster,
     old: Configuration,
     new: Configuration,
-    environment: str,
+    deployment_name: str,
     *,
     fleet_status: str = UNKNOWN,
     login_nodes_running: bool = False,
@@ -222,8 +222,8 @@ def classify(
                 else ""
                 if change.allowed
                 else f"{change.reason}. {change.action_needed}".strip(". "),
-                ways=tuple(_ways(change, kind, passing, environment)),
-                command=fleet_command(environment, "stop") if kind in NEED_A_STOPPED_FLEET else "",
+                ways=tuple(_ways(change, kind, passing, deployment_name)),
+                command=fleet_command(deployment_name, "stop") if kind in NEED_A_STOPPED_FLEET else "",
             )
         )
     return changes
@@ -242,20 +242,20 @@ def _cluster_name(custom_settings: Any) -> str | None:
     return names[-1] if names else None
 
 
-def _ways(change: Change, kind: Kind, passing: list[str], environment: str) -> list[str]:
+def _ways(change: Change, kind: Kind, passing: list[str], deployment_name: str) -> list[str]:
     match kind:
         case Kind.FLEET_STOPPED:
-            return _ways_past_the_fleet(change, passing, environment)
+            return _ways_past_the_fleet(change, passing, deployment_name)
         case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED:
             then = "with" if kind is Kind.LOGIN_NODES_STOPPED else "on a stopped fleet,"
             return [f"two deployments: first with count: 0 in cluster.login_nodes, then {then} this change"]
         case Kind.REFUSED:
-            return [_way_past_a_refusal(change, environment)]
+            return [_way_past_a_refusal(change, deployment_name)]
     return []
 
 
-def _ways_past_the_fleet(change: Change, passing: list[str], environment: str) -> list[str]:
-    ways = [f"stop the fleet, deploy, start it again ({fleet_command(environment, 'start')})"]
+def _ways_past_the_fleet(change: Change, passing: list[str], deployment_name: str) -> list[str]:
+    ways = [f"stop the fleet, deploy, start it again ({fleet_command(deployment_name, 'start')})"]
     if DRAINS in passing:
         ways.append(f"{_SETTING}: {DRAINS} in the same change, which replaces nodes as their jobs end")
     elif TERMINATES in passing:
@@ -265,16 +265,16 @@ def _ways_past_the_fleet(change: Change, passing: list[str], environment: str) -
     return ways
 
 
-def _way_past_a_refusal(change: Change, environment: str) -> str:
+def _way_past_a_refusal(change: Change, deployment_name: str) -> str:
     if change.path.endswith("FsxLustreSettings.FileSystemId"):
         return "another Name for the storage: ParallelCluster mounts another file system under another name"
     in_storage = change.path.startswith("SharedStorage")
-    return "take this change back" if in_storage else f"take this change back, or {_upgrade(environment)}"
+    return "take this change back" if in_storage else f"take this change back, or {_upgrade(deployment_name)}"
 
 
-def _upgrade(environment: str) -> str:
+def _upgrade(deployment_name: str) -> str:
     return (
-        f"./ultracluster upgrade {environment}: another cluster replaces this one "
+        f"./ultracluster upgrade {deployment_name}: another cluster replaces this one "
         "(network and file system stay; what is on the head node goes)"
     )
 

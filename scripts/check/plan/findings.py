@@ -43,7 +43,7 @@ _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
 
-def of_stack(stack: StackPlan, environment: str, accepted: bool) -> Iterator[Finding]:
+def of_stack(stack: StackPlan, deployment_name: str, accepted: bool) -> Iterator[Finding]:
     """Yield the findings on the resources of a stack, whose replacement and removal may have been accepted."""
     for change in stack.changes:
         subject = f"{stack.name}/{change.logical_id}"
@@ -52,7 +52,7 @@ def of_stack(stack: StackPlan, environment: str, accepted: bool) -> Iterator[Fin
             yield Finding(
                 CheckStatus.FAIL if blocking else CheckStatus.WARN,
                 f"{_named(change)} {_fate(change)}",
-                _hint(change, environment) if blocking else "",
+                _hint(change, deployment_name) if blocking else "",
                 subject=subject,
             )
         if change.type == "AWS::FSx::FileSystem":
@@ -99,7 +99,7 @@ def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[F
         yield Finding(CheckStatus.WARN, sentence, subject=f"{name}/{change.logical_id}")
 
 
-def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
+def of_cluster(cluster: ClusterPlan, deployment_name: str) -> Iterator[Finding]:
     """Yield the findings on the changes of a cluster's configuration."""
     subject = f"cluster {cluster.name}"
     for change in cluster.changes:
@@ -111,8 +111,9 @@ def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
             CheckStatus.FAIL if known else CheckStatus.WARN,
             f"{change.path} from {before} to {after} {_need(change, cluster.fleet_status)}",
             "; or ".join(change.ways),
-            change.command if known else fleet_command(environment, "status"),
+            change.command if known else fleet_command(deployment_name, "status"),
             subject,
+            change.path,
         )
     ending = ", ".join(dict.fromkeys(each.path for each in cluster.changes if each.kind is Kind.TERMINATES))
     if ending and cluster.fleet_status != STOPPED:
@@ -121,7 +122,7 @@ def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
     if cluster.fleet_status == STOPPED and any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
         sentence = "the fleet is STOPPED, as this deployment requires, and stays STOPPED"
         hint = "start it again after the deployment"
-        yield Finding(CheckStatus.WARN, sentence, hint, fleet_command(environment, "start"), subject)
+        yield Finding(CheckStatus.WARN, sentence, hint, fleet_command(deployment_name, "start"), subject)
 
 
 def shown_difference(before: object, after: object, longest: int = _LONGEST_VALUE) -> tuple[str, str]:
@@ -181,10 +182,10 @@ def _fate(change: ResourceChange) -> str:
     return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; the old one {fate}"
 
 
-def _hint(change: ResourceChange, environment: str) -> str:
+def _hint(change: ResourceChange, deployment_name: str) -> str:
     if change.type == _LINK and change.effect is not Effect.REMOVED:
         return "two deployments: first without this entry of storage.data_repositories, then with the new one"
-    accept = f"./ultracluster deploy {environment} --accept-replacement"
+    accept = f"./ultracluster deploy {deployment_name} --accept-replacement"
     if any(each.after == READ_LATE for each in change.properties):
         return f"make the reference strong (docs/adr/0003), or accept the replacement: {accept}"
     return f"take the change back, or accept it: {accept}"

@@ -81,8 +81,8 @@ class LiveStacks:
         botocore.exceptions.ClientError: AWS refused to answer.
     """
 
-    def __init__(self, environment: str, settings: Settings, directory: Path) -> None:
-        self.deployment = Deployment(environment, settings)
+    def __init__(self, deployment_name: str, settings: Settings, directory: Path) -> None:
+        self.deployment = Deployment(deployment_name, settings)
         self.account_id: str = self.deployment.account.ask("sts", "get_caller_identity")["Account"]
         if settings.account not in (None, self.account_id):
             raise PlanError(f"the credentials are for account {self.account_id}; allowed: {settings.account}")

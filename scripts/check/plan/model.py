@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from scripts.check.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
 from scripts.check.preflight.check import CheckStatus, Finding
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.core.errors import UnusableError
 
 
@@ -184,7 +184,6 @@ class Plan(Document):
     """What a deployment would do.
 
     Attributes:
-        environment: The configuration: a file name in config/ without .yaml.
         region: Region of the stacks.
         against: What it was compared with: the account, or a directory.
         stacks: In the order of their deployment.
@@ -192,7 +191,7 @@ class Plan(Document):
         findings: What blocks it (FAIL), and what needs attention (WARN).
     """
 
-    environment: str
+    deployment: DeploymentName
     region: str
     against: str
     stacks: tuple[StackPlan, ...]

@@ -44,7 +44,7 @@ class Section(NamedTuple):
 
 def show(plan: Plan, console: Console) -> None:
     """Print a plan."""
-    console.print(Text.assemble((f"Plan of {plan.environment}", "bold"), f", {plan.region}, against {plan.against}"))
+    console.print(Text.assemble((f"Plan of {plan.deployment}", "bold"), f", {plan.region}, against {plan.against}"))
     for section in sections(plan):
         console.print(Text.assemble("\n", (section.title, "bold"), f": {section.remark}"))
         if section.rows:
@@ -72,7 +72,7 @@ def show(plan: Plan, console: Console) -> None:
 
 def as_markdown(plan: Plan) -> str:
     """Return a plan as GitHub's Markdown: the verdict first, then what blocks it, then what changes."""
-    return "\n\n".join([f"### `plan {plan.environment}`", f"**{verdict(plan)}**", *blocks(plan)]) + "\n"
+    return "\n\n".join([f"### `plan {plan.deployment}`", f"**{verdict(plan)}**", *blocks(plan)]) + "\n"
 
 
 def blocks(plan: Plan) -> Iterator[str]:

@@ -27,7 +27,7 @@ from toolchain.values import UnsupportedError
 
 
 def make_plan(
-    environment: str,
+    deployment_name: str,
     assembly: Path | None = None,
     against: Path | None = None,
     *,
@@ -37,7 +37,7 @@ def make_plan(
     """Return the plan of a configuration.
 
     Args:
-        environment: The deployment, or the path of its settings without .yaml.
+        deployment_name: The deployment, or the path of its settings without .yaml.
         assembly: What would be deployed; None: it is synthesized first.
         against: What it is compared with; None: what runs in the account of the credentials in use.
         accepted: Whether replacing and removing what holds data was accepted.
@@ -48,7 +48,7 @@ def make_plan(
         botocore.exceptions.BotoCoreError: AWS does not answer, or there are no credentials.
         botocore.exceptions.ClientError: AWS refuses a call.
     """
-    settings = options.settings_of(environment)
+    settings = options.settings_of(deployment_name)
     for directory in (assembly, against):
         if directory is not None and not directory.is_dir():
             raise PlanError(f"got {directory}; allowed: a directory")
@@ -58,19 +58,19 @@ def make_plan(
         with TemporaryDirectory() as temporary:
             if assembly is None:
                 assembly = Path(temporary) / "cdk.out"
-                cdk.synthesize(environment, assembly)
+                cdk.synthesize(deployment_name, assembly)
             if diff:
                 cdk.diff(assembly)
             if against is None:
-                return plan_of_account(environment, settings, assembly, accepted=accepted)
-            return plan_of_directories(environment, settings, against, assembly, accepted=accepted)
+                return plan_of_account(deployment_name, settings, assembly, accepted=accepted)
+            return plan_of_directories(deployment_name, settings, against, assembly, accepted=accepted)
     except (FileNotFoundError, UnsupportedError) as error:
         raise PlanError(str(error)) from None
     except RunnerError as error:
         raise PlanError(f"ParallelCluster's code broke down:\n{error}") from None
 
 
-def plan_of_account(environment: str, settings: Settings, directory: Path, *, accepted: bool) -> Plan:
+def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *, accepted: bool) -> Plan:
     """Return what a deployment of an assembly would do in the account of the credentials in use.
 
     With `accepted` the replacement and removal of what holds data does not block it.
@@ -81,21 +81,26 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
         botocore.exceptions.ClientError: AWS refused to answer.
     """
     with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
-        live = LiveStacks(environment, settings, directory)
+        live = LiveStacks(deployment_name, settings, directory)
         comparison = Comparison(live.old, live.new, live.physical_ids, live.attributes)
         stacks = _stacks_of_account(live, comparison)
-        cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
+        cluster = plan_cluster(parallelcluster, deployment_name, comparison, stacks, live=True)
     return Plan(
-        environment=environment,
+        deployment=deployment_name,
         region=settings.region,
         against=f"account {live.account_id}",
         stacks=stacks,
         cluster=cluster,
-        findings=(*_findings_of_account(live), *_findings(environment, comparison, stacks, cluster, accepted=accepted)),
+        findings=(
+            *_findings_of_account(live),
+            *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
+        ),
     )
 
 
-def plan_of_directories(environment: str, settings: Settings, old: Path | None, new: Path, *, accepted: bool) -> Plan:
+def plan_of_directories(
+    deployment_name: str, settings: Settings, old: Path | None, new: Path, *, accepted: bool
+) -> Plan:
     """Return what a deployment would do where other templates are deployed; needs no account.
 
     Both are assemblies, or directories of templates named after their stacks; without the old one nothing is deployed.
@@ -120,14 +125,14 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
         for name, changes in comparison.changes.items()
     )
     with ParallelCluster(os.environ) as parallelcluster:
-        cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=False)
+        cluster = plan_cluster(parallelcluster, deployment_name, comparison, stacks, live=False)
     return Plan(
-        environment=environment,
+        deployment=deployment_name,
         region=settings.region,
         against=str(old or "nothing"),
         stacks=stacks,
         cluster=cluster,
-        findings=tuple(_findings(environment, comparison, stacks, cluster, accepted=accepted)),
+        findings=tuple(_findings(deployment_name, comparison, stacks, cluster, accepted=accepted)),
     )
 
 
@@ -168,15 +173,15 @@ def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
 
 
 def _findings(
-    environment: str, comparison: Comparison, stacks: Sequence[StackPlan], cluster: ClusterPlan, *, accepted: bool
+    deployment_name: str, comparison: Comparison, stacks: Sequence[StackPlan], cluster: ClusterPlan, *, accepted: bool
 ) -> Iterator[Finding]:
     for stack in stacks:
-        yield from findings.of_stack(stack, environment, accepted)
+        yield from findings.of_stack(stack, deployment_name, accepted)
         for output, users in comparison.exports_in_use(stack.name):
             yield findings.of_export(stack.name, output, users)
     for name, changes in comparison.left_behind().items():
         yield from findings.of_passed_over(name, changes)
-    yield from findings.of_cluster(cluster, environment)
+    yield from findings.of_cluster(cluster, deployment_name)
 
 
 def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
@@ -191,7 +196,7 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
             yield Finding(CheckStatus.WARN, sentence, subject=name)
         else:
             sentence = f"the stack is {status}: it cannot be updated"
-            preflight = f"./ultracluster preflight {live.deployment.environment} --only stack-names"
+            preflight = f"./ultracluster preflight {live.deployment.name} --only stack-names"
             yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
     for name in sorted(live.protected - live.to_be_protected):
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)

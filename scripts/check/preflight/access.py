@@ -46,7 +46,7 @@ def account(deployment: Deployment) -> Finding:
     if wanted in (None, actual):
         named = "as in the settings" if wanted else "that of the credentials; the settings name none"
         return Finding(PASS, f"{actual}, {named}", command=command)
-    hint = f"use credentials for {wanted}, or change `account` in config/{deployment.environment}.yaml"
+    hint = f"use credentials for {wanted}, or change `account` in config/{deployment.name}.yaml"
     return Finding(FAIL, f"the credentials are for account {actual}; in the settings: {wanted}", hint, command)
 
 
@@ -58,7 +58,7 @@ def region(deployment: Deployment) -> Finding:
     regions = deployment.account.client("ec2", _ALWAYS_ENABLED).describe_regions(AllRegions=True)["Regions"]
     statuses = {each["RegionName"]: each["OptInStatus"] for each in regions}
     if name not in statuses:
-        hint = f"change `region` in config/{deployment.environment}.yaml"
+        hint = f"change `region` in config/{deployment.name}.yaml"
         return Finding(FAIL, f"there is no Region {name}", hint, command)
     if statuses[name] == "not-opted-in":
         return Finding(FAIL, f"{name} is not enabled in this account (not-opted-in)", _enable(name), command)
@@ -81,7 +81,7 @@ def cdk_bootstrap(deployment: Deployment) -> Finding:
     region_name, settings = deployment.settings.region, deployment.settings.bootstrap
     parameter = bootstrap.version_parameter(settings)
     command = deployment.command("ssm", "get-parameter", "--name", parameter)
-    hint = f"`./ultracluster bootstrap {deployment.environment}`"
+    hint = f"`./ultracluster bootstrap {deployment.name}`"
     stored = deployment.account.find("ssm", "get_parameter", Name=parameter)
     if stored is None:
         return Finding(FAIL, f"{region_name} is not bootstrapped: no {parameter}", hint, command)

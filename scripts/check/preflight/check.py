@@ -44,6 +44,7 @@ class Finding:
         hint: How to fix it; empty where there is nothing to fix.
         command: AWS CLI command that shows the same; empty where there is none.
         subject: What it is about, where a check has several answers: a reservation, a bucket.
+        path: The key of ParallelCluster's configuration that it is about; empty: none.
     """
 
     status: CheckStatus
@@ -51,6 +52,7 @@ class Finding:
     hint: str = ""
     command: str = ""
     subject: str = ""
+    path: str = ""
 
     def of(self, subject: str, command: str = "") -> Finding:
         """Return the same finding about a subject."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 from scripts.account.deployment import Deployment
 from scripts.check.preflight.check import FAIL, PASS, SKIP, UNKNOWN, Finding, check
+from scripts.core.aws_errors import denied_actions, denies
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, resolve_deployed
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster
@@ -25,12 +25,6 @@ _LISTS = {
     "SharedStorage": "file system",
 }
 """Keys of lists that can do without some of their members, and what those are."""
-
-_DENIED = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
-"""Words of AWS, and of validators/common.py, for a missing permission; `Forbidden` is S3's HeadObject."""
-
-_OTHER_PERMISSION = re.compile(r"authorized to perform: (?!ec2:RunInstances\b)")
-"""Words of AWS where another permission than that to launch is missing; older messages name none."""
 
 _FREE_NAME = "preflight"
 """In place of the name of a cluster that exists: ParallelCluster creates none under a name that is taken."""
@@ -72,7 +66,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     request, left_out = _request(deployment)
     if NOT_YET in str(request.configuration):
         hint = (
-            f"for now, `./ultracluster validate {deployment.environment}` asks the same validators, in an emulated "
+            f"for now, `./ultracluster validate {deployment.name}` asks the same validators, in an emulated "
             "AWS; once network and storage are deployed, the provider asks them before it makes the cluster, and so "
             "does this check from then on"
         )
@@ -83,7 +77,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     try:
         process = ParallelCluster({**os.environ, "AWS_RETRY_MODE": "adaptive"})
     except FileNotFoundError as error:
-        yield Finding(UNKNOWN, str(error), f"`./ultracluster preflight {deployment.environment}` sets it up")
+        yield Finding(UNKNOWN, str(error), f"`./ultracluster preflight {deployment.name}` sets it up")
         return
     with process:
         yield from _findings(deployment, process.create(request, strings=True), left_out)
@@ -93,7 +87,7 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
     """Return what the provider would get, without what does not exist yet, and the names of what is left out."""
     account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
     with TemporaryDirectory() as directory:
-        assembly = synthesize(deployment.environment, Path(directory), account)
+        assembly = synthesize(deployment.name, Path(directory), account)
         request = cluster_request(assembly, partial(resolve_deployed, assembly, deployment))
     left_out: set[str] = set()
     configuration = _existing(request.configuration, left_out)
@@ -157,16 +151,16 @@ def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> I
 def _launch_denied(message: Message) -> bool:
     """Return whether a validator lacks the permission to ask EC2 for a dry run of a launch template."""
     of_a_launch = message.validator.endswith("LaunchTemplateValidator")
-    return of_a_launch and bool(_DENIED.search(message.text)) and not _OTHER_PERMISSION.search(message.text)
+    return of_a_launch and denies(message.text) and denied_actions(message.text) <= {"ec2:RunInstances"}
 
 
 def _objection(deployment: Deployment, message: Message, explanation: str) -> Finding:
     """Return why the deployment would fail; the explanation is that of a warning."""
-    if _DENIED.search(message.text):
+    if denies(message.text):
         hint = "grant what it names, or leave it to the deployment, which asks again"
         return Finding(UNKNOWN, message.text, hint, subject=message.validator)
     hint = explanation or (
-        f"ParallelCluster would reject the cluster; if `./ultracluster validate {deployment.environment}` does not say "
+        f"ParallelCluster would reject the cluster; if `./ultracluster validate {deployment.name}` does not say "
         "the same, fix the account, otherwise the settings"
     )
     return Finding(FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)

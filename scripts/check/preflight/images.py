@@ -120,9 +120,7 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
     """
     cluster = deployment.settings.cluster
     tags = tags_of(image)
-    build = (
-        f"build one for {cluster.os} and {_ARCHITECTURE} with `./ultracluster image render {deployment.environment}`"
-    )
+    build = f"build one for {cluster.os} and {_ARCHITECTURE} with `./ultracluster image render {deployment.name}`"
     if image["State"] != "available":
         yield Finding(FAIL, f"the image is {image['State']}; allowed: available", "wait until it is", subject="state")
     if image["Architecture"] != _ARCHITECTURE:
@@ -163,7 +161,7 @@ def _anonymous_s3(region: str) -> Any:
 
 
 def _file(deployment: Deployment) -> str:
-    return f"config/{deployment.environment}.yaml"
+    return f"config/{deployment.name}.yaml"
 
 
 CHECKS = (official_image, custom_image, provider_template)

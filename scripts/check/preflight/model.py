@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, computed_field
 
 from scripts.check.preflight.check import CheckStatus
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 
 FailOn = Literal["fail", "unknown", "warn"]
 FAILURES: Mapping[FailOn, tuple[CheckStatus, ...]] = {
@@ -48,7 +48,7 @@ class PreflightReport(Document):
         elapsed: Seconds that the run took.
     """
 
-    environment: str
+    deployment: DeploymentName
     account: str | None
     results: tuple[CheckResult, ...]
     fail_on: FailOn = Field(default="unknown", exclude=True)

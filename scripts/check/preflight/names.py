@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.stack_identity import StackIdentity
 from scripts.account import generations
 from scripts.account.deployment import Deployment
 from scripts.account.stacks import READY
@@ -52,7 +53,7 @@ def cluster_name(deployment: Deployment) -> Finding:
         if is_cluster
         else "a stack that is no cluster"
     )
-    hint = f"choose another `cluster.name` in config/{deployment.environment}.yaml"
+    hint = f"choose another `cluster.name` in config/{deployment.name}.yaml"
     if is_cluster:
         hint += f", or `pcluster delete-cluster --cluster-name {name} --region {deployment.settings.region}`"
     return Finding(FAIL, f"{name} is taken by {owner} ({status})", hint, command)
@@ -96,9 +97,9 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
     if status == "REVIEW_IN_PROGRESS":
         sentence = f"{name} is {status}: a change set was created for it and not executed, and it has no resources"
         return Finding(WARN, sentence, "go ahead, unless somebody else is deploying it right now")
-    if stack.get("Description") != f"Trn1 UltraCluster {deployment.settings.name}: {part}":
+    if StackIdentity.of(stack) != (deployment.settings.name, part):
         sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
-        return Finding(FAIL, sentence, f"choose another `name` in config/{deployment.environment}.yaml")
+        return Finding(FAIL, sentence, f"choose another `name` in config/{deployment.name}.yaml")
     if status in READY:
         return Finding(PASS, f"{name} is {status}, and ours to update")
     if status not in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
@@ -115,12 +116,12 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
 
 
 def _about_other_cluster(deployment: Deployment, name: str, generation: int) -> Finding:
-    upgrade = f"./ultracluster upgrade {deployment.environment}"
+    upgrade = f"./ultracluster upgrade {deployment.name}"
     if generation < deployment.settings.cluster.generation:
         sentence = f"{name} still holds a cluster of an earlier generation, which costs money and counts in the quotas"
         return Finding(WARN, sentence, f"`{upgrade}` continues: it drains and destroys it")
     sentence = (
-        f"{name} holds a cluster of a later generation than config/{deployment.environment}.yaml names "
+        f"{name} holds a cluster of a later generation than config/{deployment.name}.yaml names "
         f"({deployment.settings.cluster.generation}): a deployment would create, or update, one that was replaced"
     )
     hint = f"restore the file as the upgrade left it; `{upgrade} --abandon` destroys the later one"
@@ -146,7 +147,7 @@ def _describe(deployment: Deployment, stack_name: str) -> str:
 def _way_out(deployment: Deployment, status: str) -> str:
     if status.endswith("_IN_PROGRESS"):
         return "wait until that is done"
-    return f"`./ultracluster diagnose {deployment.environment}` says why, and what leads out of it"
+    return f"`./ultracluster diagnose {deployment.name}` says why, and what leads out of it"
 
 
 CHECKS = (stack_names, cluster_name, ssh_key, placement_group)

@@ -76,7 +76,7 @@ def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:
 def _rejected(each: Check, deployment: Deployment, error: ClientError) -> Finding:
     if is_denied(error):
         actions = ", ".join(permission.action for permission in each.permissions)
-        command = f"./ultracluster preflight {deployment.environment} --print-policy"
+        command = f"./ultracluster preflight {deployment.name} --print-policy"
         hint = f"the check needs {actions}; `{command}` prints what all of them need"
         rejected = f"a permission is missing: {error.operation_name} was rejected ({code_of(error)})"
         return Finding(UNKNOWN, rejected, hint)
@@ -85,4 +85,6 @@ def _rejected(each: Check, deployment: Deployment, error: ClientError) -> Findin
 
 
 def _result(each: Check, finding: Finding, seconds: float) -> CheckResult:
-    return CheckResult(check=each.id, seconds=round(seconds, 2), **asdict(finding))
+    fields = asdict(finding)
+    del fields["path"]  # which only plans have
+    return CheckResult(check=each.id, seconds=round(seconds, 2), **fields)

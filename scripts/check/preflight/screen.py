@@ -45,7 +45,7 @@ def watch(deployment: Deployment, checks: Sequence[Check], fail_on: FailOn, cons
     ordered = tuple(result for each in checks for result in results[each.id])
     is_known = any(result.check == CREDENTIALS and result.status is CheckStatus.PASS for result in ordered)
     return PreflightReport(
-        environment=deployment.environment,
+        deployment=deployment.name,
         account=deployment.account.ask("sts", "get_caller_identity")["Account"] if is_known else None,
         results=ordered,
         fail_on=fail_on,
@@ -87,7 +87,7 @@ def _summary(report: PreflightReport) -> Text:
     counted = [Text(f"{count} {status}", _STYLES[status]) for status, count in report.counts.items() if count]
     endpoint = f" (endpoint {report.endpoint})" if report.endpoint else ""
     return Text.assemble(
-        f"\n{report.environment}{endpoint}: {len(report.results)} answers in {report.elapsed:.1f} s: ",
+        f"\n{report.deployment}{endpoint}: {len(report.results)} answers in {report.elapsed:.1f} s: ",
         Text(", ").join(counted),
         ". ",
         (report.verdict, "bold"),

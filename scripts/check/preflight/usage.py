@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from re import Pattern
 from typing import Any, NamedTuple
 
-from scripts.account.deployment import Deployment, filters
+from scripts.account.deployment import Deployment, filters, owner_words
 from scripts.check.preflight.reservations import BEFORE_ITS_START, is_block, reservations, size, unused_by_type, users
 
 _PAGES = {"PageSize": 1000}
@@ -45,15 +45,12 @@ def block_instances(deployment: Deployment) -> Use:
 
 
 def interfaces(deployment: Deployment) -> Use:
-    """Count the network interfaces in the deployment's zone, for each zone has the quota for itself.
-
-    The last word in the description of an interface of a NAT gateway, an endpoint or a file system tells whose it is.
-    """
+    """Count the network interfaces in the deployment's zone, for each zone has the quota for itself."""
     made, instance_ids = _made(deployment), _instance_ids(deployment)
 
     def is_own(interface: dict[str, Any]) -> bool:
         attached = interface.get("Attachment", {}).get("InstanceId")
-        return attached in instance_ids or interface["Description"].rpartition(" ")[2] in made
+        return attached in instance_ids or not made.isdisjoint(owner_words(interface))
 
     listed = deployment.account.list("ec2", "describe_network_interfaces", PaginationConfig=_PAGES)
     return _use(_in_zone(deployment, listed), is_own)

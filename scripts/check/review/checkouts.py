@@ -38,40 +38,40 @@ def names(*checkouts: Path) -> list[str]:
     return sorted({name for checkout in checkouts for name in files.deployments(checkout / "config")})
 
 
-def find(checkout: Path, environment: str) -> Configuration | None:
+def find(checkout: Path, deployment_name: str) -> Configuration | None:
     """Return a configuration of a checkout, None where there is no such file in its config/.
 
     Settings are read by the rules of the code that runs, which is that of the change.
     """
-    path = checkout / "config" / f"{environment}.yaml"
+    path = checkout / "config" / f"{deployment_name}.yaml"
     if not path.exists():
         return None
-    folder = checkout / "tests" / "snapshots" / environment
+    folder = checkout / "tests" / "snapshots" / deployment_name
     templates = folder if any(folder.glob("*.json")) else None
     try:
         settings = load(path)
     except SettingsError as error:
         return Configuration(None, templates, str(error).replace(f"{checkout}/", ""))
-    missing = f"there are no golden templates of {environment}: run `make snapshots`"
+    missing = f"there are no golden templates of {deployment_name}: run `make snapshots`"
     return Configuration(settings, templates, "" if templates else missing)
 
 
-def plan(environment: str, before: Configuration | None, after: Configuration | None) -> Plan | None:
+def plan(deployment_name: str, before: Configuration | None, after: Configuration | None) -> Plan | None:
     """Return the plan by the golden templates, offline; None where nothing can be deployed any more."""
     if after is None or after.settings is None or after.templates is None:
         return None
     old = None if before is None or list(_moves(before, after)) else before.templates
-    return plan_of_directories(environment, after.settings, old, after.templates, accepted=False)
+    return plan_of_directories(deployment_name, after.settings, old, after.templates, accepted=False)
 
 
-def remarks(environment: str, before: Configuration | None, after: Configuration | None) -> Iterator[str]:
+def remarks(deployment_name: str, before: Configuration | None, after: Configuration | None) -> Iterator[str]:
     """Yield what the templates do not show."""
     if before is None:
         return
     if after is None:
         yield (
             "Removing the file removes nothing from AWS: what is deployed stays, and costs, until "
-            f"`./ultracluster destroy {environment} --all` with the old file."
+            f"`./ultracluster destroy {deployment_name} --all` with the old file."
         )
         return
     if before.settings is None:

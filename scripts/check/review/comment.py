@@ -42,19 +42,19 @@ _LIMITS = (
 
 
 def comment(
-    environment: str, before: Configuration | None, after: Configuration | None, preflight: Mapping[str, Any] | None
+    deployment_name: str, before: Configuration | None, after: Configuration | None, preflight: Mapping[str, Any] | None
 ) -> str:
     """Return what a change does to a configuration, as GitHub's Markdown of less than `LONGEST` characters.
 
     Args:
-        environment: File name in config/ without .yaml.
+        deployment_name: File name in config/ without .yaml.
         before: The old one; None: it is new.
         after: The new one; None: it is removed.
         preflight: What preflight printed; None: it was not run.
     """
-    changes = plan(environment, before, after)
-    result, parts = _body(before, after, changes, list(remarks(environment, before, after)), preflight)
-    return fitted([f"<!-- ultracluster:{environment} -->\n### `{environment}`: {result}", *parts])
+    changes = plan(deployment_name, before, after)
+    result, parts = _body(before, after, changes, list(remarks(deployment_name, before, after)), preflight)
+    return fitted([f"<!-- ultracluster:{deployment_name} -->\n### `{deployment_name}`: {result}", *parts])
 
 
 def _body(

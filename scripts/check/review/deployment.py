@@ -45,7 +45,7 @@ class Review:
     """A deployment as its reviewers need it.
 
     Attributes:
-        name: Name of the deployment.
+        deployment_name: Name of the settings file in config/, without .yaml.
         lead: The results in sentences.
         ok: Whether ParallelCluster accepts it, and cdk-nag has no open error.
         drawing: Its architecture, in Mermaid's language.
@@ -53,7 +53,7 @@ class Review:
         notes: Remarks on sizes and costs.
     """
 
-    name: str
+    deployment_name: str
     lead: tuple[str, ...]
     ok: bool
     drawing: str
@@ -61,27 +61,28 @@ class Review:
     notes: tuple[str, ...]
 
 
-def review(environment: str) -> Review:
+def review(deployment_name: str) -> Review:
     """Synthesize a deployment, and return what there is to review. Needs no account; prices are those of the table.
 
     Raises:
         SettingsError: The settings cannot be used.
         UnusableError: The deployment cannot be synthesized, or ParallelCluster's code broke down.
     """
-    settings = options.settings_of(environment)
+    settings = options.settings_of(deployment_name)
     with TemporaryDirectory() as temporary:
         directory = Path(temporary, "cdk.out")
-        [outcome] = outcomes([environment], lambda name, _: synthesize(name, directory, checks=True))
+        [outcome] = outcomes([deployment_name], lambda name, _: synthesize(name, directory, checks=True))
         if outcome.report is None:
             raise UnusableError(outcome.error)
         stacks = in_order(Assembly(directory, settings.account or "ACCOUNT").stacks)
         nag = json.loads((directory / REPORT).read_text(encoding="utf-8"))
-    estimated = estimate(settings, find_prices(settings.region, wanted_products(settings), "table"), None)
+    prices = find_prices(settings.region, wanted_products(settings), "table")
+    estimated = estimate(deployment_name, settings, prices)
     resources = list(resources_of(stacks))
     findings, permissions = nag_table(nag), permission_table(resources)
     marked = sum(MARK in " ".join(row) for row in permissions.rows)
     return Review(
-        name=settings.name,
+        deployment_name=deployment_name,
         lead=(
             f"{settings.region}, {settings.zone_id}; {len(resources)} resources in {len(stacks)} stacks",
             _verdict(outcome.report),

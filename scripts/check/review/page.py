@@ -26,7 +26,7 @@ def page(review: Review) -> str:
     hashes = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (mermaid, _START)]
     return render(
         "scripts/check/review/page.html",
-        f"Review of {review.name}",
+        f"Review of {review.deployment_name}",
         review.lead,
         review.tables,
         review.notes,
@@ -41,7 +41,7 @@ def markdown(review: Review) -> str:
     """Return a review as Markdown."""
     lead = "\n".join(f"- {line}" for line in review.lead)
     tables = (folded(each.title, of_table(each)) for each in review.tables)
-    return "\n\n".join([f"### `review {review.name}`", lead, as_block(review.drawing), *tables]) + "\n"
+    return "\n\n".join([f"### `review {review.deployment_name}`", lead, as_block(review.drawing), *tables]) + "\n"
 
 
 def as_block(drawing: str) -> str:

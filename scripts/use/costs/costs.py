@@ -26,7 +26,7 @@ from scripts.check.estimate import products
 from scripts.check.estimate.figures import Dollars, Number
 from scripts.check.estimate.prices import find_prices
 from scripts.core.clock import Clock
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.core.errors import OperationError
 from scripts.core.interrupts import uninterrupted
 from ultracluster.domain import metrics
@@ -77,7 +77,7 @@ class Cost(Document):
 class CostReport(Document):
     """What ``costs --output json`` prints."""
 
-    deployment: str
+    deployment: DeploymentName
     since: datetime
     until: datetime
     by: By
@@ -143,7 +143,9 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
     before = clusters_before(deployment, until)
     summary = summarize(deployment, HeadNode(deployment), since, until, by, before=before)
     ran, silent = running(deployment, since, until, summary)
-    return report(settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by)
+    return report(
+        deployment.name, settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by
+    )
 
 
 def node_prices(settings: Settings) -> dict[str, Decimal]:
@@ -331,6 +333,7 @@ def _whole(time: datetime) -> datetime:
 
 
 def report(
+    deployment_name: str,
     settings: Settings,
     prices: Mapping[str, Decimal],
     summary: Summary,
@@ -397,7 +400,7 @@ def report(
         listed = ", ".join(f"{kind} ({float(each):,.2f} node hours)" for kind, each in sorted(unpriced.items()))
         notes.append(f"No price is known of {listed}: no amount has them. `budget.usd_per_hour` gives prices.")
     return CostReport(
-        deployment=settings.name,
+        deployment=deployment_name,
         since=window[0],
         until=window[1],
         by=by,

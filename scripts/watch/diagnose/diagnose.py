@@ -14,7 +14,7 @@ from scripts.account.causes import Evidence, FoundCause, find
 from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import is_head_node
 from scripts.core.clock import Clock
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.watch.diagnose.failures import Operation, operations, provider_group, window
 from scripts.watch.diagnose.reader import PROVIDER_GROUP, Reader
 
@@ -30,7 +30,7 @@ _MADE = re.compile(r"CREATE_COMPLETE|UPDATE_")
 class Diagnosis(Document):
     """Why a deployment failed, or why nodes of its cluster do not start."""
 
-    environment: str = Field(description="File name in config/ without .yaml.")
+    deployment: DeploymentName
     region: str = Field(description="AWS Region of the deployment.")
     operation: Operation | None = Field(
         description="The newest operation that failed; null: none did, and all causes are of the running cluster."
@@ -89,7 +89,7 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
     current = of_cluster(reader, operation, (clock or Clock()).now())
     read = tuple(dict.fromkeys(reader.read))
     return Diagnosis(
-        environment=deployment.environment,
+        deployment=deployment.name,
         region=deployment.settings.region,
         operation=operation,
         causes=_distinct([*current, *findings]),
@@ -119,9 +119,9 @@ def _read_on(
     providers = [each for each in read if PROVIDER_GROUP.fullmatch(each)]
     return (
         deployment.command("cloudformation", "describe-stack-events", "--stack-name", stack),
-        *([f"./ultracluster logs {deployment.environment} head-node --since 6h"] if has_nodes else []),
+        *([f"./ultracluster logs {deployment.name} head-node --since 6h"] if has_nodes else []),
         *(deployment.command("logs", "filter-log-events", "--log-group-name", each) for each in providers),
-        f"./ultracluster preflight {deployment.environment}",
+        f"./ultracluster preflight {deployment.name}",
     )
 
 
@@ -211,7 +211,7 @@ def _find(reader: Reader, evidence: Evidence) -> FoundCause | None:
     cluster_stack = deployment.stack_name("cluster")
     stack = evidence.source if evidence.kind == "event" else cluster_stack
     names = {
-        "env": deployment.environment,
+        "deployment": deployment.name,
         "cluster": reader.cluster_name,
         "region": deployment.settings.region,
         "stack": stack,

@@ -12,15 +12,12 @@ from pydantic import Field
 from scripts.account import stacks
 from scripts.account.causes import Evidence
 from scripts.account.stacks import CLUSTER, NESTED, StackEvent
+from scripts.core.aws_errors import is_consequence
 from scripts.core.document import Document
 from scripts.watch.diagnose.reader import PROVIDER_GROUP, Reader
 
 _FAILED = re.compile(r"FAILED|ROLLBACK")
 _VPC = re.compile(r"\bvpc-[0-9a-f]+")
-_CONSEQUENCES = re.compile(
-    r"Resource (creation|update|deletion) cancelled|The following resource\(s\) failed to|"
-    r"Embedded stack \S+ was not successfully|^$"
-)
 
 
 class Operation(Document):
@@ -81,7 +78,7 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
 
 def _is_consequence(event: StackEvent) -> bool:
     """Whether a resource failed because another one did."""
-    return event.is_own or _CONSEQUENCES.search(event.reason) is not None
+    return event.is_own or not event.reason or is_consequence(event.reason)
 
 
 def _refused_change_set(reader: Reader, stack: str, created: datetime) -> Operation | None:

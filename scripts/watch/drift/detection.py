@@ -59,7 +59,7 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
         comparison.attempt("the fleet", partial(_of_fleet, deployment), "dynamodb:GetItem")
         comparison.attempt("what a deployment would change", partial(_of_settings, plan))
     return DriftReport(
-        environment=deployment.environment,
+        deployment=deployment.name,
         region=deployment.settings.region,
         deployed=bool(stacks),
         busy=busy,

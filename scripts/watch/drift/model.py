@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field, computed_field
 
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 
 
 class DriftKind(StrEnum):
@@ -36,7 +36,7 @@ class Drift(Document):
 class DriftReport(Document):
     """What of a deployment differs from its template or its settings."""
 
-    environment: str = Field(description="File name in config/ without .yaml.")
+    deployment: DeploymentName
     region: str = Field(description="Region of the stacks.")
     deployed: bool = Field(description="Whether any of its stacks exists; if not, nothing is compared.")
     drifts: tuple[Drift, ...] = Field(default=(), description="What differs.")

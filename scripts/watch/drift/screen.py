@@ -29,7 +29,7 @@ def show(report: DriftReport, console: Console) -> None:
 
 def as_markdown(report: DriftReport) -> str:
     """Return a report as GitHub's Markdown, the verdict first."""
-    parts = [f"### `drift {report.environment}`", f"**{report.verdict}** {report.coverage}"]
+    parts = [f"### `drift {report.deployment}`", f"**{report.verdict}** {report.coverage}"]
     if report.drifts:
         rows = [(escaped(each.subject), each.kind, escaped(each.sentence)) for each in report.drifts]
         parts.append(table(("What", "Kind", "How it differs"), rows))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from config.stack_identity import StackIdentity
 from scripts.account import generations, stacks
 from scripts.account.deployment import Deployment
 from scripts.watch.inventory.model import Leftover, permitted
@@ -29,7 +30,7 @@ def known(deployment: Deployment, denied: list[str] | None = None) -> list[Deplo
     numbers.update(each.settings.cluster.generation for each in present(deployment, denied))
     for stack in permitted(stacks.deleted(deployment), denied):
         match = re.fullmatch(rf"{re.escape(first)}-(\d+)", stack["StackName"])
-        if match and stack.get("TemplateDescription") == f"Trn1 UltraCluster {settings.name}: cluster":
+        if match and StackIdentity.of(stack) == (settings.name, "cluster"):
             numbers.add(int(match[1]))
     return [deployment.of_generation(each) for each in sorted(numbers)]
 

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field, PlainSerializer, computed_field
 
 from scripts.core.aws_errors import is_denied
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 
 _T = TypeVar("_T")
 
@@ -85,7 +85,7 @@ class Resource(_Item):
 class Inventory(Document):
     """Every resource of a deployment."""
 
-    deployment: str = Field(description="Name of the deployment.")
+    deployment: DeploymentName
     resources: tuple[Resource, ...] = Field(description="By service, type, stack and id.")
     not_listed: tuple[str, ...] = Field(description="What AWS refused to list for want of a permission.")
 

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from scripts.account.deployment import Deployment, filters
-from scripts.core.aws_errors import is_not_found
+from scripts.core.aws_errors import is_not_found, passes
 from scripts.core.errors import OperationError
 from scripts.watch.inventory.model import PREFIX, Leftover
-
-PASSES = re.compile(
-    r"in ?use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
-    r"|Internal ?Failure|ServiceUnavailable",
-    re.IGNORECASE,
-)
-"""Reasons for which the same deletion works some minutes later: instances that stop keep the placement group in use for
-more than 15 minutes (https://github.com/aws/aws-parallelcluster/issues/6329), and AWS releases network interfaces,
-which keep security groups and subnets in use, with a delay
-(https://repost.aws/knowledge-center/cloudformation-stack-delete-failed)."""
 
 
 class InUseError(Exception):
@@ -38,7 +27,7 @@ def remove(deployment: Deployment, leftover: Leftover) -> None:
     try:
         _REMOVERS[leftover.type](deployment, leftover.id)
     except ClientError as error:
-        if PASSES.search(str(error)):
+        if passes(str(error)):
             raise InUseError(str(error)) from error
         if not is_not_found(error):
             raise

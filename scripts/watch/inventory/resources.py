@@ -17,6 +17,8 @@ LEFT = "(left over)"
 """In place of a stack: its stack is deleted; the first was kept on purpose."""
 FLEET = "(fleet)"
 """In place of a stack: launched by the cluster's daemons for a queue."""
+WITHOUT_STACK = frozenset({KEPT, LEFT, FLEET})
+"""What is in place of a stack."""
 
 
 def inventory(deployment: Deployment) -> Inventory:
@@ -48,7 +50,7 @@ def inventory(deployment: Deployment) -> Inventory:
         update = {"since": since, "dollars_per_month": fact.monthly, "tags": own_tags}
         resources.append(each.model_copy(update=update))
     resources.sort(key=lambda each: (each.service, each.type, each.root or each.stack, each.id))
-    return Inventory(deployment=deployment.settings.name, resources=tuple(resources), not_listed=tuple(denied))
+    return Inventory(deployment=deployment.name, resources=tuple(resources), not_listed=tuple(denied))
 
 
 def _of_stack(deployment: Deployment, name: str) -> Iterator[Resource]:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from scripts.account.stacks import StackEvent
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 
 SUCCESSES = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE", "IMPORT_COMPLETE"})
 """Statuses with which an operation on a stack ends as intended."""
@@ -68,7 +68,7 @@ class Progress(Document):
     kind: Literal["progress", "summary"] = Field(
         default="progress", description="`progress`; in the last line `summary`."
     )
-    environment: str = Field(description="File name in config/ without .yaml.")
+    deployment: DeploymentName
     time: datetime = Field(description="The time.")
     outcome: Literal["in progress", "complete", "failed", "nothing"] = Field(
         description="`in progress`, `complete`, `failed` or, if no stack takes part, `nothing`."
@@ -102,5 +102,5 @@ class Stopped(Document):
     """The last line of one who stops before the end."""
 
     kind: Literal["stopped"] = Field(default="stopped", description="`stopped`.")
-    environment: str = Field(description="File name in config/ without .yaml.")
+    deployment: DeploymentName
     reason: str = Field(description="Why.")

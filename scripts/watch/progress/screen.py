@@ -98,7 +98,7 @@ class JsonLines:
     """A document on each line of standard output."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self._environment = deployment.environment
+        self._deployment_name = deployment.name
 
     def show(self, current: Progress) -> None:
         """Print the progress."""
@@ -108,7 +108,7 @@ class JsonLines:
 
     def stop(self, reason: str) -> None:
         """Print the reason."""
-        print(Stopped(environment=self._environment, reason=reason).to_line(), flush=True)
+        print(Stopped(deployment=self._deployment_name, reason=reason).to_line(), flush=True)
 
 
 Screen = JsonLines | LineReporter | LiveTable

@@ -8,7 +8,7 @@ from typing import Literal
 
 from scripts.account.deployment import Deployment
 from scripts.account.stacks import CLUSTER, NESTED, StackEvent, events, other_clusters
-from scripts.core.aws_errors import code_of, is_denied, is_not_found
+from scripts.core.aws_errors import code_of, is_consequence, is_denied, is_not_found
 from scripts.watch.progress.estimate import PART_SECONDS, typical_seconds
 from scripts.watch.progress.model import SUCCESSES, Progress, ResourceProgress, StackProgress
 
@@ -70,7 +70,7 @@ class Tracker:
         started = min((each.started for each in stacks), default=now)
         end = max((each.ended or now for each in stacks), default=now)
         return Progress(
-            environment=self.deployment.environment,
+            deployment=self.deployment.name,
             time=now,
             outcome=_outcome(stacks),
             started=started if stacks else None,
@@ -226,7 +226,7 @@ def _resource(own: Sequence[StackEvent], now: datetime) -> ResourceProgress:
 
 def _failed_by_itself(event: StackEvent) -> bool:
     """Tell whether a resource failed, and was not merely cancelled because another one failed."""
-    return not event.is_own and event.status.endswith("_FAILED") and not event.reason.endswith("cancelled")
+    return not event.is_own and event.status.endswith("_FAILED") and not is_consequence(event.reason)
 
 
 def _count(

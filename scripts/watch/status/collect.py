@@ -115,7 +115,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         head_node = head and replace(head, session_manager=is_reachable)
         cost = cost_now(settings, running, now.date())
     return Status(
-        environment=deployment.environment,
+        deployment=deployment.name,
         name=settings.name,
         region=settings.region,
         cluster=settings.cluster_spec.name,

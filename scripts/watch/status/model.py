@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from scripts.account.slurm import Job, Problem, SlurmState
 from scripts.check.preflight.reservations import BEFORE_ITS_START
-from scripts.core.document import Document
+from scripts.core.document import DeploymentName, Document
 from scripts.watch.status.links import links
 from scripts.watch.status.software import UNIT, Software
 
@@ -177,8 +177,8 @@ class Spending:
 class Status(Document):
     """A deployment at one time."""
 
-    environment: str = Field(description="File name in config/ without .yaml.")
-    name: str = Field(description="The deployment's name.")
+    deployment: DeploymentName
+    name: str = Field(description="`name` in the settings, with which the names of the stacks start.")
     region: str = Field(description="AWS Region.")
     cluster: str = Field(description="ParallelCluster's name of the cluster.")
     time: datetime = Field(description="When it was collected.")
@@ -221,7 +221,7 @@ class Status(Document):
     def problems(self) -> list[str]:
         """What failed, is missing or could not be collected, a sentence each."""
         if not self.exists:
-            return [f"there is nothing of {self.name} in {self.region}: ./ultracluster deploy {self.environment}"]
+            return [f"there is nothing of {self.name} in {self.region}: ./ultracluster deploy {self.deployment}"]
         return [
             *_problems_of_stacks(self),
             *_problems_of_cluster(self),
@@ -319,7 +319,7 @@ def _problems_of_cluster(status: Status) -> Iterator[str]:
         yield "the fleet is PROTECTED: queues are closed whose nodes kept failing"
     if status.software and (status.software.state == "failed" or status.software.is_interrupted):
         why = status.software.reason if status.software.state == "failed" else "nothing builds it now."
-        retry = f"./ultracluster exec {status.environment} -- sudo systemctl restart {UNIT}"
+        retry = f"./ultracluster exec {status.deployment} -- sudo systemctl restart {UNIT}"
         yield f"the software of jobs is not ready: {why} To retry: {retry}"
 
 

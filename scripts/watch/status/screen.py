@@ -74,7 +74,7 @@ def refresh(collect: Callable[[], Status], console: Console, *, clock: Clock, se
             status = collect()
             if in_progress(str(each.status) for each in status.existing_stacks.values()):
                 return
-            why = [Text(f"Why: ./ultracluster diagnose {status.environment}", "bold")] if status.failed else []
+            why = [Text(f"Why: ./ultracluster diagnose {status.deployment}", "bold")] if status.failed else []
             live.update(Group(*render(status), Text(), *verdict(status), *why), refresh=True)
             clock.sleep(seconds)
 
@@ -149,7 +149,7 @@ def _facts(status: Status) -> Iterator[tuple[str, str, str]]:
     yield from _optional("Spending", status.spending, _spending)
     if status.lacks_head_node:
         return
-    yield "Connect", f"./ultracluster ssh {status.environment}", ""
+    yield "Connect", f"./ultracluster ssh {status.deployment}", ""
     if isinstance(status.slurm, Unavailable):
         yield _unavailable("Queues", status.slurm)
 

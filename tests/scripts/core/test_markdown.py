@@ -69,7 +69,7 @@ def test_a_ticket_about_preflight_begins_with_what_failed(capsys: pytest.Capture
         for number, status in enumerate(statuses)
     )
     show_in_short(
-        PreflightReport(environment="dev", account=None, results=results, elapsed=0), MarkdownConsole("`preflight dev`")
+        PreflightReport(deployment="dev", account=None, results=results, elapsed=0), MarkdownConsole("`preflight dev`")
     )
     title, verdict, *lines = filter(None, capsys.readouterr().out.splitlines())
     assert title == "### `preflight dev`"

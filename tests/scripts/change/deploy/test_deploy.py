@@ -51,7 +51,7 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
             return listed
 
         def watch(deployment: Deployment, *_: Any, **__: Any) -> int:
-            followed.append(deployment.environment)
+            followed.append(deployment.name)
             if isinstance(ends, Exception):
                 raise ends
             return ends

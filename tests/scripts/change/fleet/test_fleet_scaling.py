@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +14,7 @@ from config.settings import load
 from scripts.account.deployment import Deployment
 from scripts.change.candidate import Candidate
 from scripts.change.fleet import scaling
+from scripts.check.plan.findings import of_cluster
 from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, Plan, Source, StackPlan
 from scripts.check.preflight import catalog
 from scripts.check.preflight.check import Check, CheckStatus, Finding
@@ -57,7 +59,7 @@ def plan(kind: Kind | None, status: str = "RUNNING", findings: tuple[Finding, ..
     cluster = ClusterPlan("trn1-16", True, "", status, (change,) if kind else ())
     stack = StackPlan("trn1-16-cluster", Source.CHANGE_SET if kind else Source.SAME, other=("x",) if kind else ())
     return Plan(
-        environment="trn1-16",
+        deployment="trn1-16",
         region="us-west-2",
         against="account 1",
         stacks=(stack,),
@@ -150,8 +152,10 @@ def test_other_nodes_in_slurm_are_an_error_and_silence_is_not(
 
 
 def test_a_running_fleet_is_no_blocker_and_all_else_is() -> None:
-    fleet_runs = Finding(CheckStatus.FAIL, f"{PATH} from 16 to 8 needs the fleet STOPPED", subject="cluster trn1-16")
-    other = Finding(CheckStatus.FAIL, "the stack is UPDATE_IN_PROGRESS", subject="trn1-16-cluster")
+    """By the key that a finding is about, whatever its sentence says."""
+    [fleet_runs] = of_cluster(plan(Kind.FLEET_STOPPED).cluster, "trn1-16")
+    fleet_runs = replace(fleet_runs, sentence="stop the fleet")
+    other = Finding(CheckStatus.FAIL, f"{PATH} from 16 to 8: UPDATE_IN_PROGRESS", subject="trn1-16-cluster")
     warning = Finding(CheckStatus.WARN, "somebody should know", subject="trn1-16-cluster")
 
     def planned(kind: Kind, *findings: Finding) -> Plan:
@@ -159,7 +163,7 @@ def test_a_running_fleet_is_no_blocker_and_all_else_is() -> None:
 
     blocked = planned(Kind.FLEET_STOPPED, fleet_runs, other, warning)
     assert blocked.findings == (other, warning)
-    assert scaling.blockers(blocked) == ["trn1-16-cluster: the stack is UPDATE_IN_PROGRESS"]
+    assert scaling.blockers(blocked) == [f"trn1-16-cluster: {other.sentence}"]
     assert planned(Kind.FLEET_STOPPED, fleet_runs, warning).ok
     assert len(scaling.blockers(planned(Kind.REFUSED, fleet_runs))) == 1
 

@@ -101,7 +101,7 @@ class FakeBackend(UpgradeBackend):
         refused = exists and made_with != wanted
         cluster = ClusterPlan(settings.cluster_spec.name, exists, "", changes=(change,) if refused else ())
         return Plan(
-            environment="dev",
+            deployment="dev",
             region="us-west-2",
             against="",
             stacks=(stack,),
@@ -226,7 +226,7 @@ def test_killed_anywhere_nothing_is_destroyed_that_is_not_copied(backend: FakeBa
 def test_nothing_is_done_if_nothing_needs_a_new_cluster(backend: FakeBackend) -> None:
     before = backend.path.read_bytes()
     result = backend.upgrade("cluster.slurm.idle_minutes=20").run()
-    assert result == UpgradeResult(environment="dev", outcome="nothing to do", cluster="dev", steps=())
+    assert result == UpgradeResult(deployment="dev", outcome="nothing to do", cluster="dev", steps=())
     assert backend.path.read_bytes() == before
 
 

@@ -56,7 +56,7 @@ def test_text(run: Call) -> None:
 
 def test_prices_of_two_sources_are_marked() -> None:
     listed = Prices("us-west-2", {"trn1.32xlarge": Decimal("20")}, date(2026, 11, 20), "kept in a file")
-    [table] = [table for table in tables(estimate(settings(), listed)) if table.title.startswith("Costs")]
+    [table] = [table for table in tables(estimate("trn1-16", settings(), listed)) if table.title.startswith("Costs")]
     shown = {row[0]: row[1] for row in table.rows}
     assert shown["trn1/trn1-32xl, trn1.32xlarge"] == "20.00/hour"
     assert shown["NAT gateway"] == "0.045/hour (t)"

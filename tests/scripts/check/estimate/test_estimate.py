@@ -68,7 +68,7 @@ def test_nodes_without_efa_and_of_unknown_hardware() -> None:
     assert (plain.efa_gbps, plain.interfaces, plain.addresses) == (0, 128, 128)
     unknown = changed(nodes={"instance_type": "p4d.24xlarge", "efa": None}, queue={"placement_group": "none"})
     assert fleet(unknown.cluster_spec).at_max.vcpus == 0
-    assert any(remark.startswith("p4d.24xlarge: ") for remark in estimate(unknown, TABLE).remarks)
+    assert any(remark.startswith("p4d.24xlarge: ") for remark in estimate("unknown", unknown, TABLE).remarks)
 
 
 WITH_LOGIN_NODES = {"login_nodes": [{"name": "a", "count": 3, "public": True}]}
@@ -146,7 +146,7 @@ def test_an_existing_vpc_costs_nothing_here() -> None:
     assert products.NAT_DATA not in paid_by_use(edited)
     assert products.FLOW_LOG_INGESTION not in paid_by_use(edited)
     assert {quota.code for quota in quotas(edited)}.isdisjoint({"L-0263D0A3", "L-FE5A380F", "L-F678F1CE"})
-    assert any("existing VPC" in remark for remark in estimate(edited, TABLE).remarks)
+    assert any("existing VPC" in remark for remark in estimate("edited", edited, TABLE).remarks)
 
 
 def test_a_region_without_prices_has_no_sums() -> None:

@@ -47,7 +47,7 @@ def test_json(run: Run, edited: str) -> None:
     code, out, _ = run("plan", "trn1-16", "--against", str(GOLDEN), "--assembly", edited, "--output", "json")
     document = json.loads(out)
     assert (code, document["ok"], document["empty"]) == (1, False, False)
-    assert (document["environment"], document["region"], document["against"]) == ("trn1-16", "us-west-2", str(GOLDEN))
+    assert (document["deployment"], document["region"], document["against"]) == ("trn1-16", "us-west-2", str(GOLDEN))
     [finding] = [each for each in document["findings"] if each["status"] == "FAIL"]
     assert finding["hint"] == "take the change back, or accept it: ./ultracluster deploy trn1-16 --accept-replacement"
     stacks = {stack["name"]: stack for stack in document["stacks"]}

@@ -26,7 +26,7 @@ BLOCKING = Finding(CheckStatus.FAIL, "the VPC is replaced", subject="network")
 
 def planned(*changes: ResourceChange, findings: Sequence[Finding] = ()) -> Plan:
     return Plan(
-        environment="trn1-16",
+        deployment="trn1-16",
         region="us-west-2",
         against="account 123456789012",
         stacks=(StackPlan("trn1-16-network", Source.CHANGE_SET, changes=changes),),

@@ -36,7 +36,7 @@ CLUSTER = ClusterPlan("mine", exists=True, source="its template")
 def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: Any) -> Plan:
     stack_plan = StackPlan("mine-network", **{"source": Source.CHANGE_SET, **stack}, changes=changes)
     return Plan(
-        environment="mine",
+        deployment="mine",
         region="us-west-2",
         against="account 123456789012",
         stacks=(stack_plan,),

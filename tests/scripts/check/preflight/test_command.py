@@ -98,8 +98,8 @@ def test_json(run: Call, catalog: Callable[..., None], monkeypatch: pytest.Monke
     code, output, _ = run("trn1-16", "--output", "json")
     document = json.loads(output)
     assert code == 1
-    assert {key: document[key] for key in ("environment", "account", "ok", "counts")} == {
-        "environment": "trn1-16",
+    assert {key: document[key] for key in ("deployment", "account", "ok", "counts")} == {
+        "deployment": "trn1-16",
         "account": ACCOUNT,
         "ok": False,
         "counts": {"PASS": 3, "WARN": 0, "FAIL": 1, "SKIP": 1, "UNKNOWN": 0},

@@ -208,6 +208,7 @@ OWN_NODE = {"describe_instances": running(instance("trn1.32xlarge", own=True))}
 INTERFACES = [
     interface(instance_id="i-trn1.32xlarge"),
     interface(description="Interface for NAT Gateway nat-ours"),
+    interface(description="EFS mount target for fs-ours (fsmt-1)"),
     interface(instance_id="i-other"),
     interface("subnet-elsewhere"),
 ]
@@ -226,7 +227,7 @@ NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capaci
     [
         ("trn-on-demand", NO_RESERVATIONS, bool, ("136", "1,920")),
         ("trn-spot", {"describe_instances": MIXED}, SPOT, ("128", "2,048")),
-        ("interfaces", {**MADE, **SUBNETS, **OWN_NODE, "describe_network_interfaces": INTERFACES}, bool, ("3", "148")),
+        ("interfaces", {**MADE, **SUBNETS, **OWN_NODE, "describe_network_interfaces": INTERFACES}, bool, ("4", "147")),
         ("elastic-ips", {**MADE, "describe_addresses": ADDRESSES}, bool, ("3", "0")),
         ("addresses-per-nat", {**MADE, "describe_nat_gateways": NAT_GATEWAYS}, bool, ("2", "0")),
         ("nat-gateways", {**MADE, **SUBNETS, "describe_nat_gateways": NAT_GATEWAYS}, bool, ("2", "0")),

@@ -182,7 +182,7 @@ def report(
     found = Summary(of_names, {key: (1, 2) for key, _, _ in of_names}, MARCH, unreadable=unreadable)
     hours = {queue: Decimal(value) for queue, value in ran.items()}
     window = (MARCH, MARCH + 24 * HOUR)
-    return costs.report(given, prices, found, (hours, silent), window=window, by="user")
+    return costs.report(given.name, given, prices, found, (hours, silent), window=window, by="user")
 
 
 def test_sums_agree_with_node_hours_and_what_is_left_is_unattributed() -> None:

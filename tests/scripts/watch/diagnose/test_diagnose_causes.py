@@ -13,7 +13,7 @@ from scripts.watch.diagnose.reader import KINDS, LOG_TERMS
 from tests.scripts.watch.diagnose.causes.recorded import ISSUES, NOW, SAMPLES, Now, record, shown
 
 NAMES = {
-    "env": "dev",
+    "deployment": "dev",
     "cluster": "dev",
     "region": "us-west-2",
     "stack": "dev-cluster",

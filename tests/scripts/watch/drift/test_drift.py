@@ -71,7 +71,7 @@ class FakeDeployment(Deployment):
 
 def a_plan(name: str, *stacks: StackPlan) -> Plan:
     cluster = ClusterPlan(name, exists=True, source="")
-    return Plan(environment=name, region="us-west-2", against="", stacks=stacks, cluster=cluster, findings=())
+    return Plan(deployment=name, region="us-west-2", against="", stacks=stacks, cluster=cluster, findings=())
 
 
 def planned(*stacks: StackPlan) -> Callable[[], Plan]:
@@ -194,7 +194,7 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
         sentence='/Tags is {"a|b": "*"}; in the template: null',
     )
     report = DriftReport(
-        environment="a",
+        deployment="a",
         region="us-west-2",
         deployed=True,
         drifts=(modified,),

@@ -46,7 +46,7 @@ BUILD_FAILED = replace(BUILDING, state="failed", unit="failed", reason="failed (
 def status(**changes: Any) -> Status:
     """Return the state of a healthy deployment, with changes."""
     healthy = {
-        "environment": "trn1-16",
+        "deployment": "trn1-16",
         "name": "trn1-16",
         "region": "us-west-2",
         "cluster": "trn1-16",

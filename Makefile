@@ -14,7 +14,8 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 export CDK_DISABLE_CLI_TELEMETRY := 1
 
-SHELL_SCRIPTS := ultracluster .ci/run $(wildcard constructs/ultracluster/*.sh nodes/*.sh nodes/*/*.sh tests/nodes/*.sh tests/nodes/fakes/* emulator/machines/root/usr/*bin/* emulator/machines/root/opt/slurm/bin/* emulator/machines/hardware/fakes/* tests/end_to_end/slurm/*.sh training/*.sh training/*/*.sh training/*.sbatch)
+SHELL_SCRIPTS = ultracluster .ci/run $(wildcard tests/nodes/fakes/* emulator/machines/root/usr/*bin/* emulator/machines/root/opt/slurm/bin/* emulator/machines/hardware/fakes/*) \
+  $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.sbatch')
 
 .PHONY: help
 help: ## List the targets

@@ -1,25 +1,15 @@
-"""The file system of /home: how clients reach it, what a cluster has there, and the move from an earlier cluster."""
+"""The file system of /home: that of the settings, and what a cluster has there."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import Any
 
 from config.settings import Settings
 from scripts.account.deployment import Deployment
-from scripts.account.remote.head_node import HeadNode
 from scripts.account.stacks import CLUSTER
-from scripts.core.clock import Clock
-from scripts.core.errors import OperationError
-from scripts.core.terminal import Say
-from ultracluster.domain.homes import HOME, VOLUME_PATH
-
-HOURS = 12
-"""How long a copy may take."""
-_EFS = "efs -o tls {}:/"
-_OPENZFS = "nfs -o nfsvers=4.2 {}.fsx.{}.amazonaws.com:{}"
+from ultracluster.domain.homes import HOME
 
 
 def file_system_id(deployment: Deployment) -> str | None:
@@ -31,7 +21,7 @@ def file_system_id(deployment: Deployment) -> str | None:
         return deployment.outputs(deployment.stack_name("team")).get("HomesFileSystemId")
     if homes.type == "efs":
         return homes.file_system_id
-    return str(_volume(deployment, homes.file_system_id)["FileSystemId"])
+    return str(volume(deployment, homes.file_system_id)["FileSystemId"])
 
 
 def differs(old: Deployment, new: Settings) -> bool:
@@ -65,81 +55,8 @@ def on_head_node(deployment: Deployment) -> bool:
     return not in_efs and HOME.strip("/") not in mounted
 
 
-def copy(old: Deployment, new: Settings, clock: Clock, say: Say, *, last: bool) -> None:
-    """Copy /home from the head node of an earlier cluster to the file system of other settings.
-
-    A file that is newer there stays. Called again, it copies the rest; a copy that still runs on the node is awaited.
-
-    Args:
-        old: The deployment with the earlier cluster.
-        new: The settings with the homes.
-        clock: The clock.
-        say: Tells the result.
-        last: Whether every file must be there afterwards: nobody works on the earlier cluster any more.
-
-    Raises:
-        OperationError: The copy failed, or is incomplete.
-    """
-    source = where(Deployment(old.name, new))
-    answer = HeadNode(old, clock).run(script(source, last=last), seconds=HOURS * 3600)
-    if answer.code:
-        said = (answer.errors or answer.output).strip()
-        raise OperationError(f"/home of {old.settings.cluster_spec.name} is not copied: {said}")
-    for line in answer.output.strip().splitlines():
-        say(line)
-
-
-def where(deployment: Deployment) -> str:
-    """Return what `mount --types` takes to mount the homes of the settings: type, options and source."""
-    homes, region = deployment.settings.homes, deployment.settings.region
-    name = file_system_id(deployment)
-    if homes is None or name is None:
-        raise OperationError(f"There are no homes of {deployment.settings.name}")
-    if homes.type == "efs":
-        return _EFS.format(name)
-    path = VOLUME_PATH
-    if homes.file_system_id is not None:
-        path = _volume(deployment, homes.file_system_id)["OpenZFSConfiguration"]["VolumePath"]
-    return _OPENZFS.format(name, region, shlex.quote(path))
-
-
-def script(source: str, *, last: bool) -> str:
-    """Return a shell script for root that copies /home to a file system, and prints files and bytes of both.
-
-    NFS keeps no POSIX ACLs and extended attributes. `last` as of `copy`.
-    """
-    return f"""\
-set -eu
-exec 9>/run/ultracluster-homes.lock
-flock 9
-target=$(mktemp --directory)
-trap 'umount "$target" 2>/dev/null || true; rmdir "$target"' EXIT
-mount --types {source} "$target"
-set -- --archive --hard-links --numeric-ids --no-devices --no-specials --one-file-system --update
-count() {{
-    find "$1" -xdev -type f -printf '%s\\n' |
-        awk '{{ files++; bytes += $1 }} END {{ printf "%d files, %d bytes", files, bytes }}'
-}}
-# Each home, not {HOME} itself: users.py sets its mode, and FSx for OpenZFS may refuse another one.
-copy() {{
-    (cd {HOME} && find . -mindepth 1 -maxdepth 1 -printf '%P\\0') |
-        rsync --recursive --from0 --files-from=- "$@" {HOME}/ "$target/"
-}}
-tries=0 left=''
-while [ "$left" != 0 ]; do
-    tries=$((tries + 1))
-    [ "$tries" -le 3 ] || {{ echo "$left files change while they are copied" >&2; exit 1; }}
-    status=0
-    copy "$@" || status=$?
-    case $status in 0 | 24) ;; *) exit "$status" ;; esac # 24: a file was deleted meanwhile
-    {"" if last else "break"}
-    left=$(copy --dry-run --itemize-changes "$@" | grep --count '^>f' || true)
-done
-echo "{HOME} of this head node: $(count {HOME}); on the homes: $(count "$target")."
-"""
-
-
-def _volume(deployment: Deployment, volume_id: str) -> dict[str, Any]:
+def volume(deployment: Deployment, volume_id: str) -> dict[str, Any]:
+    """Return a volume of OpenZFS, as FSx describes it."""
     [volume] = deployment.account.ask("fsx", "describe_volumes", VolumeIds=[volume_id])["Volumes"]
     found: dict[str, Any] = volume
     return found

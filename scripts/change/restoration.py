@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from pathlib import Path
 
 from pydantic import Field
 
 from scripts.account import operations
 from scripts.account.deployment import Deployment, filters, tags_of
+from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.core.clock import Clock
 from scripts.core.document import Document
@@ -20,6 +23,7 @@ HOURS = 12
 """How long the copy may take: data of a snapshot comes from S3 when it is read first."""
 RESTORE_TAG = "ultracluster:restore"
 """Tag of a volume that was created to copy from; its value is the snapshot."""
+PROGRAM = Path(__file__).with_name("restore_home.sh")
 _DEVICE = "/dev/sdf"
 _WAITER = {"Delay": 3, "MaxAttempts": 200}
 
@@ -109,7 +113,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
         try:
             _attach(deployment, volume, head_node.instance_id)
             say(f"{volume} is attached to {head_node.instance_id}; copying /home, which can take hours.")
-            answer = head_node.run(script(volume), seconds=HOURS * 3600)
+            answer = head_node.run(shlex.join(program.of_file(PROGRAM, volume)), seconds=HOURS * 3600)
             if answer.code:
                 raise OperationError(f"The copy failed: {(answer.errors or answer.output).strip()}")
             _discard(deployment, volume, head_node.instance_id)
@@ -117,48 +121,6 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
             raise OperationError(told(error), left) from error
     say(answer.output.strip())
     return chosen
-
-
-def script(volume: str) -> str:
-    """Return a shell script for root that copies /home of an attached volume, or fails with a reason.
-
-    The root file system is the largest that has one of AWS's images' types. It is mounted read-only, after its journal,
-    which a snapshot of a running node needs; XFS would refuse the UUID that the node's own root has if both are of one
-    image. EC2's Nitro instances give the volume's id as serial number
-    (https://docs.aws.amazon.com/ebs/latest/userguide/identify-nvme-ebs-device.html).
-    """
-    serial = volume.replace("-", "")
-    return f"""\
-set -eu
-exec 9>/run/lock/ultracluster-restore
-flock --nonblock 9 || {{ echo "another copy is running on this node" >&2; exit 1; }}
-device='' looks=0
-while [ -z "$device" ]; do
-    looks=$((looks + 1))
-    [ "$looks" -le 60 ] || {{ echo "{volume} is no device of this node" >&2; exit 1; }}
-    [ "$looks" = 1 ] || sleep 1
-    device=$(lsblk --noheadings --nodeps --paths --output NAME,SERIAL | awk '$2 == "{serial}" {{ print $1 }}')
-done
-system=$(lsblk --noheadings --paths --raw --bytes --output NAME,FSTYPE,SIZE "$device" |
-    awk '$2 ~ /^(ext4|xfs)$/ && $3 > size {{ size = $3; line = $1 " " $2 }} END {{ print line }}')
-[ -n "$system" ] || {{ echo "{volume} has no root file system" >&2; exit 1; }}
-options=ro
-[ "${{system#* }}" != xfs ] || options=ro,nouuid
-umount --all-targets "${{system% *}}" 2>/dev/null || true
-directory=$(mktemp --directory)
-trap 'umount "$directory" 2>/dev/null || true; rmdir "$directory"' EXIT
-mount --types "${{system#* }}" --options "$options" "${{system% *}}" "$directory"
-[ -d "$directory/home" ] || {{ echo "{volume} has no /home" >&2; exit 1; }}
-# What a new home has of /etc/skel, and nobody has changed, gives way to what the person had.
-cd /home
-for file in */.[!.]*; do
-    [ -f "$file" ] && [ ! -L "$file" ] && [ -f "$directory/home/$file" ] || continue
-    ! cmp --quiet "$file" "/etc/skel/${{file#*/}}" || rm "$file"
-done
-set -- --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats
-copied=$(rsync "$@" "$directory/home/" /home/)
-printf '%s\\n' "$copied" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'
-"""
 
 
 def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:

@@ -32,8 +32,18 @@ def as_user(user: str, words: list[str]) -> list[str]:
 
 
 def words(program: str, *arguments: str) -> list[str]:
-    """Return the command that runs a program; it looks for no modules where it runs, and in no home."""
-    return ["python3", "-I", "-c", (_PROGRAMS / f"{program}.py").read_text(encoding="utf-8"), *arguments]
+    """Return the command that runs one of `scripts.account.remote.programs`."""
+    return of_file(_PROGRAMS / f"{program}.py", *arguments)
+
+
+def of_file(path: Path, *arguments: str) -> list[str]:
+    """Return the command that runs a program, which goes along as text: Python, or shell for /bin/sh.
+
+    Python looks for no modules where it runs, and in no home.
+    """
+    text = path.read_text(encoding="utf-8")
+    start = ["sh", "-c", text, path.name] if path.suffix == ".sh" else ["python3", "-I", "-c", text]
+    return [*start, *arguments]
 
 
 def read(text: str, name: str, kind: type[T], errors: str = "") -> T:

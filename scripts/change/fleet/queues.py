@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from math import inf
+from pathlib import Path
 from typing import Final
 
 from scripts.account.deployment import Deployment
+from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import ACTIVE, SlurmState, slurm_state
 from scripts.core import terminal
@@ -15,6 +17,7 @@ from scripts.core.clock import Changes, Clock, with_retries
 from scripts.core.errors import HeadNodeError, OperationError
 from scripts.core.terminal import Say
 
+PROGRAM: Final = Path(__file__).with_name("set_queues.sh")
 UP: Final = "up"
 DRAIN: Final = "drain"
 DOWN: Final = "down"
@@ -103,8 +106,7 @@ def _update(head_node: HeadNode, before: Collection[str], after: str, but: Colle
     availability = slurm_state(head_node).availability
     names = [queue for queue, state in availability.items() if state in before and queue not in but]
     if names:
-        lines = [f"scontrol update PartitionName={shlex.quote(name)} State={after.upper()}" for name in names]
-        answer = head_node.run("\n".join(["export PATH=/opt/slurm/bin:$PATH LC_ALL=C", "set -e", *lines]))
+        answer = head_node.run(shlex.join(program.of_file(PROGRAM, after.upper(), *names)))
         if answer.code:
             raise OperationError(f"Slurm did not set {', '.join(names)} to {after.upper()}: {answer.errors}")
     return names

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from scripts.account import compute_fleet, generations, homes
 from scripts.account.deployment import Deployment
+from scripts.account.remote import program
 from scripts.account.remote.head_node import Answer, HeadNode, is_head_node
 from scripts.account.stacks import CLUSTER, existing
 from scripts.change.candidate import Candidate
 from scripts.change.fleet import control as fleet
+from scripts.change.upgrade.homes import copy
 from scripts.core.clock import Changes, Clock
 from scripts.core.errors import HeadNodeError, OperationError, UnusableError
 from scripts.core.terminal import Say
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.check.plan.model import Plan
 
+VERIFICATION = Path(__file__).with_name("verify.sh")
 _EVERY = 15.0
 _SECONDS_OF_A_STACK = 2 * 3600.0
 _SECONDS_OF_A_FLEET = 900.0
@@ -132,7 +137,8 @@ class UpgradeBackend:
     def verify(self, new: Settings) -> None:
         """Check that the fleet runs, Slurm answers on the head node, and file system and homes are mounted there."""
         deployment, name = self._deployment(new), new.cluster_spec.name
-        script = _verification(new.storage.file_system.mount_dir, has_homes=new.homes is not None)
+        homes_too = () if new.homes is None else ("homes",)
+        script = shlex.join(program.of_file(VERIFICATION, new.storage.file_system.mount_dir, *homes_too))
         report, answers = Changes(self._say), list[Answer]()
 
         def answered() -> bool:
@@ -154,7 +160,7 @@ class UpgradeBackend:
 
     def copy_homes(self, old: Settings, new: Settings, *, last: bool) -> None:
         """Copy /home from the head node of a cluster to the homes of the other settings; `last`: all of it."""
-        homes.copy(self._deployment(old), new, self._clock, self._say, last=last)
+        copy(self._deployment(old), new, self._clock, self._say, last=last)
 
     def drain(self, old: Settings) -> None:
         """Let a cluster take no new jobs, and wait until none is left."""
@@ -278,18 +284,3 @@ class UpgradeBackend:
             return not busy
 
         self._clock.wait(settled, report, every=_EVERY, limit=_SECONDS_OF_A_STACK)
-
-
-_HOMES_ARE_MOUNTED = """\
-mountpoint --quiet /home || { echo "the homes are not mounted at /home" >&2; exit 1; }
-"""
-
-
-def _verification(mount_dir: str, *, has_homes: bool = False) -> str:
-    """Return a script that fails with a reason, or prints what is mounted."""
-    return f"""\
-export PATH=/opt/slurm/bin:$PATH
-sinfo --noheader >/dev/null || exit 1
-findmnt --noheadings --types lustre --mountpoint {mount_dir} --output SOURCE ||
-    {{ echo "no Lustre file system is mounted at {mount_dir}" >&2; exit 1; }}
-{_HOMES_ARE_MOUNTED if has_homes else ""}"""

@@ -20,6 +20,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from scripts.account.deployment import Deployment
+from scripts.account.remote import program
 from scripts.account.remote.head_node import OUTPUT_LIMIT, HeadNode
 from scripts.account.remote.values import Line
 from scripts.check.estimate import products
@@ -177,8 +178,7 @@ def summarize(
         OperationError: It cannot, or there is no accounting.
     """
     arguments = [str(int(since.timestamp())), str(int(until.timestamp())), by, str(PART), json.dumps(before)]
-    program = _PROGRAM.read_text(encoding="utf-8")
-    answer = head_node.run(shlex.join(["python3", "-I", "-c", program, *arguments]), seconds=SECONDS)
+    answer = head_node.run(shlex.join(program.of_file(_PROGRAM, *arguments)), seconds=SECONDS)
     if answer.code:
         reason = answer.errors.strip() or f"exit code {answer.code}"
         hint = "" if deployment.settings.accounting else "without `accounting` in the settings Slurm forgets jobs"

@@ -62,7 +62,7 @@ def records(fields: Sequence[str], *command: str) -> list[list[str]]:
 def cut(values: Sequence[str], widths: Sequence[int]) -> list[str]:
     """Return texts on one line each, cut to lengths in JSON."""
     shown = []
-    for value, width in zip(values, widths):  # noqa: B905 - not in Python 3.9
+    for value, width in zip(values, widths):
         text = " ".join(value.split())[:width]
         while len(json.dumps(text)) - 2 > width:
             text = text[:-1]

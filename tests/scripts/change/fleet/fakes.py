@@ -29,16 +29,17 @@ script=$(cat)
 case $script in
 *" spending "*) runuser() {{ shift 2; "$@"; }}; eval "$script" ;;
 */spending/*) eval "$script" ;;
-*"scontrol update"*)
-    grep scontrol <<<"$script" >>commands
-    [ ! -e refuses ] || {{ echo 'slurm_update error: Invalid user id' >&2; exit 1; }}
-    while read -r _ _ queue state; do
-        queue=${{queue#PartitionName=}} state=${{state#State=}}
-        sed -i 's/"'"$queue"'":"[a-z]*"/"'"$queue"'":"'"${{state,,}}"'"/' answer
-    done < <(grep scontrol <<<"$script")
-    ;;
+*"scontrol update"*) PATH=$PWD:$PATH bash -c "$script" ;;
 *) cat answer ;;
 esac
+"""
+_SCONTROL = """\
+#!/bin/bash
+cd {0}
+echo "scontrol $*" >>commands
+[ ! -e refuses ] || {{ echo 'slurm_update error: Invalid user id' >&2; exit 1; }}
+queue=${{2#PartitionName=}} state=${{3#State=}}
+sed -i 's/"'"$queue"'":"[a-z]*"/"'"$queue"'":"'"${{state,,}}"'"/' answer
 """
 
 
@@ -49,6 +50,8 @@ class FakeSlurm:
         self.directory = directory
         directory.mkdir(parents=True)
         (directory / "commands").touch()
+        (directory / "scontrol").write_text(_SCONTROL.format(directory), encoding="utf-8")
+        (directory / "scontrol").chmod(0o755)
         self._written: dict[str, Any] = {}
         self.queues(trn1="up")
         self.nodes("trn1|trn1-dy-trn1-32xl-1|idle~")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ def test_another_release_is_another_component_and_another_image() -> None:
     assert names("2.28.1") == names("2.28.1")
     assert not set(names("2.28.1")) & set(names("2.27.1"))
     assert names("2.28.1")[1].startswith("ultracluster-ubuntu2404-neuron-2-28-1-")
+
+
+def test_the_component_is_linted() -> None:
+    script = configuration.component(settings())
+    shellcheck = [str(Path(sys.executable).with_name("shellcheck")), "-"]
+    done = subprocess.run(shellcheck, input=script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_component_runs_image_sh_with_all_scripts_and_ends_as_it_does(

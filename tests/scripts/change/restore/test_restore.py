@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scripts.account.remote import head_node
+from scripts.account.remote import head_node, program
 from scripts.change import restoration
 from scripts.change.restoration import RESTORE_TAG, Snapshot, choose
 from scripts.core.errors import ExitCode, OperationError
 from tests.command_line import ultracluster
 from tests.deployed import create_stack
+from tests.scripts.head_node_shell import HeadNodeShell, run
 from tests.scripts.operated import Operated
 from ultracluster.domain.names import SNAPSHOT_TAG
 
@@ -56,30 +59,98 @@ def test_a_home_on_efs_is_not_restored_from_a_snapshot(
     assert "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (" in capsys.readouterr().err
 
 
-NODE = """
-    script=$(cat)
-    serial=$(grep --only-matching --max-count=1 'vol[0-9a-f]\\{8,\\}' <<<"$script")
-    lsblk() {
-        case "$*" in
-            *SERIAL*) echo "/dev/nvme0n1 vol0"; echo "/dev/nvme1n1 $serial" ;;
-            *) printf '/dev/nvme1n1%s\\n' "  9" "p16 ext4 2" "p1 ext4 8" "p15 vfat 9" ;;
-        esac
-    }
-    flock() { :; }
-    mount() {
-        echo "$4 $5" >>"$WORLD/mounts"
-        cp --recursive "$WORLD/snapshot/." "$6"
-    }
-    umount() { if [ -d "$1" ]; then rm --recursive --force "${1:?}"/*; fi; }
-    rsync() {
-        [ ! -e "$WORLD/broken" ] || { echo "rsync: no space left" >&2; return 11; }
-        local from="${*: -2:1}"
-        [ "${*: -1}" = /home/ ] && cp --recursive --no-clobber "$from." "$WORLD/home"
-        echo "Number of regular files transferred: 1"
-    }
-    source /dev/stdin <<<"$script"
+LSBLK = """
+case "$*" in
+*SERIAL*) printf '/dev/nvme0n1 vol0\\n'; sed 's|-||; s|^|/dev/nvme1n1 |' "$WORLD/attached" ;;
+*) cat "$WORLD/systems" ;;
+esac
 """
-"""A node whose disks, mounts and /home are directories of the test."""
+SYSTEMS = "/dev/nvme1n1  9\n/dev/nvme1n1p16 ext4 2\n/dev/nvme1n1p1 {} 8\n/dev/nvme1n1p15 vfat 9\n"
+MOUNT = """
+PATH=$REAL
+echo "$2 $4 $5" >>"$WORLD/mounts"
+mount --bind "$WORLD/snapshot" "$6"
+[ "${4%%,*}" != ro ] || mount --options remount,bind,ro "$6"
+"""
+RSYNC = """
+PATH=$REAL
+case "$*" in *--ignore-existing*) ;; *) exit 90 ;; esac
+[ ! -e "$WORLD/broken" ] || { echo "rsync: no space left" >&2; exit 11; }
+while [ $# -gt 2 ]; do shift; done
+cp --recursive --no-clobber "$1." "$2"
+printf 'Number of files: 9\\nNumber of regular files transferred: 1\\nTotal transferred file size: 3 bytes\\n'
+"""
+FILES = {
+    "snapshot/home/a/kept": "old", "snapshot/home/a/lost": "old", "home/a/kept": "new",
+    "snapshot/home/a/.bashrc": "old", "home/a/.bashrc": "made", "etc/skel/.bashrc": "made",
+    "snapshot/home/a/.profile": "old", "home/a/.profile": "changed", "etc/skel/.profile": "made",
+    "home/a/.bash_logout": "made", "etc/skel/.bash_logout": "made",
+}  # fmt: skip
+RESTORED = {"kept": "new", "lost": "old", ".bashrc": "old", ".profile": "changed", ".bash_logout": "made"}
+VOLUME = "vol-0123456789abcdef0"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> HeadNodeShell:
+    """A node to which a volume is attached."""
+    for path, text in {**FILES, "attached": f"{VOLUME}\n", "systems": SYSTEMS.format("ext4")}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    return HeadNodeShell(tmp_path, lsblk=LSBLK, mount=MOUNT, rsync=RSYNC, sleep='echo >>"$WORLD/looks"')
+
+
+def home(node: HeadNodeShell) -> dict[str, str]:
+    """Return the files of a home by name."""
+    return {path.name: path.read_text(encoding="utf-8") for path in (node.world / "home/a").iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.system
+@pytest.mark.parametrize(("system", "options"), [("ext4", "ro"), ("xfs", "ro,nouuid")])
+def test_the_program_copies_home_of_a_volume_that_it_mounts_read_only(
+    node: HeadNodeShell, system: str, options: str
+) -> None:
+    (node.world / "systems").write_text(SYSTEMS.format(system))
+    done = run(node.rooted, program.of_file(restoration.PROGRAM, VOLUME))
+    report = "Number of regular files transferred: 1\nTotal transferred file size: 3 bytes\n"
+    assert (done.returncode, done.stdout) == (0, report), done.stderr
+    assert (node.world / "mounts").read_text(encoding="utf-8") == f"{system} {options} /dev/nvme1n1p1\n"
+    assert home(node) == RESTORED
+
+
+@pytest.mark.slow
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("path", "text", "code", "reason"),
+    [
+        ("attached", "vol-9\n", 1, f"{VOLUME} is no device of this node"),
+        ("systems", "/dev/nvme1n1  9\n/dev/nvme1n1p15 vfat 9\n", 1, f"{VOLUME} has no root file system"),
+        ("snapshot/home", None, 1, f"{VOLUME} has no /home"),
+        ("broken", "", 11, "rsync: no space left"),
+    ],
+)
+def test_the_program_fails_with_a_reason(
+    node: HeadNodeShell, path: str, text: str | None, code: int, reason: str
+) -> None:
+    if text is None:
+        (node.world / path).rename(node.world / "elsewhere")
+    else:
+        (node.world / path).write_text(text, encoding="utf-8")
+    done = run(node.rooted, program.of_file(restoration.PROGRAM, VOLUME))
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"{reason}\n")
+    assert (path == "attached") is ((node.world / "looks").exists())
+
+
+@pytest.mark.slow
+@pytest.mark.system
+def test_a_second_copy_is_refused(node: HeadNodeShell) -> None:
+    (node.world / "run/lock").mkdir(parents=True)
+    with (node.world / "run/lock/ultracluster-restore").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run(node.rooted, program.of_file(restoration.PROGRAM, VOLUME))
+    assert (done.returncode, done.stderr) == (1, "another copy is running on this node\n")
+    assert home(node)["kept"] == "new"
+    assert not (node.world / "mounts").exists()
 
 
 def take_snapshot(operated: Operated) -> str:
@@ -94,34 +165,20 @@ def take_snapshot(operated: Operated) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.system
 def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
     operated: Operated,
-    tmp_path: Path,
+    node: HeadNodeShell,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A copy that fails leaves its volume and says so; the same command continues with it."""
-    node = tmp_path
-    for path, text in {
-        "snapshot/home/a/kept": "old", "snapshot/home/a/lost": "old", "home/a/kept": "new",
-        "snapshot/home/a/.bashrc": "old", "home/a/.bashrc": "made", "skel/.bashrc": "made",
-        "snapshot/home/a/.profile": "old", "home/a/.profile": "changed", "skel/.profile": "made",
-        "home/a/.bash_logout": "made", "skel/.bash_logout": "made",
-    }.items():  # fmt: skip
-        (node / path).parent.mkdir(parents=True, exist_ok=True)
-        (node / path).write_text(text, encoding="utf-8")
-    (node / "broken").touch()
-    ec2, script = operated.client("ec2"), restoration.script
+    (node.world / "broken").touch()
+    ec2 = operated.client("ec2")
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
-    def of_test(volume: str) -> str:
-        text = script(volume).replace("/run/lock", str(node)).replace("/etc/skel", f"{node}/skel")
-        return text.replace("cd /home", f"cd {node}/home")
-
-    monkeypatch.setattr(restoration, "script", of_test)
-
-    def call(program: str, *arguments: str) -> int:
-        return ultracluster(program, "trn1-16", *arguments)
+    def call(command: str, *arguments: str) -> int:
+        return ultracluster(command, "trn1-16", *arguments)
 
     def copies() -> list[dict[str, Any]]:
         return list(ec2.describe_volumes(Filters=[{"Name": "tag-key", "Values": [RESTORE_TAG]}])["Volumes"])
@@ -143,21 +200,19 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
         # ParallelCluster names it by the minute: the retained one is in the way of a cluster made within the same.
         logs.delete_log_group(logGroupName=group["logGroupName"])
     create_stack(operated.aws, operated.synthesized, "cluster")
-    operated.shell(f"WORLD={node}; {NODE}")
+    attached = f"grep --only-matching 'vol-[0-9a-f]*' <<<\"$script\" >{node.world}/attached"
+    operated.shell(f'script=$(cat); {attached}; exec {shlex.join(node.rooted)} <<<"$script"')
     assert call("restore") == ExitCode.FAILED
     [left] = copies()
     assert left["Attachments"][0]["InstanceId"] == operated.head_node
     errors = capsys.readouterr().err
     assert "no space left" in errors
     assert f"delete-volume --volume-id {left['VolumeId']}" in errors
-    (node / "broken").unlink()
+    (node.world / "broken").unlink()
     assert call("restore") == ExitCode.DONE
 
     assert copies() == []
-    assert (node / "mounts").read_text(encoding="utf-8") == 2 * "ro /dev/nvme1n1p1\n"
-    assert (node / "home/a/kept").read_text(encoding="utf-8") == "new"
-    assert (node / "home/a/lost").read_text(encoding="utf-8") == "old"
-    files = {path.name: path.read_text(encoding="utf-8") for path in (node / "home/a").glob(".*")}
-    assert files == {".bashrc": "old", ".profile": "changed", ".bash_logout": "made"}
+    assert (node.world / "mounts").read_text(encoding="utf-8") == 2 * "ext4 ro /dev/nvme1n1p1\n"
+    assert home(node) == RESTORED
     assert call("restore", "--list") == ExitCode.DONE
     assert taken in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -24,20 +25,19 @@ from scripts.check.preflight.catalog import CATALOG
 from scripts.core.errors import OperationError
 from scripts.core.options import CONFIG
 from tests.scripts.change.destroy.accounts import FastClock
+from tests.scripts.head_node_shell import HeadNodeShell
 from tests.scripts.operated import Operated
 from tests.scripts.slurm_samples import answer
 from tests.stacks.deployments import Raw, edited
 
 HEAD_NODE = f"""
-sinfo() {{ :; }}
-findmnt() {{ echo fs-1.fsx.us-west-2.amazonaws.com@tcp:/abc; }}
 script=$(cat)
 case $script in
 *' state') echo '{answer()}' ;;
-*) eval "$script" ;;
+*) sh <<<"$script" ;;
 esac
 """
-"""The shell of a head node without queues and jobs, that mounts a file system."""
+"""The shell of a head node without queues and jobs."""
 OTHER_OS = "cluster.os=ubuntu2204"
 SETTINGS = load(CONFIG / "trn1-16.yaml")
 
@@ -64,20 +64,6 @@ def test_an_unhealthy_cluster_is_an_error(backend: UpgradeBackend, monkeypatch: 
     monkeypatch.setattr(compute_fleet, "status", lambda _: "PROTECTED")
     with pytest.raises(OperationError, match=r"The fleet of trn1-16 is PROTECTED\..*after 15 min"):
         backend.verify(SETTINGS)
-
-
-@pytest.mark.parametrize(
-    ("functions", "code", "says"),
-    [
-        ("sinfo() { echo no contact >&2; false; }", 1, "no contact"),
-        ("sinfo() { :; }; findmnt() { false; }", 1, "no Lustre file system is mounted at /fsx"),
-        ("sinfo() { :; }; findmnt() { echo fs-1; }", 0, "fs-1"),
-    ],
-)
-def test_the_script_on_the_head_node_checks_slurm_and_the_file_system(functions: str, code: int, says: str) -> None:
-    script = f"{functions}\n{upgrade_backend._verification('/fsx', has_homes=False)}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, (done.stdout + done.stderr).strip()) == (code, says)
 
 
 @pytest.mark.slow
@@ -161,7 +147,9 @@ def test_blue_green_with_two_interruptions(operated: Operated, tmp_path: Path) -
     path = tmp_path / "trn1-16.yaml"
     path.write_bytes((CONFIG / "trn1-16.yaml").read_bytes())
     person, account = Person(path), operated
-    account.shell(HEAD_NODE)
+    mounted = "echo fs-1.fsx.us-west-2.amazonaws.com@tcp:/abc"
+    node = HeadNodeShell(tmp_path, sinfo="", findmnt=mounted)
+    account.shell(HEAD_NODE.replace("sh <", f"{shlex.join(node.plain)} <"))
     first = {"trn1-16", "trn1-16-cluster"}
     second = {"trn1-16-2", "trn1-16-cluster-2"}
     of_the_first = resources(account, *first)

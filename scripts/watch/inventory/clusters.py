@@ -54,7 +54,7 @@ def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
     """
     for stack in deleted_stacks(deployment, wanted):
         for each in stacks.resources(deployment, stack["StackId"], deleted=True):
-            if each.status == "DELETE_COMPLETE" or each.type not in EXISTS:
+            if each.status.is_gone or each.type not in EXISTS:
                 continue
             if each.physical_id and EXISTS[each.type](deployment, each.physical_id):
                 yield Leftover(

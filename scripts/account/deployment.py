@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from config.settings import Settings
+from scripts.account.stack_state import ResourceState, StackState
 from scripts.core import interrupts
 from scripts.core.aws_errors import is_not_found
 
@@ -151,7 +152,7 @@ def described(account: Account, stack_name: str) -> dict[str, Any] | None:
     """Return a stack as CloudFormation describes it; None: it does not exist."""
     answer = account.find("cloudformation", "describe_stacks", StackName=stack_name) or {"Stacks": [None]}
     stack: dict[str, Any] | None = answer["Stacks"][0]
-    return None if stack is None or stack["StackStatus"] == "DELETE_COMPLETE" else stack
+    return None if stack is None or StackState.of(stack).is_gone else stack
 
 
 class Deployment:
@@ -197,7 +198,7 @@ class Deployment:
         return {
             each["LogicalResourceId"]: each["PhysicalResourceId"]
             for each in listed
-            if each.get("PhysicalResourceId") and each["ResourceStatus"] != "DELETE_COMPLETE"
+            if each.get("PhysicalResourceId") and not ResourceState(each["ResourceStatus"]).is_gone
         }
 
     def outputs(self, stack_name: str) -> dict[str, str]:

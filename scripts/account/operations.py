@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from scripts.account import stacks
 from scripts.account.deployment import Account, Deployment
+from scripts.account.stack_state import StackState
 from scripts.core.errors import OperationError
 from scripts.core.options import ROOT
 
@@ -52,7 +53,7 @@ class Operation:
 
     stack: str
     region: str
-    status: str
+    status: StackState
     since: datetime
     by: str
     name: str
@@ -108,7 +109,7 @@ def check(deployment: Deployment) -> list[Operation]:
 
 def check_stacks(account: Account, described: Iterable[dict[str, Any]], hint: str) -> list[Operation]:
     """Do the same for stacks as CloudFormation describes them, with a hint on what to do."""
-    busy = [last(account, each) for each in described if stacks.in_progress([each["StackStatus"]])]
+    busy = [last(account, each) for each in described if StackState.of(each).is_in_progress]
     others = [each for each in busy if not each.is_own]
     if others:
         raise refusal("Somebody else's operation is in progress; this command changed nothing", others, hint)
@@ -148,7 +149,7 @@ def _operation(account: Account, stack: dict[str, Any], since: datetime, token: 
     return Operation(
         stack["StackName"],
         stack["StackId"].split(":")[3],
-        stack["StackStatus"],
+        StackState.of(stack),
         since,
         f"{by} (you)" if is_own else by,
         parsed[0] if parsed else "",

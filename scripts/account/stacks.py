@@ -5,32 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from pydantic import Field
 
 from config.settings import Settings
 from scripts.account import generations
 from scripts.account.deployment import Deployment
+from scripts.account.stack_state import ResourceState, StackState
 from scripts.core.aws_errors import is_not_found
 from scripts.core.document import Document
 
-NOT_THERE: Final = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
-"""Statuses of a stack without resources: the CDK deletes it and creates it again."""
-READY: Final = frozenset(
-    {"CREATE_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
-)
-"""Statuses of a stack that can be updated.
-
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
-"""
 NESTED = "AWS::CloudFormation::Stack"
 CLUSTER = "Custom::PclusterCluster"
-STARTS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"})
-"""Statuses of a stack with which an operation on it starts; a roll-back belongs to the operation that it undoes.
-
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
-"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +38,7 @@ class StackResource:
     logical_id: str
     physical_id: str
     type: str
-    status: str
+    status: ResourceState
     reason: str
     changed: datetime
 
@@ -79,15 +66,15 @@ class StackEvent(Document):
     @property
     def is_start(self) -> bool:
         """Whether an operation on the stack starts with it."""
-        return self.is_own and self.status in STARTS
+        return self.is_own and StackState(self.status).starts
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether what it is about failed: the resource, or the stack."""
+        return ResourceState(self.status).has_failed
 
 
-def in_progress(statuses: Iterable[str]) -> bool:
-    """Tell by the statuses of stacks whether an operation on any of them is in progress."""
-    return any(each.endswith("_IN_PROGRESS") and each != "REVIEW_IN_PROGRESS" for each in statuses)
-
-
-def other_clusters(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[str, str]:
+def other_clusters(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[str, StackState]:
     """Return the statuses of the stacks of a deployment's other clusters, by name: there is one during an upgrade.
 
     `listed` are the stacks of the Region, as CloudFormation describes them.
@@ -126,7 +113,7 @@ def resources(deployment: Deployment, stack: str, *, deleted: bool = False) -> l
             each["LogicalResourceId"],
             each.get("PhysicalResourceId", ""),
             each["ResourceType"],
-            each["ResourceStatus"],
+            ResourceState(each["ResourceStatus"]),
             each.get("ResourceStatusReason", ""),
             each["LastUpdatedTimestamp"],
         )
@@ -138,7 +125,7 @@ def all_resources(deployment: Deployment, stack: str) -> Iterator[StackResource]
     """Yield the resources of a stack and of those nested in it, the nested ones after the stack that has them."""
     for each in resources(deployment, stack):
         yield each
-        if each.type == NESTED and each.physical_id and each.status != "DELETE_COMPLETE":
+        if each.type == NESTED and each.physical_id and not each.status.is_gone:
             yield from all_resources(deployment, each.physical_id)
 
 
@@ -154,7 +141,7 @@ def existing(deployment: Deployment, stack: str) -> list[StackResource]:
         if is_not_found(error):  # deleted just now
             return []
         raise
-    return [each for each in listed if each.physical_id and each.status != "DELETE_COMPLETE"]
+    return [each for each in listed if each.physical_id and not each.status.is_gone]
 
 
 def deletion_policies(deployment: Deployment, stack: str, resources: Iterable[StackResource]) -> dict[str, str]:
@@ -175,7 +162,7 @@ def deleted(deployment: Deployment) -> Iterator[dict[str, Any]]:
 
     Needs cloudformation:ListStacks.
     """
-    yield from deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=["DELETE_COMPLETE"])
+    yield from deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=[StackState.DELETE_COMPLETE])
 
 
 def events(cloudformation: Any, stack: str, since: datetime | None = None) -> Iterator[StackEvent]:

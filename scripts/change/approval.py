@@ -19,7 +19,8 @@ from typing import Any, Final
 from scripts.account import operations
 from scripts.account.deployment import Account, Deployment, described, tags_of
 from scripts.account.operations import Operation
-from scripts.account.stacks import events, in_progress
+from scripts.account.stack_state import StackState
+from scripts.account.stacks import events
 from scripts.check.plan.live import MANIFEST, CdkAccount
 from scripts.core.interrupts import uninterrupted
 from toolchain.assembly import Assembly, Stack
@@ -131,7 +132,7 @@ class Approval:
         stack = described(live, name)
         if stack is None:
             return
-        if stack["StackStatus"] != "REVIEW_IN_PROGRESS":
+        if not StackState.of(stack).is_in_review:
             yield operations.last(live, stack)
             return
         for each in live.list("cloudformation", "list_change_sets", StackName=name):
@@ -150,7 +151,7 @@ class Approval:
             yield f"{last}: not the {' and '.join(different)} that you approved"
         elif last.name == own and count > 1:
             yield f"{name}: this replaced what somebody else deployed after the plan was made, which did not show that"
-        elif last.name != own and count and (not is_done or in_progress([last.status])):
+        elif last.name != own and count and (not is_done or last.status.is_in_progress):
             yield str(last)
 
     def _count(self, account: Account, stack: dict[str, Any]) -> int:
@@ -172,7 +173,7 @@ def _version(account: Account, name: str) -> frozenset[str]:
     if page is None:
         return frozenset()
     newest = next(iter(page["StackEvents"]), {"EventId": "none", "ResourceStatus": ""})
-    waits = newest["ResourceStatus"] == "REVIEW_IN_PROGRESS"
+    waits = StackState(newest["ResourceStatus"]).is_in_review
     waiting = account.list("cloudformation", "list_change_sets", StackName=name) if waits else []
     return frozenset([newest["EventId"], *(each["ChangeSetId"] for each in waiting)])
 

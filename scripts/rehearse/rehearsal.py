@@ -20,6 +20,7 @@ from rich.table import Table
 from config import files
 from config.edit import set_values
 from config.settings import Settings, load
+from scripts.account.stack_state import StackState
 from scripts.core import options, screen
 from scripts.core.errors import ExitCode, UnusableError
 from scripts.emulated import FAULTS, EmulatedAws, accounts, inventory
@@ -209,14 +210,14 @@ class Rehearsal:
     def _wait_for_stacks(self) -> None:
         """Wait until nothing is in progress: CloudFormation refuses to change a stack until then."""
         cloudformation = self.aws.client("cloudformation", self.settings.region)
-        while any(_is_busy(each["StackStatus"]) for each in cloudformation.describe_stacks()["Stacks"]):
+        while any(StackState.of(each).is_in_progress for each in cloudformation.describe_stacks()["Stacks"]):
             time.sleep(0.5)
 
     def _unprotect_failed(self) -> None:
         """Do what docs/guides/status.md says of a first deployment that failed: the CDK deletes no protected stack."""
         cloudformation = self.aws.client("cloudformation", self.settings.region)
         for stack in cloudformation.describe_stacks()["Stacks"]:
-            if stack["StackStatus"] == "ROLLBACK_COMPLETE" and stack["EnableTerminationProtection"]:
+            if StackState.of(stack).has_nothing and stack["EnableTerminationProtection"]:
                 name = stack["StackName"]
                 self.stage.say(f"aws cloudformation update-termination-protection --no-enable-... --stack-name {name}")
                 cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
@@ -256,10 +257,6 @@ def _launch_templates(ec2: Any, cluster_name: str) -> Table:
             "\n".join(filter(None, details)),
         )
     return table
-
-
-def _is_busy(status: str) -> bool:
-    return status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"  # that one waits for a change set
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from decimal import Decimal
 from scripts.account import homes
 from scripts.account.deployment import Deployment, filters
 from scripts.account.remote.head_node import HeadNode, is_head_node
+from scripts.account.stack_state import StackState
 from scripts.change.destroy import stacks as destroy_stacks
 from scripts.change.destroy.storage import await_backup
 from scripts.check.estimate import products
@@ -29,8 +30,6 @@ from ultracluster.domain.names import SNAPSHOT_TAG
 
 _SECONDS_TO_WRITE = 120
 _FRESH = timedelta(minutes=30)
-_NEVER_READY = ("CREATE_FAILED", "CREATE_IN_PROGRESS", "ROLLBACK_")
-"""How the status of a cluster's own stack starts whose creation has not succeeded: nobody has worked there."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class RootVolume:
 def collect(deployment: Deployment) -> RootVolume | None:
     """Return the root volume of the head node; None: without /home, or gone, or never ready."""
     own = destroy_stacks.of_cluster(deployment)
-    if (own and own["StackStatus"].startswith(_NEVER_READY)) or not homes.on_head_node(deployment):
+    if (own and StackState.of(own).was_never_complete) or not homes.on_head_node(deployment):
         return None
     for each in deployment.nodes():
         state = each["State"]["Name"]
@@ -142,7 +141,7 @@ def _made_before(deployment: Deployment, volume: RootVolume, clock: Clock) -> st
     """Return the last snapshot that an interrupted call made; None: there is none, or people may have worked since."""
     deployment.account.forget()
     own, ours = destroy_stacks.of_cluster(deployment), deployment.stack(deployment.stack_name("cluster"))
-    is_leaving = any(each and each["StackStatus"].startswith("DELETE_") for each in (own, ours))
+    is_leaving = any(each and StackState.of(each).is_leaving for each in (own, ours))
     since = clock.now() - _FRESH
     wanted = filters({"volume-id": [volume.id], f"tag:{FINAL_BACKUP}": [deployment.settings.name]})
     made = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)

@@ -10,6 +10,7 @@ from scripts.account import compute_fleet, generations, stacks
 from scripts.account.deployment import Deployment, filters, owner_words
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import slurm_state
+from scripts.account.stack_state import StackState
 from scripts.change.destroy import head_node as destroy_head_node
 from scripts.change.destroy import stacks as destroy_stacks
 from scripts.change.destroy import storage as destroy_storage
@@ -166,9 +167,9 @@ def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) 
 
 def _blockers(deployment: Deployment, existing: Existing, options: DestroyOptions) -> Iterator[str]:
     for each in existing.stacks:
-        status = each["StackStatus"]
-        if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
-            yield f"{each['StackName']} is {status}: wait until that has ended."
+        state = StackState.of(each)
+        if state.is_in_progress and not state.is_being_deleted:
+            yield f"{each['StackName']} is {state}: wait until that has ended."
     yield from existing.jobs
     if {*BENEATH} & {*options.parts}:
         for generation, status in existing.clusters.items():

@@ -7,6 +7,7 @@ from typing import Any
 
 from scripts.account import operations, stacks
 from scripts.account.deployment import Deployment
+from scripts.account.stack_state import StackState
 from scripts.core.aws_errors import is_not_empty, passes
 from scripts.core.clock import Changes, Clock
 from scripts.core.errors import OperationError
@@ -29,7 +30,6 @@ ParallelCluster's daemons launch nodes, with their interfaces, and write the rec
 https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html,
 https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
 """
-_HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
 
 
 def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
@@ -40,7 +40,7 @@ def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
 
 def is_healthy(own: Mapping[str, Any] | None) -> bool:
     """Tell whether the cluster's own stack has a status in which ParallelCluster stops its fleet."""
-    return own is not None and own["StackStatus"] in _HEALTHY
+    return own is not None and StackState.of(own).is_ready
 
 
 def delete(
@@ -94,7 +94,7 @@ def _delete_once(
     if described is None:
         return []
     stack, cloudformation = described["StackId"], deployment.account.client("cloudformation")
-    if described["StackStatus"] != "DELETE_IN_PROGRESS":
+    if not StackState.of(described).is_being_deleted:
         if unprotect and described.get("EnableTerminationProtection"):
             cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
         token = operations.new_name(deployment.account, "destroy")
@@ -109,16 +109,16 @@ def _delete_once(
         if now is None:
             return True
         listed = stacks.resources(deployment, stack)
-        left = [each for each in listed if each.status not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
+        left = [each for each in listed if not each.status.is_released]
         report(f"{name}: {len(left)} of {len(listed)} resources left.")
-        return bool(now["StackStatus"] != "DELETE_IN_PROGRESS")
+        return not StackState.of(now).is_being_deleted
 
     clock.wait(ended, report, every=EVERY, limit=LIMIT)
     now = deployment.stack(stack)
     if now is None:
         say(f"{name}: deleted.")
         return []
-    failed = [each for each in stacks.all_resources(deployment, stack) if each.status == "DELETE_FAILED"]
+    failed = [each for each in stacks.all_resources(deployment, stack) if each.status.is_undeletable]
     if not failed:
         raise OperationError(f"{name} is {now['StackStatus']}: {now.get('StackStatusReason', 'without a reason')}")
     return [each for each in failed if each.type != stacks.NESTED] or failed

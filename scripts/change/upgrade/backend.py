@@ -11,6 +11,7 @@ from scripts.account import compute_fleet, generations, homes
 from scripts.account.deployment import Deployment
 from scripts.account.remote import program
 from scripts.account.remote.head_node import Answer, HeadNode, is_head_node
+from scripts.account.stack_state import StackState
 from scripts.account.stacks import CLUSTER, existing
 from scripts.change.candidate import Candidate
 from scripts.change.fleet import control as fleet
@@ -69,7 +70,7 @@ class UpgradeBackend:
         except UnusableError as error:
             raise UnusableError(f"--skip: {error}") from None
 
-    def clusters(self, settings: Settings) -> Mapping[int, str]:
+    def clusters(self, settings: Settings) -> Mapping[int, StackState]:
         """Return the statuses of the clusters' stacks, by generation, as `generations.existing` does.
 
         Raises:
@@ -277,10 +278,10 @@ class UpgradeBackend:
 
         def settled() -> bool:
             deployment.account.forget()
-            status = (deployment.stack(name) or {}).get("StackStatus", "")
-            busy = status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"
-            if busy:
-                report(f"{name} is {status}: waiting.")
-            return not busy
+            stack = deployment.stack(name)
+            if stack is None or not StackState.of(stack).is_in_progress:
+                return True
+            report(f"{name} is {StackState.of(stack)}: waiting.")
+            return False
 
         self._clock.wait(settled, report, every=_EVERY, limit=_SECONDS_OF_A_STACK)

@@ -39,7 +39,7 @@ class Recovery(Upgrade):
         here, clusters = self._here, self.backend.clusters(self.settings)
         self.cluster = self.settings.cluster_spec.name
         match sorted(clusters):
-            case [only] if only == here and not clusters[only].startswith("DELETE_"):
+            case [only] if only == here and not clusters[only].is_leaving:
                 return self._recover(only)
             case [first] if first in (here - 1, here):
                 lost = self.settings.of_generation(first)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from scripts.account.stacks import NOT_THERE
+from scripts.account.stack_state import StackState
 from scripts.change.candidate import Candidate
 from scripts.core import interrupts, terminal
 from scripts.core.document import DeploymentName, Document
@@ -185,19 +185,19 @@ class Upgrade:
             return "nothing to do"
         if reasons:
             self.say(f"The cluster {self.cluster} cannot be changed in: {', '.join(reasons)}.")
-        return self._replace(first, {first: ""}, self._candidate(first + 1))
+        return self._replace(first, {}, self._candidate(first + 1))
 
-    def _replace(self, first: int, clusters: Mapping[int, str], second: Candidate) -> Outcome:
+    def _replace(self, first: int, clusters: Mapping[int, StackState], second: Candidate) -> Outcome:
         old, new = self.settings.of_generation(first), second.settings
         self.cluster = new.cluster_spec.name
         status = clusters.get(new.cluster.generation)
-        exists = status is not None and status not in NOT_THERE
+        exists = status is not None and not status.has_nothing
         written = second.path.read_text(encoding="utf-8") == self.path.read_text(encoding="utf-8")
         if exists and not written:
             raise UnusableError(
                 f"--set: the cluster {self.cluster} exists already; allowed: its values, or --abandon first"
             )
-        is_leaving = clusters[first].startswith("DELETE_")
+        is_leaving = first in clusters and clusters[first].is_leaving
         if not is_leaving:
             if new.accounting is not None:
                 self.say(_TWO_WRITERS)
@@ -273,9 +273,9 @@ class Upgrade:
         self._step("settings", text, lambda: self._write(first), already=here == first and not self.edits)
         return "abandoned"
 
-    def _destroy_second(self, first: int, clusters: Mapping[int, str]) -> None:
+    def _destroy_second(self, first: int, clusters: Mapping[int, StackState]) -> None:
         old, new = self.settings.of_generation(first), self.settings.of_generation(first + 1)
-        if clusters[first].startswith("DELETE_"):
+        if clusters[first].is_leaving:
             raise OperationError(
                 f"The stack {old.stack_name('cluster')} is {clusters[first]}: there is no way back to its cluster",
                 "without --abandon the upgrade continues",
@@ -313,7 +313,7 @@ class Upgrade:
         except EditError as error:
             raise UnusableError(f"config/{self.path.name} was changed meanwhile: {error}") from None
 
-    def _mismatch(self, clusters: Mapping[int, str], first: str = "") -> OperationError:
+    def _mismatch(self, clusters: Mapping[int, StackState], first: str = "") -> OperationError:
         names = ", ".join(self.settings.of_generation(each).stack_name("cluster") for each in sorted(clusters))
         if not clusters:
             problem = f"{first}There is no cluster of config/{self.path.name} yet"

@@ -5,40 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from scripts.account.resource_kinds import kind_of
 from scripts.check.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, fleet_command
 from scripts.check.plan.comparison import READ_LATE, awaited
 from scripts.check.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
 from scripts.check.preflight.check import CheckStatus, Finding
-from toolchain.cluster import CLUSTER_TYPE
 from ultracluster.domain.lustre import growth_blocker
 
-GUARDED: Final[Mapping[str, str]] = {
-    "AWS::EC2::Subnet": "file system and nodes are in it",
-    "AWS::EC2::VPC": "everything is in it",
-    "AWS::FSx::DataRepositoryAssociation": "what the file system has not loaded from S3, or not exported, is cut off",
-    "AWS::FSx::FileSystem": "a new one is empty: nothing is copied",
-    "AWS::RDS::DBInstance": "it holds the history of all jobs: a new one is empty",
-    "AWS::S3::Bucket": "it holds data",
-    CLUSTER_TYPE: "the cluster goes, with its jobs and what is on the head node",
-}
-"""The types whose replacement or removal must be accepted, and why."""
-NOTED: Final[Mapping[str, str]] = {
-    "AWS::EC2::EIP": "the address that others see the nodes come from changes",
-    "AWS::EC2::NatGateway": "the nodes' connections to the internet break, and the address they come from may change",
-    "AWS::EC2::PlacementGroup": "it can be deleted only when no instance is in it any more",
-    "AWS::Logs::LogGroup": "its logs do not move to another one",
-}
-"""The types whose replacement or removal is a warning, and why.
-
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
-"""
 _LONGEST_VALUE: Final = 60
 _BACKUPS: Final = "AutomaticBackupRetentionDays"
 """0, the default, turns backups off.
 
 https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
 """
-_REASONS: Final = {**GUARDED, **NOTED}
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
@@ -47,8 +26,9 @@ def of_stack(stack: StackPlan, deployment_name: str, accepted: bool) -> Iterator
     """Yield the findings on the resources of a stack, whose replacement and removal may have been accepted."""
     for change in stack.changes:
         subject = f"{stack.name}/{change.logical_id}"
-        if change.type in _REASONS and change.effect in (*REPLACING, Effect.REMOVED):
-            blocking = change.type in GUARDED and not accepted
+        kind = kind_of(change.type)
+        if kind.loss and change.effect in (*REPLACING, Effect.REMOVED):
+            blocking = kind.is_guarded and not accepted
             yield Finding(
                 CheckStatus.FAIL if blocking else CheckStatus.WARN,
                 f"{_named(change)} {_fate(change)}",
@@ -57,7 +37,7 @@ def of_stack(stack: StackPlan, deployment_name: str, accepted: bool) -> Iterator
             )
         if change.type == "AWS::FSx::FileSystem":
             yield from _of_growth(change, subject)
-        for each in change.properties if change.type in GUARDED else ():
+        for each in change.properties if kind.is_guarded else ():
             if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
                 sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
                 yield Finding(CheckStatus.WARN, sentence, subject=subject)
@@ -170,7 +150,7 @@ def _named(change: ResourceChange) -> str:
 def _fate(change: ResourceChange) -> str:
     fate = "is retained outside of the stack, and continues to cost" if change.old_stays else "is deleted"
     if change.effect is Effect.REMOVED:
-        return f"is removed: {_REASONS[change.type]}; it {fate}"
+        return f"is removed: {kind_of(change.type).loss}; it {fate}"
     values = {each.path: each for each in change.properties}
     causes = [
         "{} from {} to {}".format(cause, *shown_difference(values[cause].before, values[cause].after))
@@ -179,7 +159,7 @@ def _fate(change: ResourceChange) -> str:
         for cause in change.causes
     ]
     will = "may be" if change.effect is Effect.MAY_BE_REPLACED else "is"
-    return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; the old one {fate}"
+    return f"{will} replaced, because of {', '.join(causes)}: {kind_of(change.type).loss}; the old one {fate}"
 
 
 def _hint(change: ResourceChange, deployment_name: str) -> str:

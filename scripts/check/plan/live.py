@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from config.settings import Settings
 from scripts.account.deployment import Account, Deployment, session, tags_of
-from scripts.account.stacks import NOT_THERE
+from scripts.account.stack_state import StackState
 from scripts.check.plan.model import PlanError
 from toolchain.assembly import Assembly, Stack
 from toolchain.values import attribute_reference
@@ -91,8 +91,8 @@ class LiveStacks:
         self.to_be_protected = {name for name, each in properties.items() if each.get("terminationProtection")}
         self.deployment.account = CdkAccount.of(directory, self.new)
         described = {name: self.deployment.stack(name) for name in self.new}
-        self.statuses = {name: stack["StackStatus"] for name, stack in described.items() if stack}
-        present = {name: stack for name, stack in described.items() if stack and stack["StackStatus"] not in NOT_THERE}
+        self.statuses = {name: StackState.of(stack) for name, stack in described.items() if stack}
+        present = {name: stack for name, stack in described.items() if stack and not StackState.of(stack).has_nothing}
         self.old = {name: self._stack(name, stack) for name, stack in present.items()}
         self.physical_ids = {name: self.deployment.physical_ids(name) for name in present}
         self.attributes = {key: value for name in present for key, value in self._attributes(name)}

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 from config.settings import PARTS, Settings
 from scripts.account import operations
-from scripts.account.stacks import NOT_THERE, READY
 from scripts.check.plan import cdk, change_sets, findings
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
@@ -137,7 +136,7 @@ def plan_of_directories(
 
 
 def _stacks_of_account(live: LiveStacks, comparison: Comparison) -> tuple[StackPlan, ...]:
-    ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
+    ready = [name for name in live.old if live.statuses[name].is_ready and not comparison.is_passed_over(name)]
     cloudformation = live.deployment.account.client("cloudformation")
     name_of_all = operations.new_name(live.deployment.account, "plan")
     described = change_sets.describe(cloudformation, [live.new[name] for name in ready], name_of_all)
@@ -189,9 +188,9 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
         if each.status is CheckStatus.FAIL:
             yield each.of("account")
     for name, status in live.statuses.items():
-        if status in (*READY, "REVIEW_IN_PROGRESS"):  # that one is deployed as if it did not exist, also if protected
+        if status.is_ready or status.is_in_review:  # that one is deployed as if it did not exist, also if protected
             continue
-        if status in NOT_THERE and name not in live.protected:
+        if status.has_nothing and name not in live.protected:
             sentence = f"the stack is {status}: it is deleted and created again"
             yield Finding(CheckStatus.WARN, sentence, subject=name)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from config.stack_identity import StackIdentity
 from scripts.account import generations
 from scripts.account.deployment import Deployment
-from scripts.account.stacks import READY
+from scripts.account.stack_state import StackState
 from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
 
 _NO_RSA = ("ubuntu2204", "ubuntu2404")
@@ -39,13 +39,13 @@ def cluster_name(deployment: Deployment) -> Finding:
     command = _describe(deployment, name)
     if stack is None:
         return Finding(PASS, f"there is no cluster or stack {name} yet", command=command)
-    status = stack["StackStatus"]
+    status = StackState.of(stack)
     if name in deployment.physical_ids(deployment.stack_name("cluster")).values():
-        if status in READY:
+        if status.is_ready:
             return Finding(PASS, f"cluster {name} is {status}, and ours to update", command=command)
         sentence = f"cluster {name}, which is ours, is {status}: it cannot be updated"
         return Finding(FAIL, sentence, _way_out(deployment, status), command)
-    if status == "DELETE_IN_PROGRESS":
+    if status.is_being_deleted:
         return Finding(FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
     is_cluster = "parallelcluster:version" in [tag["Key"] for tag in stack.get("Tags", [])]
     owner = (
@@ -93,16 +93,16 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
     stack = deployment.stack(name)
     if stack is None:
         return Finding(PASS, f"there is no stack {name} yet")
-    status = stack["StackStatus"]
-    if status == "REVIEW_IN_PROGRESS":
+    status = StackState.of(stack)
+    if status.is_in_review:
         sentence = f"{name} is {status}: a change set was created for it and not executed, and it has no resources"
         return Finding(WARN, sentence, "go ahead, unless somebody else is deploying it right now")
     if StackIdentity.of(stack) != (deployment.settings.name, part):
         sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
         return Finding(FAIL, sentence, f"choose another `name` in config/{deployment.name}.yaml")
-    if status in READY:
+    if status.is_ready:
         return Finding(PASS, f"{name} is {status}, and ours to update")
-    if status not in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
+    if not status.has_nothing:
         return Finding(FAIL, f"{name} is {status}: it cannot be updated", _way_out(deployment, status))
     sentence = f"{name} is {status}: its creation failed"
     if stack.get("EnableTerminationProtection"):
@@ -144,8 +144,8 @@ def _describe(deployment: Deployment, stack_name: str) -> str:
     return deployment.command("cloudformation", "describe-stacks", "--stack-name", stack_name)
 
 
-def _way_out(deployment: Deployment, status: str) -> str:
-    if status.endswith("_IN_PROGRESS"):
+def _way_out(deployment: Deployment, status: StackState) -> str:
+    if status.is_in_progress:
         return "wait until that is done"
     return f"`./ultracluster diagnose {deployment.name}` says why, and what leads out of it"
 

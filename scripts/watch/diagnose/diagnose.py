@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -13,6 +12,7 @@ from pydantic import Field, computed_field
 from scripts.account.causes import Evidence, FoundCause, find
 from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import is_head_node
+from scripts.account.stack_state import StackState
 from scripts.core.clock import Clock
 from scripts.core.document import DeploymentName, Document
 from scripts.watch.diagnose.failures import Operation, operations, provider_group, window
@@ -24,7 +24,6 @@ SILENT = timedelta(minutes=15)
 """A head node that logs nothing for so long is unhealthy: clustermgtd logs every minute."""
 LINES_OF_UNKNOWN = 5
 """The lines before the end of an unknown failure that are shown."""
-_MADE = re.compile(r"CREATE_COMPLETE|UPDATE_")
 
 
 class Diagnosis(Document):
@@ -152,7 +151,7 @@ def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> li
     """
     name = reader.cluster_name
     stack = reader.stack(name)
-    if stack is None or not _MADE.match(stack["StackStatus"]):
+    if stack is None or StackState.of(stack).was_never_complete or StackState.of(stack).is_leaving:
         return []
     findings = list(_known(reader, _of_head_node(reader, now)))
     if operation and _is_of_cluster(reader, operation) and operation.started >= now - LOOK_BACK[-1]:

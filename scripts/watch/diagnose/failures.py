@@ -11,12 +11,12 @@ from pydantic import Field
 
 from scripts.account import stacks
 from scripts.account.causes import Evidence
+from scripts.account.stack_state import StackState
 from scripts.account.stacks import CLUSTER, NESTED, StackEvent
 from scripts.core.aws_errors import is_consequence
 from scripts.core.document import Document
 from scripts.watch.diagnose.reader import PROVIDER_GROUP, Reader
 
-_FAILED = re.compile(r"FAILED|ROLLBACK")
 _VPC = re.compile(r"\bvpc-[0-9a-f]+")
 
 
@@ -50,10 +50,10 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
     if described is None:
         return None
     reader.read.append(stack)
-    status = described["StackStatus"]
-    if status == "REVIEW_IN_PROGRESS":
+    state = StackState.of(described)
+    if state.is_in_review:
         return _refused_change_set(reader, stack, described["CreationTime"])
-    if not _FAILED.search(status) and not status.endswith("_IN_PROGRESS"):
+    if not state.has_failed and not state.is_in_progress:
         return None
     own = reader.events(described["StackId"])
     started = next((each.time for each in own if each.is_start), described["CreationTime"])
@@ -61,19 +61,19 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
     failed = [
         (root, each)
         for root, each in events
-        if each.status.endswith("_FAILED")
+        if each.has_failed
         and (not each.is_own or each.stack == root)  # else the stack that it is nested in says the same
     ]
     failed.sort(key=lambda each: (_is_consequence(each[1]), each[1].time))
     evidence = tuple(_evidence(*each) for each in failed)
-    if not evidence and _FAILED.search(status):  # events are not to be read
-        text = f"{status} {NESTED} {stack}: {described.get('StackStatusReason', '')}"
+    if not evidence and state.has_failed:  # events are not to be read
+        text = f"{state} {NESTED} {stack}: {described.get('StackStatusReason', '')}"
         evidence = (Evidence(kind="event", source=stack, time=started, text=text),)
     if not evidence:
         return None
     groups = (PROVIDER_GROUP.search(f"{each.physical_id} {each.reason}") for _, each in events)
     group = next((each[0] for each in groups if each), "")
-    return Operation(stack=stack, status=status, started=started, events=evidence, provider_group=group)
+    return Operation(stack=stack, status=state, started=started, events=evidence, provider_group=group)
 
 
 def _is_consequence(event: StackEvent) -> bool:
@@ -92,7 +92,8 @@ def _refused_change_set(reader: Reader, stack: str, created: datetime) -> Operat
     failed = [each for each in listed if each["Status"] == "FAILED"]
     texts = {each["CreationTime"]: f"FAILED change set: {each.get('StatusReason', '')}" for each in failed}
     events = tuple(Evidence(kind="event", source=stack, time=time, text=text) for time, text in texts.items())
-    return Operation(stack=stack, status="REVIEW_IN_PROGRESS", started=created, events=events) if events else None
+    state = StackState.REVIEW_IN_PROGRESS
+    return Operation(stack=stack, status=state, started=created, events=events) if events else None
 
 
 def _with_nested(
@@ -105,7 +106,7 @@ def _with_nested(
     below: dict[str, str] = {}
     for event in events:
         yield root, event
-        if event.is_own or not event.status.endswith("_FAILED"):
+        if event.is_own or not event.has_failed:
             continue
         if event.type == NESTED and event.physical_id.startswith("arn:"):
             below[event.physical_id] = root

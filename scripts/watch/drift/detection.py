@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.account.deployment import Deployment, tags_of
-from scripts.account.stacks import in_progress, resources
+from scripts.account.stack_state import StackState
+from scripts.account.stacks import resources
 from scripts.core.clock import Clock
 from scripts.core.errors import OperationError
 from scripts.watch.drift.model import Drift, DriftKind, DriftReport
@@ -21,7 +22,6 @@ from scripts.watch.status.model import Unavailable, try_fetch
 if TYPE_CHECKING:
     from scripts.check.plan.model import Plan
 
-_DETECTABLE: Final = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED")
 _POLL_SECONDS: Final = 5.0
 _DETECTION_SECONDS: Final = 900.0
 _VERSION: Final = "parallelcluster:version"
@@ -47,8 +47,8 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
     """
     names = [deployment.stack_name(part) for part in deployment.settings.parts]
     stacks = {name: stack for name in names if (stack := deployment.stack(name))}
-    states = {name: stack["StackStatus"] for name, stack in stacks.items()}
-    busy = tuple(f"{name}: {state}" for name, state in states.items() if in_progress([state]))
+    states = {name: StackState.of(stack) for name, stack in stacks.items()}
+    busy = tuple(f"{name}: {state}" for name, state in states.items() if state.is_in_progress)
     comparison = _Comparison(deployment, clock)
     if stacks and not busy:
         for name, state in states.items():
@@ -89,10 +89,11 @@ class _Comparison:
         else:
             self.drifts += result
 
-    def compare_stack(self, stack: str, status: str) -> Iterator[Drift]:
+    def compare_stack(self, stack: str, state: StackState) -> Iterator[Drift]:
         """Let CloudFormation compare a stack."""
-        if status not in _DETECTABLE:
-            raise OperationError(f"the stack is {status}; allowed: {', '.join(_DETECTABLE)}")
+        if not state.can_detect_drift:
+            allowed = ", ".join(each for each in StackState if each.can_detect_drift)
+            raise OperationError(f"the stack is {state}; allowed: {allowed}")
         cloudformation = self._deployment.account.client("cloudformation")
         detection = cloudformation.detect_stack_drift(StackName=stack)["StackDriftDetectionId"]
 
@@ -113,7 +114,7 @@ class _Comparison:
         self.unchecked += [
             f"{stack}/{each.logical_id} ({each.type})"
             for each in resources(self._deployment, stack)
-            if each.logical_id not in compared and each.status != "DELETE_COMPLETE"
+            if each.logical_id not in compared and not each.status.is_gone
         ]
         result = answer()
         if result["DetectionStatus"] == "DETECTION_FAILED":

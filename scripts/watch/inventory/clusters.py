@@ -9,8 +9,9 @@ from typing import Any
 from config.stack_identity import StackIdentity
 from scripts.account import generations, stacks
 from scripts.account.deployment import Deployment
+from scripts.account.resource_kinds import LEFT
 from scripts.watch.inventory.model import Leftover, permitted
-from scripts.watch.inventory.removal import EXISTS
+from scripts.watch.inventory.removal import exists
 
 
 def present(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
@@ -55,9 +56,7 @@ def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
     """
     for stack in deleted_stacks(deployment, wanted):
         for each in stacks.resources(deployment, stack["StackId"], deleted=True):
-            if each.status == "DELETE_COMPLETE" or each.type not in EXISTS:
-                continue
-            if each.physical_id and EXISTS[each.type](deployment, each.physical_id):
+            if not each.status.is_gone and each.physical_id and exists(deployment, each.type, each.physical_id):
                 yield Leftover(
                     type=each.type,
                     id=each.physical_id,
@@ -67,13 +66,7 @@ def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
                 )
 
 
-_KEPT = {
-    "ec2:security-group": "AWS::EC2::SecurityGroup",
-    "elasticfilesystem:file-system": "AWS::EFS::FileSystem",
-    "fsx:file-system": "AWS::FSx::FileSystem",
-    "s3:": "AWS::S3::Bucket",
-}
-"""What stacks of storage and team can keep, by service and what the ARN has in front of the name."""
+_KEPT = {each.arn: each.type for each in LEFT if each.arn}
 _CONSTRUCTS = {"storage": "Lustre", "team": "Homes"}
 """Constructs that tag what they keep with their path, by the part of the deployment."""
 
@@ -87,7 +80,7 @@ def tagged(deployment: Deployment, part: str) -> Iterator[Leftover]:
         _, _, service, _, _, name = each["ResourceARN"].split(":", 5)
         kind = _KEPT.get(f"{service}:{name.rpartition('/')[0]}")
         resource = name.rpartition("/")[2]
-        if kind is not None and EXISTS[kind](deployment, resource):  # deleted ones are listed for a while
+        if kind is not None and exists(deployment, kind, resource):  # deleted ones are listed for a while
             yield Leftover(type=kind, id=resource, reason=f"tag Name={path}", kept_on_purpose=True, stack=stack)
 
 

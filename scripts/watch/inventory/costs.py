@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from scripts.account.deployment import Deployment, filters, tags_of
+from scripts.account.resource_kinds import Paid, kind_of
 from scripts.check.estimate import products
 from scripts.check.estimate.prices import Prices
 from scripts.check.estimate.products import HOURS_PER_MONTH, Product
@@ -17,7 +18,7 @@ from ultracluster.domain.lustre import LustreSpec
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 _GB, _GIB = 10**9, 2**30
-_FIXED = {
+_RATES = {
     "AWS::CloudWatch::Alarm": products.ALARM,
     "AWS::CloudWatch::CompositeAlarm": products.COMPOSITE_ALARM,
     "AWS::CloudWatch::Dashboard": products.DASHBOARD,
@@ -27,14 +28,7 @@ _FIXED = {
     "AWS::KMS::Key": products.KMS_KEY,
     "AWS::Route53::HostedZone": products.HOSTED_ZONE,
 }
-"""Types of one price each. CloudFormation tells when they were created."""
-_BY_USE = (
-    "AWS::DynamoDB::Table",
-    "AWS::Lambda::Function",
-    "AWS::RDS::DBSnapshot",
-    "AWS::S3::Bucket",
-    "AWS::SNS::Topic",
-)
+"""Prices of those of one rate. CloudFormation tells when they were created."""
 
 
 class Facts(NamedTuple):
@@ -49,10 +43,10 @@ class Facts(NamedTuple):
 def facts(clusters: Sequence[Deployment], keys: Collection[Key], denied: list[str]) -> dict[Key, Facts]:
     """Return what resources of a deployment's clusters cost; what is not in it is free, or could not be listed."""
     prices = Prices(clusters[0].settings.region)
-    known = {key: Facts(None) for key in keys if key[0] in _BY_USE}
-    known |= {key: Facts(per_month(prices, _FIXED[key[0]])) for key in keys if key[0] in _FIXED}
+    known = {key: Facts(None) for key in keys if kind_of(key[0]).paid is Paid.USE}
+    known |= {key: Facts(per_month(prices, _RATES[key[0]])) for key in keys if kind_of(key[0]).paid is Paid.RATE}
     kinds = {kind for kind, _ in keys}
-    for kind, ask in _ASKED.items():
+    for kind, ask in _SIZES.items():
         if kind in kinds:
             known |= {(kind, name): each for name, each in permitted(ask(clusters, prices), denied)}
     return {key: known[key] for key in keys if key in known}
@@ -68,7 +62,7 @@ def per_month(prices: Prices, product: Product, units: Decimal = Decimal(1)) -> 
 
 def costs(deployment: Deployment, keys: Collection[Key]) -> Costs:
     """Return what resources cost, of any cluster; where a permission is missing, it is not known."""
-    unknown = {key: None for key in keys if key[0] in _ASKED}
+    unknown = {key: None for key in keys if kind_of(key[0]).paid is Paid.SIZE}
     return unknown | {key: each.monthly for key, each in facts(of_clusters.known(deployment, []), keys, []).items()}
 
 
@@ -164,7 +158,7 @@ def _log_groups(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tupl
             yield each["logGroupName"], Facts(monthly, datetime.fromtimestamp(each["creationTime"] / 1000, UTC))
 
 
-_ASKED: dict[str, Callable[[Sequence[Deployment], Prices], Iterator[tuple[str, Facts]]]] = {
+_SIZES: dict[str, Callable[[Sequence[Deployment], Prices], Iterator[tuple[str, Facts]]]] = {
     "AWS::EC2::Instance": _instances,
     "AWS::EC2::VPCEndpoint": _endpoints,
     "AWS::EC2::Snapshot": _snapshots,

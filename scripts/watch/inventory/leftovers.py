@@ -14,50 +14,14 @@ from config.settings import PARTS
 from scripts.account import stacks
 from scripts.account.deployment import Deployment, filters, tags_of
 from scripts.account.remote.streamed_command import log_group
+from scripts.account.resource_kinds import LEFT, PREFIX, REMOVAL_ORDER
 from scripts.watch.inventory import clusters as of_clusters
-from scripts.watch.inventory.model import FINAL_BACKUP, PREFIX, Key, Leftover, permitted
-from scripts.watch.inventory.removal import EXISTS
+from scripts.watch.inventory.model import FINAL_BACKUP, Key, Leftover, permitted
+from scripts.watch.inventory.removal import exists
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 _UUID = 36
 _CLUSTER_TAG = "parallelcluster:cluster-name"
-_TAGGED = {
-    "AWS::EC2::Instance": ("describe_instances", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId"),
-    "AWS::EC2::NetworkInterface": ("describe_network_interfaces", "NetworkInterfaces[].NetworkInterfaceId"),
-    "AWS::EC2::Volume": ("describe_volumes", "Volumes[].VolumeId"),
-    "AWS::EC2::SecurityGroup": ("describe_security_groups", "SecurityGroups[].GroupId"),
-}
-"""What carries ParallelCluster's tag in EC2: the operation that lists it, and the ids in its answer."""
-_ORDER = (
-    "AWS::EC2::Instance",
-    "AWS::EC2::NetworkInterface",
-    "AWS::EC2::Volume",
-    "AWS::EC2::Snapshot",
-    "AWS::FSx::FileSystem",
-    "AWS::EFS::FileSystem",
-    "AWS::RDS::DBInstance",
-    "AWS::RDS::DBSubnetGroup",
-    "AWS::RDS::DBParameterGroup",
-    "AWS::SecretsManager::Secret",
-    "AWS::RDS::DBSnapshot",
-    "AWS::Backup::RecoveryPoint",
-    "AWS::Backup::BackupVault",
-    "AWS::EC2::SecurityGroup",
-    "AWS::EC2::Subnet",
-    "AWS::EC2::RouteTable",
-    "AWS::EC2::PlacementGroup",
-    "AWS::EC2::LaunchTemplate",
-    "AWS::IAM::InstanceProfile",
-    "AWS::IAM::Role",
-    "AWS::DynamoDB::Table",
-    "AWS::Route53::HostedZone",
-    "AWS::SSM::Parameter",
-    "AWS::Lambda::Function",
-    PREFIX,
-    "AWS::S3::Bucket",
-    "AWS::Logs::LogGroup",
-)
-"""All types that are found, each after those that use it."""
 
 
 def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftover]:
@@ -82,7 +46,7 @@ def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftov
         for each in permitted(search, denied):
             if each.id.removeprefix("/aws/lambda/") not in existing and each.id not in existing:
                 by_key.setdefault(each.key, each)
-    return sorted(by_key.values(), key=lambda each: (_ORDER.index(each.type), each.id))
+    return sorted(by_key.values(), key=lambda each: (REMOVAL_ORDER.index(each.type), each.id))
 
 
 def _searches(
@@ -102,7 +66,7 @@ def _searches(
         name, stack = each.settings.cluster_spec.name, each.stack_name("cluster")
         yield _logs_of_cluster(each, name)
         if each.stack(name) is None:
-            yield from (_tagged(each, name, kind) for kind in _TAGGED)
+            yield from (_tagged(each, name, kind.type, *kind.tagged) for kind in LEFT if kind.tagged)
             for search in (_detached_interfaces, _launch_templates, _tables, _zones, _prefixes):
                 yield search(each, name)
         if each.stack(stack) is None:
@@ -134,7 +98,7 @@ def _has_team(deployment: Deployment) -> bool:
 def _recovery_points(deployment: Deployment) -> Iterator[Leftover]:
     """Yield the last backups of homes on EFS, and the vault that has them, or has none any more."""
     vault = vault_name(deployment)
-    if not EXISTS["AWS::Backup::BackupVault"](deployment, vault):
+    if not exists(deployment, "AWS::Backup::BackupVault", vault):
         return
     points = deployment.account.list("backup", "list_recovery_points_by_backup_vault", BackupVaultName=vault)
     for each in points:
@@ -158,10 +122,13 @@ def _database_snapshots(deployment: Deployment) -> Iterator[Leftover]:
             yield Leftover(type="AWS::RDS::DBSnapshot", id=name, reason=reason, kept_on_purpose=True)
 
 
-def _tagged(deployment: Deployment, cluster: str, kind: str) -> Iterator[Leftover]:
-    ec2, (operation, path) = deployment.account.client("ec2"), _TAGGED[kind]
+def _tagged(deployment: Deployment, cluster: str, kind: str, operation: str, path: str) -> Iterator[Leftover]:
     tag = filters({f"tag:{_CLUSTER_TAG}": [cluster]})
-    pages = ec2.get_paginator(operation).paginate(Filters=tag, PaginationConfig={"PageSize": 1000})
+    pages = (
+        deployment.account.client("ec2")
+        .get_paginator(operation)
+        .paginate(Filters=tag, PaginationConfig={"PageSize": 1000})
+    )
     for each in pages.search(path):
         yield Leftover(type=kind, id=each, reason=f"tag {_CLUSTER_TAG}={cluster}")
 
@@ -244,7 +211,7 @@ def _prefixes(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
     One call for each version of ParallelCluster that the account has used in the Region.
     """
     bucket = parallelcluster_bucket(deployment)
-    if not EXISTS["AWS::S3::Bucket"](deployment, bucket):
+    if not exists(deployment, "AWS::S3::Bucket", bucket):
         return
     own = re.compile(rf"parallelcluster/[^/]+/clusters/{re.escape(cluster)}-[a-z0-9]{{16}}/")
     for version in _folders(deployment, bucket, "parallelcluster/"):

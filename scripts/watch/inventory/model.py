@@ -9,27 +9,15 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, PlainSerializer, computed_field
 
+from scripts.account.resource_kinds import PREFIX, kind_of
 from scripts.core.aws_errors import is_denied
 from scripts.core.document import DeploymentName, Document
 
 _T = TypeVar("_T")
 
-PREFIX = "prefix of a bucket"
-"""The type of what ParallelCluster keeps of one cluster in its bucket, which all clusters of a Region share."""
 FINAL_BACKUP = "ultracluster:final-backup-of"
 """Tag of a backup that was made before its file system was deleted; its value is the deployment."""
 CENT = Decimal("0.01")
-_HOLDS_DATA = (
-    "AWS::Backup::RecoveryPoint",
-    "AWS::EC2::Snapshot",
-    "AWS::EC2::Volume",
-    "AWS::EFS::FileSystem",
-    "AWS::FSx::Backup",
-    "AWS::FSx::FileSystem",
-    "AWS::RDS::DBInstance",
-    "AWS::RDS::DBSnapshot",
-    "AWS::S3::Bucket",
-)
 _PROVIDER_BUCKET = "-pclustercustomresourcebu"
 """Within the name that CloudFormation makes for the bucket of ParallelCluster's provider, which keeps its requests."""
 
@@ -53,7 +41,7 @@ class _Item(Document):
     @property
     def holds_data(self) -> bool:
         """Whether it holds data of people, so that it is deleted only if that is requested."""
-        return self.type in _HOLDS_DATA and _PROVIDER_BUCKET not in self.id
+        return kind_of(self.type).holds_data and _PROVIDER_BUCKET not in self.id
 
     @property
     def key(self) -> Key:

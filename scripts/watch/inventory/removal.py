@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from scripts.account.deployment import Deployment, filters
+from scripts.account.resource_kinds import PREFIX, kind_of
 from scripts.core.aws_errors import is_not_found, passes
 from scripts.core.errors import OperationError
-from scripts.watch.inventory.model import PREFIX, Leftover
+from scripts.watch.inventory.model import Leftover
 
 
 class InUseError(Exception):
@@ -25,12 +26,20 @@ def remove(deployment: Deployment, leftover: Leftover) -> None:
     from botocore.exceptions import ClientError
 
     try:
-        _REMOVERS[leftover.type](deployment, leftover.id)
+        _delete(deployment, leftover.type, leftover.id)
     except ClientError as error:
         if passes(str(error)):
             raise InUseError(str(error)) from error
         if not is_not_found(error):
             raise
+
+
+def _delete(deployment: Deployment, resource_type: str, name: str) -> None:
+    call = kind_of(resource_type).deleted
+    if call is None:
+        _DELETED[resource_type](deployment, name)
+    else:
+        getattr(deployment.account.client(call.service), call.operation)(**call.arguments(name))
 
 
 def _instance(deployment: Deployment, name: str) -> None:
@@ -168,17 +177,6 @@ def _zone(deployment: Deployment, name: str) -> None:
     deployment.account.client("route53").delete_hosted_zone(Id=name)
 
 
-def _described(
-    service: str, operation: str, parameter: str, *, many: bool = False
-) -> Callable[[Deployment, str], bool]:
-    """Return a test whether something exists: a call that fails if it does not."""
-
-    def exists(deployment: Deployment, name: str) -> bool:
-        return deployment.account.find(service, operation, **{parameter: [name] if many else name}) is not None
-
-    return exists
-
-
 def _log_group_exists(deployment: Deployment, name: str) -> bool:
     groups = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=name)
     return name in [each["logGroupName"] for each in groups]
@@ -195,63 +193,38 @@ def _secret_exists(deployment: Deployment, name: str) -> bool:
     return described is not None and "DeletedDate" not in described
 
 
-EXISTS: dict[str, Callable[[Deployment, str], bool]] = {
+_FOUND: dict[str, Callable[[Deployment, str], bool]] = {
     "AWS::Backup::BackupVault": _vault_exists,
-    "AWS::DynamoDB::Table": _described("dynamodb", "describe_table", "TableName"),
-    "AWS::EC2::NetworkInterface": _described("ec2", "describe_network_interfaces", "NetworkInterfaceIds", many=True),
-    "AWS::EC2::PlacementGroup": _described("ec2", "describe_placement_groups", "GroupNames", many=True),
-    "AWS::EC2::RouteTable": _described("ec2", "describe_route_tables", "RouteTableIds", many=True),
-    "AWS::EC2::SecurityGroup": _described("ec2", "describe_security_groups", "GroupIds", many=True),
-    "AWS::EC2::Subnet": _described("ec2", "describe_subnets", "SubnetIds", many=True),
-    "AWS::EFS::FileSystem": _described("efs", "describe_file_systems", "FileSystemId"),
-    "AWS::FSx::FileSystem": _described("fsx", "describe_file_systems", "FileSystemIds", many=True),
-    "AWS::IAM::InstanceProfile": _described("iam", "get_instance_profile", "InstanceProfileName"),
-    "AWS::IAM::Role": _described("iam", "get_role", "RoleName"),
-    "AWS::Lambda::Function": _described("lambda", "get_function", "FunctionName"),
     "AWS::Logs::LogGroup": _log_group_exists,
-    "AWS::RDS::DBInstance": _described("rds", "describe_db_instances", "DBInstanceIdentifier"),
-    "AWS::RDS::DBParameterGroup": _described("rds", "describe_db_parameter_groups", "DBParameterGroupName"),
-    "AWS::RDS::DBSubnetGroup": _described("rds", "describe_db_subnet_groups", "DBSubnetGroupName"),
-    "AWS::S3::Bucket": _described("s3", "head_bucket", "Bucket"),
     "AWS::SecretsManager::Secret": _secret_exists,
 }
-"""Tells whether something exists that a stack kept, by type; stacks of ours keep no other types."""
+"""Tells whether something exists, of those types of which a call alone does not."""
+
+
+def exists(deployment: Deployment, resource_type: str, name: str) -> bool:
+    """Tell whether something exists that a stack kept; of a type that no stack of ours keeps nothing does."""
+    if own := _FOUND.get(resource_type):
+        return own(deployment, name)
+    call = kind_of(resource_type).found
+    if call is None:
+        return False
+    return deployment.account.find(call.service, call.operation, **call.arguments(name)) is not None
 
 
 def _pages(client: Any, operation: str, path: str, **arguments: Any) -> Iterator[Any]:
     return iter([*client.get_paginator(operation).paginate(**arguments).search(path)])
 
 
-def _call(service: str, operation: str, parameter: str) -> Callable[[Deployment, str], None]:
-    def remover(deployment: Deployment, name: str) -> None:
-        getattr(deployment.account.client(service), operation)(**{parameter: name})
-
-    return remover
-
-
-_REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
+_DELETED: dict[str, Callable[[Deployment, str], None]] = {
     PREFIX: _prefix,
-    "AWS::Backup::BackupVault": _call("backup", "delete_backup_vault", "BackupVaultName"),
-    "AWS::DynamoDB::Table": _call("dynamodb", "delete_table", "TableName"),
     "AWS::EC2::Instance": _instance,
-    "AWS::EC2::LaunchTemplate": _call("ec2", "delete_launch_template", "LaunchTemplateId"),
-    "AWS::EC2::NetworkInterface": _call("ec2", "delete_network_interface", "NetworkInterfaceId"),
-    "AWS::EC2::PlacementGroup": _call("ec2", "delete_placement_group", "GroupName"),
-    "AWS::EC2::RouteTable": _call("ec2", "delete_route_table", "RouteTableId"),
     "AWS::EC2::SecurityGroup": _security_group,
-    "AWS::EC2::Subnet": _call("ec2", "delete_subnet", "SubnetId"),
-    "AWS::EC2::Volume": _call("ec2", "delete_volume", "VolumeId"),
     "AWS::EFS::FileSystem": _elastic_file_system,
     "AWS::FSx::FileSystem": _file_system,
     "AWS::IAM::InstanceProfile": _profile,
     "AWS::IAM::Role": _role,
-    "AWS::Lambda::Function": _call("lambda", "delete_function", "FunctionName"),
-    "AWS::Logs::LogGroup": _call("logs", "delete_log_group", "logGroupName"),
     "AWS::RDS::DBInstance": _database,
-    "AWS::RDS::DBParameterGroup": _call("rds", "delete_db_parameter_group", "DBParameterGroupName"),
-    "AWS::RDS::DBSubnetGroup": _call("rds", "delete_db_subnet_group", "DBSubnetGroupName"),
     "AWS::Route53::HostedZone": _zone,
     "AWS::S3::Bucket": _bucket,
-    "AWS::SecretsManager::Secret": _call("secretsmanager", "delete_secret", "SecretId"),
-    "AWS::SSM::Parameter": _call("ssm", "delete_parameter", "Name"),
 }
+"""Deletes those of a type for which a call alone does not do it."""

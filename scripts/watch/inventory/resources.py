@@ -94,7 +94,7 @@ def _backups(deployment: Deployment, resources: Iterable[Resource]) -> Iterator[
         name, kind, since = each["FileSystem"]["FileSystemId"], "AWS::FSx::Backup", each["CreationTime"]
         if name in stack_of or tags_of(each).get(FINAL_BACKUP) == deployment.settings.name:
             stack = stack_of.get(name, KEPT) if each["Type"] == "AUTOMATIC" else KEPT
-            yield Resource(type=kind, id=each["BackupId"], stack=stack, since=since, dollars_per_month=None)
+            yield Resource(type=kind, id=each["BackupId"], stack=stack, since=since)
 
 
 def _tags(deployment: Deployment, clusters: Sequence[Deployment]) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -8,11 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from scripts.account.stack_state import ResourceState, StackState
 from scripts.account.stacks import StackEvent
 from scripts.core.document import DeploymentName, Document
-
-SUCCESSES = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE", "IMPORT_COMPLETE"})
-"""Statuses with which an operation on a stack ends as intended."""
 
 
 class ResourceProgress(Document):
@@ -27,7 +25,12 @@ class ResourceProgress(Document):
     @property
     def is_in_progress(self) -> bool:
         """Whether work on it is in progress."""
-        return self.status.endswith("_IN_PROGRESS")
+        return self.state.is_in_progress
+
+    @property
+    def state(self) -> ResourceState:
+        """Its status, and what it means."""
+        return ResourceState(self.status)
 
 
 class StackProgress(Document):
@@ -56,6 +59,11 @@ class StackProgress(Document):
         exclude=True, description="Its own events and those of resources that failed by themselves."
     )
     stacks: tuple[StackProgress, ...] = Field(description="The stacks nested in it.")
+
+    @property
+    def state(self) -> StackState:
+        """Its status, and what it means."""
+        return StackState(self.status)
 
     def all(self) -> Sequence[StackProgress]:
         """Return it and all stacks nested in it."""

@@ -119,7 +119,7 @@ def render(deployment: Deployment, current: Progress) -> RenderableType:
     stacks = table("stack", "state", ">done", ">time", "resources")
     for root in current.stacks:
         for stack, depth in _with_depth(root, 0):
-            style = "red" if "ROLLBACK" in stack.status or stack.status.endswith("_FAILED") else ""
+            style = "red" if stack.state.has_failed else ""
             name = Text(f"{'  ' * depth}{stack.title}", style)
             done = f"{stack.resources_done}/{stack.resources}"
             stacks.add_row(

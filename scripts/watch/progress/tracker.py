@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from scripts.account.deployment import Deployment
+from scripts.account.stack_state import ResourceState, StackState
 from scripts.account.stacks import CLUSTER, NESTED, StackEvent, events, other_clusters
 from scripts.core.aws_errors import code_of, is_consequence, is_denied, is_not_found
 from scripts.watch.progress.estimate import PART_SECONDS, typical_seconds
-from scripts.watch.progress.model import SUCCESSES, Progress, ResourceProgress, StackProgress
+from scripts.watch.progress.model import Progress, ResourceProgress, StackProgress
 
 GRACE_SECONDS = 60.0
 """How long nothing may be in progress: the CDK starts a stack some seconds after it has finished the one before."""
@@ -59,11 +60,11 @@ class Tracker:
                 stacks.append(each)
         stacks.sort(key=lambda each: each.started)
         creates = any(each.action == "CREATE" for each in stacks)
-        failed = any(each.ended and each.status not in SUCCESSES for each in stacks)
+        failed = any(each.ended and not each.state.has_succeeded for each in stacks)
         existing = [
             part
             for part, root in roots.items()
-            if (root and root.status != "DELETE_COMPLETE") or names[part] in self._without_events
+            if (root and not root.state.is_gone) or names[part] in self._without_events
         ]
         missing = [part for part in roots if creates and not failed and part not in existing]
         running = max((each.left_seconds for each in stacks if not each.ended), default=0)
@@ -80,7 +81,7 @@ class Tracker:
             not_started=tuple(names[part] for part in missing),
             existing=len(existing),
             denied=tuple(sorted(self._denied)),
-            other_clusters=self._other_clusters(),
+            other_clusters=dict(self._other_clusters()),
             failure=_newest_failure(stacks),
             stacks=tuple(stacks),
             trouble=None,
@@ -106,7 +107,8 @@ class Tracker:
         if not starts:
             return None
         start, last = starts[-1], next(each for each in read if each.is_own)
-        action, is_over = start.status.split("_")[0], not last.status.endswith("_IN_PROGRESS")
+        state = StackState(last.status)
+        action, is_over = StackState(start.status).operation, not state.is_in_progress
         by_id: dict[str, list[StackEvent]] = {}
         for event in reversed(read):
             if not event.is_own:
@@ -120,7 +122,7 @@ class Tracker:
                 child = self._stack(inner, each.logical_id, shown, now, since or start.time)
                 children |= {each.logical_id: child} if child else {}
         types = {} if is_over else self._types_of(start.stack_id, action, start.time)
-        done, total = _count(resources, types, action, last.status)
+        done, total = _count(resources, types, action, state)
         busy = [each for each in resources.values() if each.is_in_progress and each.logical_id not in children]
         slow = [each for each in resources.values() if each.type not in _CONTAINERS]
         return StackProgress(
@@ -134,7 +136,7 @@ class Tracker:
             started=start.time,
             ended=last.time if is_over else None,
             seconds=round(((last.time if is_over else now) - start.time).total_seconds()),
-            left_seconds=0 if is_over else round(_left(resources, types, action, last.status, children)),
+            left_seconds=0 if is_over else round(_left(resources, types, action, state, children)),
             resources_done=done,
             resources=total,
             in_progress=tuple(sorted(busy, key=lambda each: each.seconds, reverse=True)),
@@ -160,7 +162,7 @@ class Tracker:
             return read
         return []
 
-    def _other_clusters(self) -> dict[str, str]:
+    def _other_clusters(self) -> Mapping[str, str]:
         """Return the statuses of the stacks of the deployment's other clusters, by name: one during an upgrade."""
         from botocore.exceptions import ClientError
 
@@ -209,10 +211,12 @@ class Tracker:
 def _resource(own: Sequence[StackEvent], now: datetime) -> ResourceProgress:
     """Return what was done to a resource last, by its events, the oldest first."""
     last = own[-1]
-    is_over = not last.status.endswith("_IN_PROGRESS")
+    state = ResourceState(last.status)
+    is_over = not state.is_in_progress
     started = last.time
     for each in reversed(own[:-1]):
-        if each.status != f"{last.status.split('_')[0]}_IN_PROGRESS":
+        earlier = ResourceState(each.status)
+        if not earlier.is_in_progress or earlier.operation != state.operation:
             break
         started = each.time
     return ResourceProgress(
@@ -226,15 +230,15 @@ def _resource(own: Sequence[StackEvent], now: datetime) -> ResourceProgress:
 
 def _failed_by_itself(event: StackEvent) -> bool:
     """Tell whether a resource failed, and was not merely cancelled because another one failed."""
-    return not event.is_own and event.status.endswith("_FAILED") and not is_consequence(event.reason)
+    return not event.is_own and event.has_failed and not is_consequence(event.reason)
 
 
 def _count(
-    resources: Mapping[str, ResourceProgress], types: Mapping[str, str], action: str, status: str
+    resources: Mapping[str, ResourceProgress], types: Mapping[str, str], action: str, state: StackState
 ) -> tuple[int, int]:
     """Return how many resources are done, and of how many; a creation that is rolled back deletes what it created."""
-    if action == "CREATE" and status == "ROLLBACK_IN_PROGRESS":
-        deleted = [each for each in resources.values() if each.status in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
+    if action == "CREATE" and state.is_rolling_back:
+        deleted = [each for each in resources.values() if each.state.is_released]
         return len(deleted), len(resources)
     return sum(not each.is_in_progress for each in resources.values()), len(resources.keys() | types.keys())
 
@@ -243,7 +247,7 @@ def _left(
     resources: Mapping[str, ResourceProgress],
     types: Mapping[str, str],
     action: str,
-    status: str,
+    state: StackState,
     children: Mapping[str, StackProgress],
 ) -> float:
     """Return how many seconds an operation takes yet: as the resource does that takes longest.
@@ -253,8 +257,8 @@ def _left(
     left = [0.0, *(each.left_seconds for each in children.values())]
     for name, each in resources.items():
         if each.is_in_progress and name not in children:
-            left.append(typical_seconds(each.type, each.status.split("_")[0]) - each.seconds)
-    if "ROLLBACK" not in status:
+            left.append(typical_seconds(each.type, each.state.operation) - each.seconds)
+    if not state.is_rolling_back:
         left += [typical_seconds(kind, action) for name, kind in types.items() if name not in resources]
     return max(left)
 
@@ -264,7 +268,7 @@ def _outcome(stacks: Sequence[StackProgress]) -> Literal["in progress", "complet
         return "nothing"
     if not all(each.ended for each in stacks):
         return "in progress"
-    return "complete" if all(each.status in SUCCESSES for each in stacks) else "failed"
+    return "complete" if all(each.state.has_succeeded for each in stacks) else "failed"
 
 
 def _newest_failure(stacks: Sequence[StackProgress]) -> StackEvent | None:

@@ -95,9 +95,9 @@ def _has_ended(current: Progress, parts: int, started: datetime, grace: float) -
     """Tell whether nothing is in progress, and nothing is about to start."""
     if current.outcome == "in progress" or current.trouble:
         return False
-    statuses = {each.status for each in current.stacks}
-    is_everything_done = len(current.stacks) == parts and len(statuses) == 1
-    if current.outcome == "failed" or (is_everything_done and statuses != {"UPDATE_COMPLETE"}):
+    actions = {each.action for each in current.stacks}
+    is_everything_done = len(current.stacks) == parts and len(actions) == 1
+    if current.outcome == "failed" or (is_everything_done and actions != {"UPDATE"}):
         return True
     newest = max((each.ended or current.time for each in current.stacks), default=started)
     since = newest if current.existing == parts else max(newest, started)

@@ -21,7 +21,6 @@ from scripts.core.aws_errors import is_unreachable
 from scripts.watch.status import software
 from scripts.watch.status.cost import cost_now
 from scripts.watch.status.model import (
-    READY,
     Cost,
     FileSystem,
     HeadNodeStatus,
@@ -141,7 +140,8 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
 def _stacks(deployment: Deployment) -> tuple[StackStatus, ...]:
     """Return the stacks in the order of creation; ParallelCluster's own while the one before it is not ready."""
     stacks = [_stack(deployment, deployment.stack_name(part)) for part in deployment.settings.parts]
-    if stacks[-2].status not in READY:
+    cluster = stacks[-2].state
+    if cluster is None or not cluster.has_succeeded:
         stacks.insert(-1, _stack(deployment, deployment.settings.cluster_spec.name))
     return tuple(stacks)
 

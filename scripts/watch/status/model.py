@@ -10,16 +10,12 @@ from pydantic import Field, computed_field, model_serializer
 from pydantic.dataclasses import dataclass
 
 from scripts.account.slurm import Job, Problem, SlurmState
+from scripts.account.stack_state import StackState
 from scripts.check.preflight.reservations import BEFORE_ITS_START
 from scripts.core.document import DeploymentName, Document
 from scripts.watch.status.links import links
 from scripts.watch.status.software import UNIT, Software
 
-READY = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE"})
-"""Statuses of a healthy stack.
-
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
-"""
 USABLE_FILE_SYSTEM = frozenset({"AVAILABLE", "UPDATING"})
 """Lifecycles of a file system that can be used: https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html."""
 PROTECTED = "PROTECTED"
@@ -57,9 +53,19 @@ class StackStatus:
     reason: str = Field(default="", description="Why it has this status; empty: CloudFormation gives none.")
 
     @property
+    def state(self) -> StackState | None:
+        """Its status, and what it means."""
+        return None if self.status is None else StackState(self.status)
+
+    @property
     def failed(self) -> bool:
         """Whether an operation on it failed, or is being rolled back."""
-        return self.status is not None and (self.status.endswith("_FAILED") or "ROLLBACK" in self.status)
+        return self.state is not None and self.state.has_failed
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether an operation on it is in progress."""
+        return self.state is not None and self.state.is_in_progress
 
 
 @dataclass(frozen=True)
@@ -287,7 +293,7 @@ class Status(Document):
         stacks = self.existing_stacks.values()
         if any(each.failed for each in stacks):
             return True
-        is_created = self.fleet != NO_FLEET and not any(str(each.status).endswith("_IN_PROGRESS") for each in stacks)
+        is_created = self.fleet != NO_FLEET and not any(each.in_progress for each in stacks)
         return is_created and (self.fleet == PROTECTED or self.lacks_head_node)
 
     @property

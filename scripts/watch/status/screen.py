@@ -11,7 +11,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from scripts.account.stacks import in_progress
 from scripts.check.preflight.reservations import BEFORE_ITS_START
 from scripts.core.errors import ExitCode
 from scripts.core.screen import dollars, duration, table
@@ -72,7 +71,7 @@ def refresh(collect: Callable[[], Status], console: Console, *, clock: Clock, se
     with Live(console=console, auto_refresh=False) as live:
         while True:
             status = collect()
-            if in_progress(str(each.status) for each in status.existing_stacks.values()):
+            if any(each.in_progress for each in status.existing_stacks.values()):
                 return
             why = [Text(f"Why: ./ultracluster diagnose {status.deployment}", "bold")] if status.failed else []
             live.update(Group(*render(status), Text(), *verdict(status), *why), refresh=True)

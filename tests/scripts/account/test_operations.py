@@ -13,6 +13,7 @@ from config.settings import load
 from scripts.account import operations, stacks
 from scripts.account.deployment import Account, Deployment
 from scripts.account.operations import Operation
+from scripts.account.stack_state import StackState
 from scripts.core import options
 from scripts.core.errors import ExitCode, OperationError
 from scripts.core.options import CONFIG
@@ -27,6 +28,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChan
 """
 ANNA = "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_Admin_0123/anna@example.com"
 STARTED = datetime(2026, 5, 4, 3, 2, tzinfo=UTC)
+UPDATES = StackState.UPDATE_IN_PROGRESS
 
 
 class Caller(Account):
@@ -174,8 +176,8 @@ def test_the_next_session_of_a_role_is_the_same_person() -> None:
 
 
 def test_cloudtrail_is_named_where_cloudformation_does_not_know_who() -> None:
-    nameless = Operation("dev-cluster", "us-west-2", "UPDATE_IN_PROGRESS", STARTED, "the console of AWS", "", False)
-    named = Operation("dev-cluster", "us-west-2", "UPDATE_IN_PROGRESS", STARTED, "ben", "ultracluster-...", False)
+    nameless = Operation("dev-cluster", "us-west-2", UPDATES, STARTED, "the console of AWS", "", False)
+    named = Operation("dev-cluster", "us-west-2", UPDATES, STARTED, "ben", "ultracluster-...", False)
     assert "--start-time 2026-05-04T02:57:00Z" in operations.refusal("No", [named, nameless], "wait").hint
     assert operations.refusal("No", [named], "wait").hint == "wait"
 
@@ -222,7 +224,7 @@ READ_CALL = re.compile(r"[a-z0-9-]+:(AssumeRole|BatchGet|Describe|Get|Head|List|
 class Refused:
     """Somebody else's operation on each stack that is looked at."""
 
-    operation: ClassVar = Operation("trn1-16-cluster", "us-west-2", "UPDATE_IN_PROGRESS", STARTED, "ben", "x", False)
+    operation: ClassVar = Operation("trn1-16-cluster", "us-west-2", UPDATES, STARTED, "ben", "x", False)
 
     @classmethod
     def of(cls, _: Account, __: Any) -> Operation:

@@ -12,6 +12,7 @@ from config.settings import load
 from scripts.account import operations
 from scripts.account.deployment import Account, Deployment
 from scripts.account.operations import Operation
+from scripts.account.stack_state import StackState
 from scripts.change import deploy
 from scripts.core import terminal
 from scripts.core.errors import ExitCode, OperationError
@@ -33,7 +34,7 @@ def stacks(status: str, name: str = "dev-network") -> list[dict[str, str]]:
 
 def operation(stack: dict[str, str], *, is_own: bool) -> Operation:
     since = datetime(2026, 5, 4, 3, 2, tzinfo=UTC)
-    return Operation(stack["StackName"], "us-west-2", stack["StackStatus"], since, "anna", "name", is_own)
+    return Operation(stack["StackName"], "us-west-2", StackState.of(stack), since, "anna", "name", is_own)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from config.settings import load
 from emulator.aws import EmulatedAws
 from scripts.account import operations
 from scripts.account.deployment import Deployment
+from scripts.account.stack_state import StackState
 from scripts.change import pipeline
 from scripts.change.approval import Approval
 from scripts.change.deploy import carry_out
@@ -285,7 +286,7 @@ def test_the_pipelines_roles_are_not_deployed_beside_somebody_else(
     write_assembly(tmp_path / "pipeline", "1", "one", waits=False)
     code, conflicts = pipeline.deploy()  # nothing deploys that
     assert (code, len(conflicts)) == (ExitCode.FAILED, len(STACKS))
-    monkeypatch.setattr("scripts.account.stacks.in_progress", lambda _: True)
+    monkeypatch.setattr(StackState, "is_in_progress", True)
     account.act_as("anna")
     with pytest.raises(OperationError, match=r"dev-network: .* by zoe with \./ultracluster deploy"):
         pipeline.deploy()

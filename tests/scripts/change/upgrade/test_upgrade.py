@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings, load
+from scripts.account.stack_state import StackState
 from scripts.change.candidate import Candidate
 from scripts.change.upgrade.backend import HeadNodeState, UpgradeBackend
 from scripts.change.upgrade.upgrade import Upgrade, UpgradeResult, edit
@@ -84,8 +85,8 @@ class FakeBackend(UpgradeBackend):
             self.run(*edits, **options)
         self.points_left = 10**6
 
-    def clusters(self, _: Settings) -> Mapping[int, str]:
-        return dict(self.statuses)
+    def clusters(self, _: Settings) -> Mapping[int, StackState]:
+        return {generation: StackState(status) for generation, status in self.statuses.items()}
 
     def metric_sources(self, _: Settings) -> set[str]:
         return {self.alarms}

@@ -10,11 +10,12 @@ import pytest
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
 from scripts.account.deployment import Deployment
+from scripts.account.resource_kinds import PREFIX
 from scripts.change.destroy.destroy import destroy
 from scripts.change.destroy.model import DestroyOptions
 from scripts.watch.inventory import leftovers
 from scripts.watch.inventory.leftovers import parallelcluster_bucket
-from scripts.watch.inventory.model import PREFIX, Leftover
+from scripts.watch.inventory.model import Leftover
 from scripts.watch.inventory.removal import InUseError, remove
 from tests.emulator.account import trust
 from tests.scripts.change.destroy.accounts import Account, FastClock

@@ -69,6 +69,13 @@ def test_functions_are_there_for_what_rows_do_not_tell() -> None:
     assert {*removal._FOUND, *removal._DELETED, *destroy_stacks._EMPTIED} <= {each.type for each in LEFT}
 
 
+def test_what_holds_data_is_not_replaced_without_consent() -> None:
+    """But for volumes of instances and copies, which no template of ours has."""
+    unguarded = {each.type for each in KINDS.values() if each.holds_data and not each.is_guarded}
+    copies = {"AWS::Backup::RecoveryPoint", "AWS::EC2::Snapshot", "AWS::FSx::Backup", "AWS::RDS::DBSnapshot"}
+    assert unguarded == copies | {"AWS::EC2::Volume"}
+
+
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.operation)
 def test_a_call_is_one_of_its_service(call: Call) -> None:
     model = SESSION.get_service_model(call.service)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -235,7 +236,8 @@ def test_no_command_changes_a_deployment_beside_somebody_else(
     operated: Operated, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operations, "last", Refused.of)
-    monkeypatch.setattr(stacks, "in_progress", lambda _: True)
+    busy = SimpleNamespace(is_in_progress=True)
+    monkeypatch.setattr(operations, "StackState", SimpleNamespace(of=lambda _: busy))
     operated.shell("cat >/dev/null")
     for name, words in CHECKED.items():
         operated.calls()

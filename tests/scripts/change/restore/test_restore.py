@@ -164,6 +164,7 @@ def take_snapshot(operated: Operated) -> str:
     return str(ec2.create_snapshot(VolumeId=volume["VolumeId"], TagSpecifications=specification)["SnapshotId"])
 
 
+@pytest.mark.scenario
 @pytest.mark.slow
 @pytest.mark.system
 def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(

@@ -142,6 +142,7 @@ def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -
         process.kill()
 
 
+@pytest.mark.scenario
 @pytest.mark.slow
 def test_blue_green_with_two_interruptions(operated: Operated, tmp_path: Path) -> None:
     path = tmp_path / "trn1-16.yaml"

@@ -45,7 +45,7 @@ def _delete_role(context: Context, role: Physical, properties: Properties) -> No
 
 
 def _grant(context: Context, policy: Physical, old: Properties, new: Properties) -> None:
-    """Write an inline policy of roles, and take it from those whom it is not for any more."""
+    """Write an inline policy of roles, and take it from roles that the template no longer names."""
     name, document = new["PolicyName"], json.dumps(new["PolicyDocument"])
     for role in new["Roles"]:
         context.client("iam").put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=document)

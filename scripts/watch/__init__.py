@@ -1,1 +1,1 @@
-"""What goes on: status, progress, causes of failures, drift, inventory, logs."""
+"""The state of a deployment and of its nodes: status, progress, causes of failures, drift, inventory, logs."""

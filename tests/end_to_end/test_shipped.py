@@ -1,6 +1,6 @@
 """Each deployment of config/ on this computer, by the command that shows it: deployed, used, destroyed.
 
-What befalls them, and what else can be set, is in the scenarios of tests/end_to_end/lives.
+Faults under them, and other settings, are in the scenarios of tests/end_to_end/lives.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 from scripts.core.errors import UnusableError
 
 PAGE_MARK = b'<meta name="generator" content="ultracluster">'
-"""What scripts/core/page.html has at its start."""
+"""What scripts/check/review/page.html has at its start."""
 _SHOWN = 3
 
 

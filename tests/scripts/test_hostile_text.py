@@ -229,7 +229,7 @@ def test_a_page_of_a_review_has_the_elements_of_one_with_harmless_text(hostile: 
 def test_cells_and_pages_are_written_in_one_place() -> None:
     for path in (ROOT / "scripts").rglob("*.py"):
         imported = set(re.findall(r"^ *(?:from|import) (csv|jinja2)\b", path.read_text(encoding="utf-8"), re.MULTILINE))
-        assert imported <= {"spreadsheet.py": {"csv"}, "pages.py": {"jinja2"}}.get(path.name, set()), path
+        assert imported <= {"spreadsheet.py": {"csv"}, "page.py": {"jinja2"}}.get(path.name, set()), path
     for path in (ROOT / "scripts").rglob("*.html"):
         safe = re.findall(r"{{ (\w+)[^}]*\| *safe", path.read_text(encoding="utf-8"))
         assert {*safe} <= {"scripts", "mermaid", "start"}, path

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scripts.core.markdown import folded, of_table
-from scripts.core.pages import ROOT, render
+from scripts.core.options import ROOT
 
 if TYPE_CHECKING:
     from scripts.check.review.deployment import Review
@@ -22,19 +23,22 @@ mermaid.initialize({ startOnLoad: true, theme: dark ? "dark" : "neutral" });
 
 def page(review: Review) -> str:
     """Return a review as one file that loads nothing: scripts are in it, and only these may run."""
+    from jinja2 import Environment, FileSystemLoader
+
     mermaid = MERMAID.read_text(encoding="utf-8").replace("\r\n", "\n").replace("</script", "<\\/script")
     hashes = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (mermaid, _START)]
-    return render(
-        "scripts/check/review/page.html",
-        f"Review of {review.deployment_name}",
-        review.lead,
-        review.tables,
-        review.notes,
+    pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
+    shown = pages.get_template("page.html").render(
+        title=f"Review of {review.deployment_name}",
+        lead=review.lead,
+        tables=review.tables,
+        notes=review.notes,
         drawing=review.drawing,
         mermaid=mermaid,
         start=_START,
         scripts=" ".join(f"'sha256-{each}'" for each in hashes),
     )
+    return f"{shown}\n"
 
 
 def markdown(review: Review) -> str:

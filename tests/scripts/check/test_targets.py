@@ -132,6 +132,6 @@ def test_an_assembly_that_fails_leaves_what_was_there(tmp_path: Path, earlier: s
 
 
 def test_a_page_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
-    for text in ("", (options.ROOT / "scripts/core/page.html").read_text(encoding="utf-8")):
+    for text in ("", (options.ROOT / "scripts/check/review/page.html").read_text(encoding="utf-8")):
         (tmp_path / "page.html").write_text(text, encoding="utf-8")
         targets.check_page(tmp_path / "page.html", "--file")

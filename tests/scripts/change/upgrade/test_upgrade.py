@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,6 @@ class FakeBackend(UpgradeBackend):
         self.said: list[str] = []
         self.asked: list[str] = []
         self.points_left = 10**6
-        self.loses_signal: Callable[[], None] | None = None
         self.agrees = True
         self.heads: dict[int, HeadNodeState] = {1: "answers"}
         self.has_other_homes = False
@@ -56,12 +55,10 @@ class FakeBackend(UpgradeBackend):
         return self.settings.cluster.generation
 
     def point(self) -> None:
-        """Be killed here if it is time, or get a signal whose exception is lost."""
+        """Be killed here if it is time."""
         self.points_left -= 1
-        if self.points_left < 0 and self.loses_signal is None:
+        if self.points_left < 0:
             raise KilledError
-        if self.points_left == -1 and self.loses_signal:
-            self.loses_signal()
 
     def upgrade(self, *edits: str, anyway: bool = False, dry_run: bool = False) -> Upgrade:
         self._runs += 1

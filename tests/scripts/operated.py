@@ -13,6 +13,7 @@ import pytest
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from scripts.account.deployment import Deployment
+from scripts.account.remote import nodes
 from scripts.emulated import accounts
 from tests.deployed import create_stacks
 from tests.stacks import deployments
@@ -66,6 +67,11 @@ class Operated:
             if {"Key": "parallelcluster:node-type", "Value": "HeadNode"} in each["Tags"]
         ]
         return str(instance_id)
+
+    def head_node_stream(self, kind: str) -> str:
+        """Return the name of the head node's log stream of a kind, such as ``slurmctld``."""
+        [head] = [each for each in nodes.list_present(self.deployment()) if each.name == nodes.HEAD_NODE]
+        return f"{head.prefix}{kind}"
 
     @property
     def log_group(self) -> str:

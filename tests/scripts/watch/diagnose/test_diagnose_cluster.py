@@ -153,7 +153,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.mark.slow
 def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    operated.log(f"ip-10-0-0-1.{operated.head_node}.slurmctld", "its account may be older than the silence that counts")
+    operated.log(operated.head_node_stream("slurmctld"), "its account may be older than the silence that counts")
     assert run(monkeypatch) == 0
     assert "Nothing failed" in capsys.readouterr().out
     operated.log(

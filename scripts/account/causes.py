@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -12,7 +12,10 @@ from pathlib import Path
 from pydantic import Field
 
 from scripts.core.document import Document
+from scripts.core.report import Block, Command, Line, Title, Toned
 
+_SHOWN = 500
+"""Characters of evidence that are shown."""
 TABLE = Path(__file__).with_name("causes.yaml")
 SEEN = {
     "event": "events of the stacks",
@@ -51,6 +54,31 @@ class FoundCause(Document):
     """Of a symptom the kinds of logs where its cause is seen; None: it is no symptom."""
     behind: tuple[str, ...] = Field(default=(), exclude=True)
     """Ids of the first failures that it explains; empty: it explains anything."""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people, with its evidence and what to do."""
+        yield Line(Toned(self.title, "bad"))
+        yield Line(self.why)
+        yield Title("Why this is believed")
+        yield from evidence_lines(self.evidence)
+        yield Title("What to do")
+        yield from self.steps()
+        yield Line(Toned(f"See {self.source}", "dim"))
+
+    def steps(self) -> Iterator[Block]:
+        """Yield what to do."""
+        for each in self.to_do:
+            is_command = each.startswith(COMMAND)
+            yield Command(each.removeprefix(COMMAND)) if is_command else Line(each, item=True)
+
+
+def evidence_lines(evidence: Iterable[Evidence]) -> Iterator[Line]:
+    """Yield evidence for people, as it was recorded."""
+    for each in evidence:
+        yield Line(Toned(f"{each.time:%Y-%m-%d %H:%M:%S} UTC, {each.source}", "source"))
+        text = each.text if len(each.text) <= _SHOWN else f"{each.text[:_SHOWN]} ..."
+        for line in text.splitlines() or [""]:  # GitHub's runners obey lines that start like `::add-mask::`
+            yield Line(f"| {line}")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Final, Literal
@@ -20,8 +20,10 @@ from scripts.change.approval import Approval
 from scripts.check.plan import cdk
 from scripts.check.preflight.check import CheckStatus
 from scripts.core import terminal
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import ENDED, ExitCode, OperationError
+from scripts.core.figures import duration
+from scripts.core.report import Block, Line, Table, columns
 from scripts.core.text import echo
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class DeployedStack(Document):
     outputs: dict[str, str] = Field(description="Its outputs.")
 
 
-class DeployResult(Document):
+class DeployResult(Result):
     """The result of a deployment."""
 
     deployment: DeploymentName
@@ -68,6 +70,19 @@ class DeployResult(Document):
         default=(), description="Those that exist, in the order of their deployment."
     )
 
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people, with the outputs of the stacks but for those that other stacks and programs read."""
+        yield Line(f"{self.outcome.capitalize()} after {duration(self.seconds)}.")
+        yield from (Line(each, item=True) for each in (*self.blockers, *self.conflicts))
+        yield Table("", columns("Stack", "Status"), [(each.name, each.status) for each in self.stacks])
+        outputs = [
+            (each.name, name, value)
+            for each in self.stacks
+            for name, value in each.outputs.items()
+            if not name.startswith(("ExportsOutput", "PublishOutput"))
+        ]
+        yield Table("", columns("Stack", "Output", "Value"), outputs)
+
 
 def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, accepted: bool, asks: bool) -> DeployResult:
     """Synthesize, show what would change, ask, and let the CDK deploy exactly that.
@@ -80,8 +95,8 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
             settings are outdated, or the answer was no.
         PlanError: There is no plan; the message says why.
     """
-    from scripts.check.plan import output
     from scripts.check.plan.plan import make_plan
+    from scripts.core.view import View
 
     name, started = deployment.name, time.monotonic()
     with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
@@ -90,7 +105,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
         cdk.synthesize(name, assembly)
         approval = Approval.of(deployment, assembly)
         plan = make_plan(name, assembly, accepted=accepted)
-        output.show(plan, console)
+        View(console).show(plan.blocks())
         code: int = ExitCode.FAILED
         conflicts: list[str] = []
         if plan.ok:
@@ -118,22 +133,6 @@ def with_stacks(result: DeployResult, deployment: Deployment) -> DeployResult:
         for each in stacks
     ]
     return result.model_copy(update={"stacks": tuple(states)})
-
-
-def show(result: DeployResult, console: Console) -> None:
-    """Print a result with its stacks and their outputs, but for those that other stacks and programs read."""
-    from scripts.core.screen import duration, table
-
-    console.print(f"{result.outcome.capitalize()} after {duration(result.seconds)}.")
-    for sentence in (*result.blockers, *result.conflicts):
-        console.print(f"- {sentence}")
-    stacks, outputs = table("Stack", "Status"), table("Stack", "Output", "Value")
-    for each in result.stacks:
-        stacks.add_row(each.name, each.status)
-        for name, value in each.outputs.items():
-            if not name.startswith(("ExportsOutput", "PublishOutput")):
-                outputs.add_row(each.name, name, value)
-    console.print(stacks, outputs)
 
 
 def settle(deployment: Deployment, console: Console) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from scripts.account.deployment import Deployment, filters, tags_of
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.core.clock import Clock
-from scripts.core.document import Document
+from scripts.core.document import Result
 from scripts.core.errors import OperationError, told
+from scripts.core.report import Block, Line, Table, columns
 from scripts.core.terminal import Say, report_interrupted
 from ultracluster.domain.names import SNAPSHOT_TAG
 
@@ -28,7 +29,7 @@ _DEVICE = "/dev/sdf"
 _WAITER = {"Delay": 3, "MaxAttempts": 200}
 
 
-class Snapshot(Document):
+class Snapshot(Result):
     """A snapshot of a head node's root volume."""
 
     id: str = Field(description="Its id.")
@@ -37,11 +38,25 @@ class Snapshot(Document):
     since: datetime = Field(description="When it was started.")
     gib: int = Field(description="Size of the volume in GiB.")
 
+    def blocks(self) -> Iterator[Block]:
+        """Yield for people that it is restored."""
+        yield Line(f"/home of {self.id} is on the head node. Users and what was installed outside /home are not.")
 
-class SnapshotList(Document):
+
+class SnapshotList(Result):
     """What ``restore --list --output json`` prints."""
 
     snapshots: tuple[Snapshot, ...] = Field(description="The finished snapshots, the newest first.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        if not self.snapshots:
+            yield Line("There is no snapshot of a head node.")
+        rows = [
+            (each.id, f"{each.since:%Y-%m-%d %H:%M}", f"{each.gib:,}", each.volume, each.cluster)
+            for each in self.snapshots
+        ]
+        yield Table("", columns("snapshot", "taken, UTC", ">GiB", "volume", "cluster"), rows)
 
 
 def snapshots(deployment: Deployment) -> list[Snapshot]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -11,7 +12,8 @@ from pydantic import Field
 
 from scripts.check import targets
 from scripts.check.plan import cdk
-from scripts.core.document import Document
+from scripts.core.document import Document, Result
+from scripts.core.report import Block, Line
 
 
 class SynthesizedTemplate(Document):
@@ -21,12 +23,21 @@ class SynthesizedTemplate(Document):
     resources: dict[str, int] = Field(description="Number of its resources by type.")
 
 
-class SynthResult(Document):
+class SynthResult(Result):
     """What was written."""
 
     directory: str = Field(description="The cloud assembly, as `cdk deploy --app` takes it.")
     templates: tuple[SynthesizedTemplate, ...] = Field(description="The templates in it.")
     configurations: tuple[str, ...] = Field(description="The files with ParallelCluster's configuration.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        for template in self.templates:
+            yield Line(f"{template.path}: {sum(template.resources.values())} resources")
+            for kind, count in template.resources.items():
+                yield Line(f"{count:3} {kind.removeprefix('AWS::')}", level=1)
+        for path in self.configurations:
+            yield Line(f"{path}: the ParallelCluster configuration that its template carries")
 
 
 def write(deployment_name: str, directory: Path) -> None:
@@ -54,13 +65,3 @@ def review(assembly: Path) -> SynthResult:
                 configuration.write_text(text, encoding="utf-8")
                 configurations.append(str(configuration))
     return SynthResult(directory=str(assembly), templates=tuple(templates), configurations=tuple(configurations))
-
-
-def as_text(result: SynthResult) -> str:
-    """Return what was written, for people."""
-    lines = []
-    for template in result.templates:
-        lines.append(f"{template.path}: {sum(template.resources.values())} resources")
-        lines += [f"  {count:3} {kind.removeprefix('AWS::')}" for kind, count in template.resources.items()]
-    lines += [f"{path}: the ParallelCluster configuration that its template carries" for path in result.configurations]
-    return "\n".join(lines)

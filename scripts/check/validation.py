@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from textwrap import indent
 
 from pydantic import computed_field
 
 from config.settings import Settings
 from scripts.core import options
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.report import Block, Gap, Line
 from scripts.emulated import EmulatedAws, Resolver, accounts, publish_files
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
@@ -40,7 +40,7 @@ class Validation(Document):
     problems: tuple[str, ...]
 
 
-class ValidationOutcome(Document):
+class ValidationOutcome(Result):
     """The result of one configuration: a report, or the reason why there is none."""
 
     deployment: DeploymentName
@@ -55,22 +55,24 @@ class ValidationOutcome(Document):
             return 2
         return 1 if self.report.problems else 0
 
-    def to_text(self) -> str:
-        """Return it for people."""
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
         if self.report is None:
-            return f"{self.deployment}: NOT EXAMINED\n{indent(self.error, '  ')}\n"
-        report = self.report
-        queues = f"{report.queues} queue{'s' if report.queues != 1 else ''}"
-        lines = [
-            f"{self.deployment}: {'REJECTED' if report.problems else 'accepted'}",
-            f"  cluster {report.cluster_name}, {queues}; schema and all validators, with real types and as strings",
-        ]
-        for message in report.messages:
-            lines.append(f"  {message.level:7} {message.validator}: {message.text}")
+            yield Line(f"{self.deployment}: NOT EXAMINED")
+            yield from (Line(line, level=1) for line in self.error.splitlines())
+            yield Gap()
+            return
+        said = self.report
+        queues = f"{said.queues} queue{'s' if said.queues != 1 else ''}"
+        yield Line(f"{self.deployment}: {'REJECTED' if said.problems else 'accepted'}")
+        about = f"cluster {said.cluster_name}, {queues}; schema and all validators, with real types and as strings"
+        yield Line(about, level=1)
+        for message in said.messages:
+            yield Line(f"{message.level:7} {message.validator}: {message.text}", level=1)
             if message.level == "WARNING":
-                lines.append(f"          {report.verdicts[message.validator].explanation}")
-        lines += [f"  FAIL    {problem}" for problem in report.problems]
-        return "\n".join(lines) + "\n"
+                yield Line(f"        {said.verdicts[message.validator].explanation}", level=1)
+        yield from (Line(f"FAIL    {problem}", level=1) for problem in said.problems)
+        yield Gap()
 
 
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:

@@ -64,15 +64,11 @@ def command(
             f"got {start:%Y-%m-%dT%H:%M} to {end:%Y-%m-%dT%H:%M}; allowed: --since before --until and now"
         )
     report = collect(deployment, start, end, by)
-    if output == "json":
-        print(report.to_json())
-        return ExitCode.DONE
-    from scripts.core import screen
-    from scripts.use.costs.screen import as_csv, table
-
     if output == "csv":
+        from scripts.use.costs.report import as_csv
+
         echo(as_csv(report), end="")
     else:
-        screen.show(table(report), terminal.view(output))
+        terminal.show(report, output)
         terminal.suggest(f"jobs list {deployment.name}")
     return ExitCode.DONE

@@ -55,7 +55,7 @@ https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement: bool, yes: bool, output: str) -> int:
     """Deploy, and return the exit code."""
-    from scripts.change.deploy import run, show, with_stacks
+    from scripts.change.deploy import run, with_stacks
 
     _check(of_cdk)
     terminal.require_answers(given=yes, output=output)
@@ -63,10 +63,7 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
     result = run(deployment, of_cdk, console, accepted=accept_replacement, asks=not yes)
     is_ended = result.exit_code in ENDED
     if output != "text" and not is_ended:
-        result = with_stacks(result, deployment)
-        show(result, terminal.view(output))
-    if output == "json" and not is_ended:
-        print(result.to_json())
+        terminal.show(with_stacks(result, deployment), output)
     if result.outcome == "deployed":
         terminal.suggest(f"status {deployment.name}")
     if result.outcome == "failed" and not is_ended:

@@ -30,12 +30,9 @@ if TYPE_CHECKING:
 def command(*, deployment: Deployment, output: str) -> int:
     """Print the diagnosis, and return the exit code."""
     from scripts.watch.diagnose.diagnose import diagnose
-    from scripts.watch.diagnose.screen import show
 
     diagnosis = diagnose(deployment)
-    show(diagnosis, terminal.view(output))
-    if output == "json":
-        print(diagnosis.to_json())
+    terminal.show(diagnosis, output)
     if not diagnosis.failed:
         terminal.suggest(f"status {deployment.name}")
     elif diagnosis.operation:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from scripts.account import argument
 from scripts.core import options, terminal
 from scripts.core.errors import ExitCode
-from scripts.core.text import echo
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
@@ -33,17 +32,11 @@ def command(*, deployment: Deployment, output: str) -> int:
     from scripts.check.plan.plan import make_plan
     from scripts.core.clock import Clock
     from scripts.watch.drift.detection import detect
-    from scripts.watch.drift.screen import as_markdown, show
 
     report = detect(deployment, lambda: make_plan(deployment.name), Clock())
-    if output == "json":
-        print(report.to_json())
-    elif output == "markdown":
-        echo(as_markdown(report), end="")
-    else:
-        show(report, terminal.console())
-        if report.busy:
-            terminal.suggest(f"status {deployment.name} --watch")
-        elif report.drifts or not report.deployed:
-            terminal.suggest(f"plan {deployment.name}", "what a deployment would change")
+    terminal.show(report, output)
+    if report.busy:
+        terminal.suggest(f"status {deployment.name} --watch")
+    elif report.drifts or not report.deployed:
+        terminal.suggest(f"plan {deployment.name}", "what a deployment would change")
     return ExitCode.DONE if report.ok else ExitCode.FAILED

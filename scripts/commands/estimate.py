@@ -88,22 +88,6 @@ def command(
 
     settings = options.settings_of(name)
     result = estimate_deployment(name, settings, prices, workload, counts=nodes, tokens=tokens)
-    if output == "json":
-        print(result.to_json())
-    else:
-        from rich.text import Text
-
-        from scripts.check.estimate.tables import tables
-        from scripts.core import screen
-
-        console = terminal.view(output)
-        console.print(
-            Text.assemble((f"Estimate of {result.deployment}", "bold"), f", {result.region}, {result.zone_id}")
-        )
-        for table in tables(result):
-            console.print()
-            screen.show(table, console)
-        for remark in result.remarks:
-            console.print(Text(f"Note: {remark}"))
-        terminal.suggest(f"preflight {name}")
+    terminal.show(result, output)
+    terminal.suggest(f"preflight {name}")
     return ExitCode.DONE

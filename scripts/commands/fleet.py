@@ -182,9 +182,7 @@ def _show(deployment: Deployment, output: str, scaled: Scaled | None = None, fol
     from scripts.change.fleet import document
 
     state = document.collect(deployment, scaled)
-    if output == "json":
-        print(state.to_json())
-    document.show(state, terminal.view(output))
+    terminal.show(state, output)
     if following:
         terminal.suggest(f"{following} {deployment.name}")
     return state

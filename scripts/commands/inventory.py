@@ -29,19 +29,12 @@ if TYPE_CHECKING:
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """List, and return the exit code."""
-    from scripts.core.clock import Clock
-    from scripts.watch.inventory import screen
     from scripts.watch.inventory.resources import LEFT, WITHOUT_STACK, inventory
 
     resources = inventory(deployment)
-    if output == "json":
-        print(resources.to_json())
-    elif output == "markdown":
-        screen.show_each(resources, terminal.view(output), Clock().now())
-    else:
-        screen.show(resources, terminal.console(), Clock().now())
-        if any(each.stack not in WITHOUT_STACK for each in resources.resources):
-            terminal.suggest(f"destroy {deployment.name} --dry-run", "what could be deleted")
-        elif any(each.stack == LEFT for each in resources.resources):
-            terminal.suggest(f"destroy {deployment.name} --all --sweep", "what is left over")
+    terminal.show(resources, output)
+    if any(each.stack not in WITHOUT_STACK for each in resources.resources):
+        terminal.suggest(f"destroy {deployment.name} --dry-run", "what could be deleted")
+    elif any(each.stack == LEFT for each in resources.resources):
+        terminal.suggest(f"destroy {deployment.name} --all --sweep", "what is left over")
     return ExitCode.FAILED if resources.not_listed else ExitCode.DONE

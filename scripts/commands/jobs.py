@@ -47,23 +47,17 @@ def command() -> None:
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
-    from scripts.use.jobs import list_jobs, table, waiting_causes
+    from scripts.core.report import Line
+    from scripts.use.jobs import list_jobs, waiting_causes
 
     jobs = list_jobs(deployment)
-    if output == "json":
-        print(jobs.to_json())
-        return ExitCode.DONE
-    console = terminal.view(output)
-    console.print(f"{jobs.running} running, {jobs.waiting} waiting")
-    if jobs.jobs:
-        console.print(table(jobs))
-        for cause in waiting_causes(jobs.jobs, {"deployment": deployment.name}):
-            console.print(f"{cause.evidence[0].text}: {cause.why}", soft_wrap=True)
-            for line in cause.to_do:
-                console.print(f"  {line}", soft_wrap=True)
-        terminal.suggest(f"jobs logs {deployment.name} {jobs.jobs[0].number} --follow")
-    else:
+    view = terminal.show(jobs, output)
+    if not jobs.jobs:
         terminal.suggest("submit --help", "how to submit a training run")
+        return ExitCode.DONE
+    for cause in waiting_causes(jobs.jobs, {"deployment": deployment.name}):
+        view.show([Line(f"{cause.evidence[0].text}: {cause.why}"), *cause.steps()])
+    terminal.suggest(f"jobs logs {deployment.name} {jobs.jobs[0].number} --follow")
     return ExitCode.DONE
 
 
@@ -91,9 +85,7 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     if not yes:
         terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
     cancel_jobs(deployment, jobs)
-    terminal.view(output).print(f"Cancelled: {', '.join(jobs)}")
-    if output == "json":
-        print(CancelledJobs(jobs=jobs).to_json())
+    terminal.show(CancelledJobs(jobs=jobs), output)
     terminal.suggest(f"jobs list {deployment.name}")
     return ExitCode.DONE
 

@@ -94,9 +94,8 @@ def command(
 
     from scripts.watch.logs.show import list_nodes
 
-    list_nodes(deployment, terminal.console(output), json=output == "json")
-    if output == "text":
-        terminal.suggest(f"logs {deployment.name} slurmctld --follow", "or another of these")
+    terminal.show(list_nodes(deployment), output)
+    terminal.suggest(f"logs {deployment.name} slurmctld --follow", "or another of these")
     return ExitCode.DONE
 
 

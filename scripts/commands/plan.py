@@ -17,7 +17,6 @@ import click
 from scripts.account import argument
 from scripts.core import options, terminal
 from scripts.core.errors import ExitCode
-from scripts.core.text import echo
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
@@ -51,21 +50,15 @@ def command(
     if diff and (against or output != "text"):
         raise click.UsageError("--diff compares with the account, as text.")
 
-    from scripts.check.plan import output as outputs
     from scripts.check.plan.plan import make_plan
 
     name = deployment.name
     if against is None and assembly is None:
         deployment.account.ask("sts", "get_caller_identity")  # bad credentials end it before a synthesis of seconds
     plan = make_plan(name, assembly, against, accepted=accept_replacement, diff=diff)
-    if output == "json":
-        print(plan.to_json())
-    elif output == "markdown":
-        echo(outputs.as_markdown(plan), end="")
-    else:
-        outputs.show(plan, terminal.console())
-        if against is None and plan.ok:
-            terminal.suggest(f"{'status' if plan.empty else 'deploy'} {name}")
-        elif against is None:
-            terminal.suggest(f"plan {name}", "again, once what blocks it is fixed")
+    terminal.show(plan, output)
+    if against is None and plan.ok:
+        terminal.suggest(f"{'status' if plan.empty else 'deploy'} {name}")
+    elif against is None:
+        terminal.suggest(f"plan {name}", "again, once what blocks it is fixed")
     return ExitCode.DONE if plan.ok else ExitCode.FAILED

@@ -60,30 +60,19 @@ def command(
 
     from scripts.check.preflight.catalog import CATALOG, policy, select
     from scripts.check.preflight.model import CheckList, ListedCheck
-    from scripts.check.preflight.screen import show, show_in_short, watch
+    from scripts.check.preflight.runner import watch
 
     checks = select(CATALOG, only, skip)
-    if only_list and output == "json":
-        print(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)).to_json())
-        return ExitCode.DONE
     if only_list:
-        width = max(len(each.id) for each in checks)
-        lines = "\n".join(f"{each.id:{width}}  {each.title}" for each in checks)
-        terminal.view(output).print(lines, soft_wrap=True)
+        terminal.show(CheckList(checks=tuple(ListedCheck(id=each.id, title=each.title) for each in checks)), output)
         return ExitCode.DONE
     if print_policy:
         print(json.dumps(policy(checks), indent=2))
         return ExitCode.DONE
-    console, name = terminal.console(output), deployment.name
-    report = watch(deployment, checks, fail_on, console)
-    if output == "json":
-        print(report.to_json())
-    elif output == "markdown":
-        show_in_short(report, terminal.view(output))
+    report = watch(deployment, checks, fail_on, terminal.console(output))
+    terminal.show(report, output)
+    if report.ok:
+        terminal.suggest(f"plan {deployment.name}")
     else:
-        show(report, console)
-        if report.ok:
-            terminal.suggest(f"plan {name}")
-        else:
-            terminal.suggest(f"preflight {name}", "again, after the fixes above")
+        terminal.suggest(f"preflight {deployment.name}", "again, after the fixes above")
     return ExitCode.DONE if report.ok else ExitCode.FAILED

@@ -56,7 +56,6 @@ def command(
     from scripts.account import operations
     from scripts.change.upgrade.backend import UpgradeBackend
     from scripts.change.upgrade.recovery import Recovery
-    from scripts.change.upgrade.upgrade import show
     from scripts.core.clock import Clock
 
     terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
@@ -83,4 +82,7 @@ def command(
             without_home=without_home,
         )
         result = work.run()
-    return show(result, output)
+    terminal.show(result, output)
+    if result.outcome in ("complete", "abandoned"):
+        terminal.suggest(f"ssh {name}")
+    return result.exit_code

@@ -39,23 +39,13 @@ def command(*, deployment: Deployment, snapshot: str | None, only_list: bool, ou
     from scripts.change.restoration import SnapshotList, restore, snapshots
     from scripts.core.clock import Clock
 
-    view = terminal.view(output)
     if only_list:
         listed = SnapshotList(snapshots=tuple(snapshots(deployment)))
-        if output == "json":
-            print(listed.to_json())
-        for each in listed.snapshots:
-            size, taken = f"{each.gib:>6,} GiB", f"{each.since:%Y-%m-%d %H:%M} UTC"
-            view.print(f"{each.id}  {taken}  {size}  {each.volume} of {each.cluster}")
-        if not listed.snapshots:
-            view.print(f"There is no snapshot of a head node of {deployment.settings.name}.")
-        else:
+        terminal.show(listed, output)
+        if listed.snapshots:
             terminal.suggest(f"restore {deployment.name}", "the newest of an earlier head node")
         return ExitCode.DONE
-    chosen = restore(deployment, snapshot, Clock(), terminal.speaker(view))
-    done = f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not."
-    view.print(done)
-    if output == "json":
-        print(chosen.to_json())
+    chosen = restore(deployment, snapshot, Clock(), terminal.speaker(terminal.console(output)))
+    terminal.show(chosen, output)
     terminal.suggest(f"ssh {deployment.name}")
     return ExitCode.DONE

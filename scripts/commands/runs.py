@@ -47,18 +47,10 @@ def command() -> None:
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     """Print the runs, and return the exit code."""
-    from scripts.use.runs import list_runs, table
+    from scripts.use.runs import list_runs
 
     listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
-    if output == "json":
-        print(listed.to_json())
-        return ExitCode.DONE
-    console = terminal.view(output)
-    console.print(
-        f"{listed.total} runs" + (f", the {len(listed.runs)} newest:" if len(listed.runs) < listed.total else "")
-    )
-    if listed.runs:
-        console.print(table(listed))
+    terminal.show(listed, output)
     if job := next((run.job for run in listed.runs if run.job), None):
         terminal.suggest(f"jobs logs {deployment.name} {job}", "the newest job")
     return ExitCode.DONE
@@ -80,18 +72,11 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
 @options.output("json", "markdown")
 def show(*, directories: Sequence[Path], output: str) -> int:
     """Print the comparison, and return the exit code."""
-    from scripts.core import screen
-    from scripts.use.report import compare, tables
+    from scripts.core.report import Command, Line
+    from scripts.use.report import compare
 
-    compared = compare(directories)
-    if output == "json":
-        print(compared.to_json())
-        return ExitCode.DONE
-    console = terminal.view(output, WIDTH)
-    for table in tables(compared.runs):
-        screen.show(table, console)
-        console.print()
+    view = terminal.show(compare(directories), output, WIDTH)
     # TensorBoard finds the runs below a directory, and names them by their paths.
     below = os.path.commonpath([directory.resolve() for directory in directories])
-    console.print(f"Curves: {shlex.join(['tensorboard', '--logdir', below])}", soft_wrap=True)
+    view.show([Line("Curves:"), Command(shlex.join(["tensorboard", "--logdir", below]))])
     return ExitCode.DONE

@@ -44,26 +44,24 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
     console = terminal.console(output)
 
     from scripts.core.clock import Clock
-    from scripts.watch.status import screen
     from scripts.watch.status.collect import collect, explain
+    from scripts.watch.status.report import explained
 
     clock = Clock()
     if watch:
-        code = screen.watch(deployment, console, clock=clock, every=every, timeout=timeout, as_json=output == "json")
+        from scripts.watch.status import watch as watching
+
+        code = watching.watch(deployment, console, clock=clock, every=every, timeout=timeout, as_json=output == "json")
         if code == ExitCode.DONE and output == "text":
             terminal.suggest(f"status {deployment.name}")
         return code
     status = collect(deployment, clock)
     diagnosis = explain(deployment, clock) if status.failed else None
-    if output == "json":
-        print(status.with_diagnosis(diagnosis).to_json())
+    view = terminal.show(status.with_diagnosis(diagnosis), output)
+    if diagnosis:
+        view.show(explained(diagnosis))
+    elif not status.exists:
+        terminal.suggest(f"plan {deployment.name}", "nothing is deployed")
     else:
-        console = terminal.view(output)
-        screen.show(status, console, verdict_first=output == "markdown")
-        if diagnosis:
-            screen.show_diagnosis(diagnosis, console)
-        elif not status.exists:
-            terminal.suggest(f"plan {deployment.name}", "nothing is deployed")
-        else:
-            terminal.suggest(f"{'jobs list' if status.healthy else 'diagnose'} {deployment.name}")
+        terminal.suggest(f"{'jobs list' if status.healthy else 'diagnose'} {deployment.name}")
     return ExitCode.DONE if status.healthy else ExitCode.FAILED

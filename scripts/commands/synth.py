@@ -32,14 +32,11 @@ from scripts.core.errors import ExitCode
 @options.output("json", "markdown")
 def command(*, name: str, directory: Path, output: str) -> int:
     """Synthesize, print what there is, and return the exit code."""
-    from scripts.check.synth import as_text, review, write
+    from scripts.check.synth import review, write
 
     options.settings_of(name)
     directory = directory.absolute()
     write(name, directory)
-    written = review(directory)
-    if output == "json":
-        print(written.to_json())
-    terminal.view(output).print(as_text(written), soft_wrap=True)
+    terminal.show(review(directory), output)
     terminal.suggest(f"validate {name}")
     return ExitCode.DONE

@@ -61,7 +61,7 @@ def command(
     """Upgrade, or go back, and return the exit code."""
     from scripts.account import operations
     from scripts.change.upgrade.backend import UpgradeBackend
-    from scripts.change.upgrade.upgrade import Upgrade, edit, show
+    from scripts.change.upgrade.upgrade import Upgrade, edit
     from scripts.core.clock import Clock
 
     terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
@@ -83,4 +83,7 @@ def command(
     with TemporaryDirectory() as directory:
         work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
         result = work.run(abandon=abandon)
-    return show(result, output)
+    terminal.show(result, output)
+    if result.outcome in ("complete", "abandoned"):
+        terminal.suggest(f"ssh {name}")
+    return result.exit_code

@@ -26,12 +26,12 @@ def command(*, names: Sequence[str], output: str) -> int:
     """Examine deployments, and return the exit code. JSON has one object per line."""
     from scripts.check.validation import outcomes
 
-    worst, console = 0, terminal.view(output)
+    worst, view = 0, terminal.view(output)
     chosen = names or options.deployments()
     for outcome in outcomes(chosen):
         if output == "json":
             print(outcome.to_line(), flush=True)
-        console.print(outcome.to_text(), soft_wrap=True)
+        view.show(outcome.blocks())
         worst = max(worst, outcome.code)
     if worst == 0 and output == "text":
         terminal.suggest(f"preflight {chosen[0]}", "" if len(chosen) == 1 else "then the others")

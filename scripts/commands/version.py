@@ -19,12 +19,5 @@ def command(*, output: str) -> int:
     """Print the versions, and return the exit code."""
     from scripts.core.versions import versions
 
-    pinned = versions()
-    if output == "json":
-        print(pinned.to_json())
-    else:
-        shown = pinned.model_dump(by_alias=True)
-        width = max(map(len, shown))
-        lines = "\n".join(f"{name:{width}}  {version}" for name, version in shown.items())
-        terminal.view(output).print(lines, soft_wrap=True)
+    terminal.show(versions(), output)
     return ExitCode.DONE

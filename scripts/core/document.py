@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from scripts.core.report import Block
 
 DeploymentName = Annotated[str, Field(description="Name of the settings file in config/, without .yaml.")]
 """The key `deployment` of results: what commands take as DEPLOYMENT."""
@@ -22,3 +27,15 @@ class Document(BaseModel):
     def to_line(self) -> str:
         """Return it as JSON on one line."""
         return self.model_dump_json(by_alias=True, ensure_ascii=True)
+
+
+class Result(Document):
+    """What a command prints: JSON for programs, or a report for people."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+
+    def page(self) -> Iterator[Block]:
+        """Yield it for a page, which has room for more than a terminal."""
+        return self.blocks()

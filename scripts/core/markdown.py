@@ -2,11 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import assert_never
 
-if TYPE_CHECKING:
-    from scripts.core.table import Table
+from scripts.core.report import (
+    Block,
+    Changes,
+    Command,
+    Conclusion,
+    Facts,
+    Finding,
+    Folded,
+    Gap,
+    Line,
+    Link,
+    Table,
+    Title,
+    concluded,
+    tone_of,
+)
+
+_BOLD = ("bad", "good", "strong")
+"""Tones of what is bold."""
+
+
+def of_blocks(blocks: Iterable[Block]) -> Iterator[str]:
+    """Yield blocks as blocks of Markdown, the conclusions first, without empty ones; findings are one table."""
+    for kind, group in groupby(concluded(blocks, page=True), type):
+        if kind is Finding:
+            yield _findings([each for each in group if isinstance(each, Finding)])
+        elif kind is Changes:
+            yield _differences([each for each in group if isinstance(each, Changes)])
+        else:
+            for each in group:
+                yield from _of_block(each)
+
+
+def _of_block(block: Block) -> Iterator[str]:
+    match block:
+        case Line():
+            text = " ".join("".join(map(_of_part, block.parts)).split())
+            if text:
+                yield f"- {text}" if block.level or block.item else text
+        case Command():
+            yield f"- {code(block.words)}" if block.level else code(block.words)
+        case Link():
+            yield f"- [{escaped(block.title)}]({block.address})"
+        case Title():
+            yield _bold(escaped(block.text))
+        case Gap():
+            pass
+        case Facts():
+            yield table(
+                ("", ""), [(_bold(escaped(name)) if name else "", _of_cell(value)) for name, value in block.rows]
+            )
+        case Table():
+            if block.rows:
+                yield from filter(None, (_bold(escaped(block.title)), of_table(block)))
+        case Folded():
+            yield folded(escaped(block.summary), "\n\n".join(of_blocks(block.blocks)))
+        case Finding() | Changes() | Conclusion():
+            raise TypeError(block)
+        case _:
+            assert_never(block)
+
+
+def _findings(findings: Sequence[Finding]) -> str:
+    rows = [
+        (
+            each.status,
+            escaped(each.text),
+            " ".join(filter(None, (escaped(each.hint), code(each.command).replace("|", "\\|")))),
+        )
+        for each in findings
+    ]
+    return table(("", "What", "What helps"), rows)
+
+
+def _differences(changes: Iterable[Changes]) -> str:
+    lines = [
+        line
+        for each in changes
+        for line in (f"# {each.subject}", *(f"- {text}" for text in each.lost), *(f"+ {text}" for text in each.gained))
+    ]
+    return "\n".join(["```diff", *(" ".join(line.split("\n")) for line in lines), "```"])
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -16,8 +96,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def of_table(shown: Table) -> str:
     """Return a table for people as one of Markdown, with the notes below it."""
-    rows = [[escaped(cell) for cell in row] for row in shown.rows]
-    titles = [" ".join(column.title.split()) for column in shown.columns]
+    rows = [list(map(_of_cell, row)) for row in shown.rows]
+    titles = [escaped(column.title) for column in shown.columns]
     return "\n\n".join([table(titles, rows), *map(escaped, shown.notes)])
 
 
@@ -26,8 +106,34 @@ def folded(summary: str, text: str) -> str:
     return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
+def code(text: str) -> str:
+    """Return text as code, on one line; nothing of nothing."""
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{' '.join(text.split())}{fence}" if text else ""
+
+
 def escaped(text: str) -> str:
     """Return text that appears in a cell as it is."""
+    return " ".join(_escaped(text).split())
+
+
+def _escaped(text: str) -> str:
     for character in ("\\", "|", "<", "*", "_", "`", "[", "]", "~", "&"):
         text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+    return text
+
+
+def _of_cell(text: str) -> str:
+    return " ".join(_of_part(text).split())
+
+
+def _of_part(text: str) -> str:
+    """Return a part of a line with the space around it."""
+    if tone_of(text) not in _BOLD or not text.strip():
+        return _escaped(text)
+    start, _, end = text.partition(text.strip())
+    return f"{start}{_bold(escaped(text))}{end}"
+
+
+def _bold(text: str) -> str:
+    return f"**{text}**" if text else ""

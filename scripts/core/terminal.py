@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from scripts.core.document import Result
+    from scripts.core.view import Page, View
+
 PLAIN_WIDTH = 124
 """Columns without a terminal: those of the widest table, so that none is cut off in a log."""
 _NARROW = 80
@@ -72,16 +75,24 @@ def console(output: str = "text", width: int | None = None, *, to_stderr: bool =
     return screen
 
 
-def view(output: str = "text", width: int | None = None) -> Console:
-    """Return the console that shows a command's result to people, as text or Markdown; it is silent for others."""
+def view(output: str = "text", width: int | None = None) -> View | Page:
+    """Return what shows reports to people, as text or Markdown; it is silent for programs."""
+    from scripts.core.view import Page, View
+
     if output != "markdown":
-        return console(output, width)
-
-    from scripts.core.screen import MarkdownConsole
-
+        return View(console(output, width))
     context = click.get_current_context()
     words = [context.command_path.partition(" ")[2], context.params.get("name")]
-    return MarkdownConsole(f"`{' '.join(filter(None, words))}`")
+    return Page(f"`{' '.join(filter(None, words))}`")
+
+
+def show(result: Result, output: str, width: int | None = None) -> View | Page:
+    """Print a result in the form that is wanted, and return what shows more to people."""
+    if output == "json":
+        print(result.to_json())
+    shown = view(output, width)
+    shown.show(result.page() if output == "markdown" else result.blocks())
+    return shown
 
 
 def _as_list(table: Table, screen: Console) -> Text:

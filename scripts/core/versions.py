@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import platform
 import re
+from collections.abc import Iterator
 
 from pydantic import Field
 
-from scripts.core.document import Document
+from scripts.core.document import Result
 from scripts.core.options import ROOT
+from scripts.core.report import Block, Facts
 
 
-class Versions(Document):
+class Versions(Result):
     """What ``version --output json`` prints."""
 
     ultracluster: str = Field(description="This project.")
@@ -21,6 +23,10 @@ class Versions(Document):
     parallelcluster: str = Field(description="AWS ParallelCluster.", serialization_alias="aws-parallelcluster")
     boto3: str = Field(description="AWS's SDK for Python.")
     python: str = Field(description="Python that runs this.", serialization_alias="Python")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        yield Facts(list(self.model_dump(by_alias=True).items()))
 
 
 def versions() -> Versions:

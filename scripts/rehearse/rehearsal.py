@@ -15,14 +15,15 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, Literal
 
 from rich.console import Console
-from rich.table import Table
 
 from config import files
 from config.edit import set_values
 from config.settings import Settings, load
 from scripts.account.stack_state import StackState
-from scripts.core import options, screen
+from scripts.core import options
 from scripts.core.errors import ExitCode, UnusableError
+from scripts.core.report import Table, columns
+from scripts.core.view import View
 from scripts.emulated import FAULTS, EmulatedAws, accounts, inventory
 from scripts.rehearse.emulate import wait_for_ctrl_c
 from scripts.rehearse.faults import is_of_nodes
@@ -113,7 +114,7 @@ class Rehearsal:
             "What the nodes will be", "Launch templates that ParallelCluster has made: EFA interfaces, placement group."
         ):
             ec2 = self.aws.client("ec2", self.settings.region)
-            self.stage.console.print(_launch_templates(ec2, self.settings.cluster_spec.name))
+            View(self.stage.console).show([_launch_templates(ec2, self.settings.cluster_spec.name)])
 
     def change(self) -> None:
         """Update the cluster in place, under a job whose nodes the change replaces."""
@@ -236,7 +237,7 @@ def _larger_root_volume(settings: Settings) -> Mapping[tuple[str | int, ...], in
 
 
 def _launch_templates(ec2: Any, cluster_name: str) -> Table:
-    table = screen.table("launch template", "type", "interfaces", "subnet, placement group, image")
+    rows = []
     for template in ec2.describe_launch_templates()["LaunchTemplates"]:
         name = template["LaunchTemplateName"]
         if not name.startswith(f"{cluster_name}-"):
@@ -250,13 +251,9 @@ def _launch_templates(ec2: Any, cluster_name: str) -> Table:
             data.get("Placement", {}).get("GroupName", ""),
             data.get("ImageId", ""),
         ]
-        table.add_row(
-            name,
-            data.get("InstanceType", ""),
-            ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds), reverse=True)),
-            "\n".join(filter(None, details)),
-        )
-    return table
+        counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds), reverse=True))
+        rows.append((name, data.get("InstanceType", ""), counts, "\n".join(filter(None, details))))
+    return Table("", columns("launch template", "type", "interfaces", "subnet, placement group, image"), rows)
 
 
 @dataclass(frozen=True)

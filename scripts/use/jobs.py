@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -15,31 +15,44 @@ from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.streamed_command import login_command, print_output, start
 from scripts.account.slurm import Job, slurm_state
-from scripts.core import screen
-from scripts.core.document import Document
+from scripts.core.document import Result
 from scripts.core.errors import OperationError
+from scripts.core.report import Block, Line, Table, columns
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from scripts.account.causes import FoundCause
 
 SECONDS_TO_SUBMIT: Final = 3600
 """How long submit.py may take, which reads the data before anything is submitted."""
 
 
-class JobList(Document):
+class JobList(Result):
     """What ``jobs list --output json`` prints."""
 
     running: int = Field(description="Number of jobs that have nodes.")
     waiting: int = Field(description="Number of jobs that wait for nodes.")
     jobs: tuple[Job, ...] = Field(description="The jobs, those that have nodes first; of many the first 40.")
 
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        yield Line(f"{self.running} running, {self.waiting} waiting")
+        titles = columns(">job", "user", "queue", "state", ">nodes", "elapsed", "reason", "name")
+        yield Table("", titles, list(map(_row, self.jobs)))
 
-class CancelledJobs(Document):
+
+class CancelledJobs(Result):
     """What ``jobs cancel --output json`` prints."""
 
     jobs: tuple[str, ...] = Field(description="The cancelled jobs: numbers, or 12_3 of an array.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        yield Line(f"Cancelled: {', '.join(self.jobs)}")
+
+
+def _row(job: Job) -> list[str]:
+    reason = "" if job.reason == "None" else job.reason
+    return [str(job.number), job.user, job.queue, job.state, str(job.nodes), job.elapsed, reason, job.name]
 
 
 def waiting_causes(jobs: Sequence[Job], names: Mapping[str, str]) -> list[FoundCause]:
@@ -79,15 +92,6 @@ def list_jobs(deployment: Deployment) -> JobList:
     """
     state = slurm_state(HeadNode(deployment))
     return JobList(running=state.active_jobs, waiting=state.waiting_jobs, jobs=state.jobs)
-
-
-def table(jobs: JobList) -> Table:
-    """Return the jobs for people."""
-    rows = screen.table(">job", "user", "queue", "state", ">nodes", "elapsed", "reason", "name")
-    for job in jobs.jobs:
-        reason = "" if job.reason == "None" else job.reason
-        rows.add_row(str(job.number), job.user, job.queue, job.state, str(job.nodes), job.elapsed, reason, job.name)
-    return rows
 
 
 def cancel(deployment: Deployment, jobs: tuple[str, ...]) -> None:

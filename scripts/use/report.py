@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import Field
 
-from scripts.core.document import Document
+from scripts.core.document import Document, Result
 from scripts.core.errors import UnusableError
-from scripts.core.table import Column, Table
+from scripts.core.report import Block, Column, Gap, Table
 from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, blockers, read_run, summarize
 
 _NONE = "-"
@@ -26,10 +26,16 @@ class ComparedRun(Document):
     attempts: tuple[Attempt, ...] = Field(description="Each start, the first first.")
 
 
-class Comparison(Document):
+class Comparison(Result):
     """What ``runs show --output json`` prints."""
 
     runs: tuple[ComparedRun, ...] = Field(description="The runs, in the order in which they were named.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people: a table each of speed, progress and attempts, and of stragglers if there are any."""
+        for table in (_speeds, _progress, _attempts, _stragglers):
+            yield table(self.runs)
+            yield Gap()
 
 
 def compare(directories: Sequence[Path]) -> Comparison:
@@ -65,12 +71,6 @@ def compare(directories: Sequence[Path]) -> Comparison:
             for name, run, reference in zip(names, runs, references, strict=True)
         )
     )
-
-
-def tables(runs: Sequence[ComparedRun]) -> list[Table]:
-    """Return all tables; that of stragglers if there are any."""
-    stragglers = [_stragglers(runs)] if any(run.summary.stragglers for run in runs) else []
-    return [_speeds(runs), _progress(runs), _attempts(runs), *stragglers]
 
 
 def _speeds(runs: Sequence[ComparedRun]) -> Table:
@@ -147,7 +147,7 @@ def _stragglers(runs: Sequence[ComparedRun]) -> Table:
 
 
 def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> Table:
-    columns = [Column("Run", False), *(Column(name, name != "Node") for name in rows[0])]
+    columns = [Column("Run", False), *(Column(name, name != "Node") for row in rows[:1] for name in row)]
     return Table(title, columns, [(name, *row.values()) for name, row in zip(names, rows, strict=True)], notes=notes)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -11,11 +11,9 @@ from scripts.account.deployment import Deployment
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.values import JobNumber, Line
-from scripts.core import screen
-from scripts.core.document import Document
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from scripts.core import report
+from scripts.core.document import Document, Result
+from scripts.core.report import Block, Table, columns
 
 LISTED = 50
 """Runs of one answer, the newest: more would not fit into what Systems Manager returns of a command's output."""
@@ -35,11 +33,28 @@ class ListedRun(Document):
     updated: datetime | None = Field(default=None, description="When the newest step ended, UTC.")
 
 
-class RunList(Document):
+class RunList(Result):
     """What ``runs list --output json`` prints."""
 
     total: int = Field(description="How many runs there are.")
     runs: tuple[ListedRun, ...] = Field(description=f"The {LISTED} newest.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        yield report.Line(
+            f"{self.total} runs" + (f", the {len(self.runs)} newest:" if len(self.runs) < self.total else "")
+        )
+        titles = columns("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
+        yield Table("", titles, list(map(_row, self.runs)))
+
+
+def _row(run: ListedRun) -> list[str]:
+    if run.problem:
+        return [run.directory, "", "", "", "", "", run.problem]
+    loss = "" if run.loss is None else f"{run.loss:.4f}"
+    updated = "" if run.updated is None else f"{run.updated:%Y-%m-%d %H:%M}"
+    step = f"{run.step} of {run.steps}" if run.steps else str(run.step)
+    return [run.directory, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated]
 
 
 def list_runs(deployment: Deployment, directory: str) -> RunList:
@@ -50,17 +65,3 @@ def list_runs(deployment: Deployment, directory: str) -> RunList:
     """
     words = program.as_user(deployment.system_user, program.words("files", "runs", directory, str(LISTED)))
     return program.ask(HeadNode(deployment), words, "runs", RunList)
-
-
-def table(listed: RunList) -> Table:
-    """Return the runs for people."""
-    rows = screen.table("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
-    for run in listed.runs:
-        if run.problem:
-            rows.add_row(run.directory, "", "", "", "", "", run.problem)
-            continue
-        loss = "" if run.loss is None else f"{run.loss:.4f}"
-        updated = "" if run.updated is None else f"{run.updated:%Y-%m-%d %H:%M}"
-        step = f"{run.step} of {run.steps}" if run.steps else str(run.step)
-        rows.add_row(run.directory, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated)
-    return rows

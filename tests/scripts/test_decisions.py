@@ -18,7 +18,6 @@ SEARCHES = {
 }
 ALLOWED = {
     ("account/deployment.py", "interface['Description'].split()"),  # AWS has no field for whose an interface is
-    ("check/preflight/screen.py", "line != result.hint"),  # where to break lines
     ("core/aws_errors.py", "'does not exist' in str(error)"),  # CloudFormation has no code for it
     ("use/jobs.py", "job.reason == 'None'"),  # a value of squeue
     ("watch/inventory/model.py", "str(error) not in denied"),  # each is shown once

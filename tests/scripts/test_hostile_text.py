@@ -27,7 +27,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rich.text import Text
 
 from config.settings import load
 from scripts.account.causes import COMMAND, filled, table
@@ -41,14 +40,15 @@ from scripts.account.slurm import parse
 from scripts.check.review import page as review
 from scripts.check.review.deployment import Review
 from scripts.check.review.drawing import Box
-from scripts.core import screen, spreadsheet, terminal
+from scripts.core import spreadsheet, terminal
 from scripts.core.document import Document
 from scripts.core.options import CONFIG
-from scripts.core.table import Column, Table
+from scripts.core.report import Column, Line, Table, Toned, columns
 from scripts.core.text import fit
+from scripts.core.view import View
 from scripts.use.costs import costs, summary
 from scripts.use.costs.costs import CostReport
-from scripts.use.costs.screen import as_csv
+from scripts.use.costs.report import as_csv
 from scripts.use.runs import RunList
 from scripts.watch.logs.jobs import KnownJob
 from scripts.watch.status.software import parse as parse_software
@@ -85,11 +85,9 @@ def shape(*rows: tuple[str, ...]) -> tuple[list[str], str]:
     """Return what a console prints of a table whose rows have these cells, and of one of them, without their text."""
     console = terminal.console(width=200)
     console.file = printed = io.StringIO()
-    table = screen.table("one", ">two", "three")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    console.print(Text.assemble(("label ", "cyan"), rows[0][0]), rows[0][1])
+    View(console).show(
+        [Table("", columns("one", ">two", "three"), rows), Line([Toned("label ", "source"), rows[0][0], rows[0][1]])]
+    )
     text = printed.getvalue()
     assert fit(text) == text
     return [re.sub(r"[^\s─]", "x", line).rstrip() for line in text.splitlines()], text

@@ -12,64 +12,60 @@ import pytest
 from tests.command_line import ultracluster
 from tests.scripts.change.destroy.accounts import Terminal
 
-HEALTHY = {"failed": False, "exists": True, "healthy": True}
+HEALTHY = {"with_diagnosis": Mock(), "failed": False, "exists": True, "healthy": True}
 DRIFT = {"ok": False, "busy": (), "drifts": ("one",), "deployed": True}
-FLEET = ("account.compute_fleet.known_status", "change.fleet.document.collect", "change.fleet.document.show")
+FLEET = ("account.compute_fleet.known_status", "change.fleet.document.collect")
 
 ACCOUNT = {"account.deployment.Deployment": SimpleNamespace(name="trn1-16", account=Mock())}
 
 
-def results(module: str, screen: str, **result: Any) -> dict[str, Any]:
-    """Return what replaces the function that collects a result, and the one that shows it."""
-    return {module: SimpleNamespace(**result), screen: []}
+def results(module: str, **result: Any) -> dict[str, Any]:
+    """Return what replaces the function that collects a result."""
+    return {module: SimpleNamespace(**result)}
 
 
 RESOURCE, LEFT_OVER = SimpleNamespace(stack="trn1-16"), SimpleNamespace(stack="(left over)")
 CASES: list[tuple[str, dict[str, Any], str]] = [
-    ("status", results("watch.status.collect.collect", "watch.status.screen.show", **HEALTHY), "jobs list trn1-16"),
+    ("status", results("watch.status.collect.collect", **HEALTHY), "jobs list trn1-16"),
     (
         "status",
-        results("watch.status.collect.collect", "watch.status.screen.show", failed=False, exists=False, healthy=False),
+        results("watch.status.collect.collect", **HEALTHY | {"exists": False, "healthy": False}),
         "plan trn1-16  # nothing is deployed",
     ),
     (
         "status",
-        results("watch.status.collect.collect", "watch.status.screen.show", failed=False, exists=True, healthy=False),
+        results("watch.status.collect.collect", **HEALTHY | {"healthy": False}),
         "diagnose trn1-16",
     ),
     ("status --watch --timeout 9", {"watch.progress.watch.watch": 0}, "status trn1-16"),
     (
         "diagnose",
-        results("watch.diagnose.diagnose.diagnose", "watch.diagnose.screen.show", failed=False),
+        results("watch.diagnose.diagnose.diagnose", failed=False),
         "status trn1-16",
     ),
     (
         "diagnose",
-        results("watch.diagnose.diagnose.diagnose", "watch.diagnose.screen.show", failed=True, operation="one"),
+        results("watch.diagnose.diagnose.diagnose", failed=True, operation="one"),
         "plan trn1-16  # once the cause is removed",
     ),
     (
         "drift",
-        results("watch.drift.detection.detect", "watch.drift.screen.show", **DRIFT),
+        results("watch.drift.detection.detect", **DRIFT),
         "plan trn1-16  # what a deployment would change",
     ),
     (
         "drift",
-        results("watch.drift.detection.detect", "watch.drift.screen.show", **DRIFT | {"busy": ("cluster",)}),
+        results("watch.drift.detection.detect", **DRIFT | {"busy": ("cluster",)}),
         "status trn1-16 --watch",
     ),
     (
         "inventory",
-        results(
-            "watch.inventory.resources.inventory", "watch.inventory.screen.show", resources=(RESOURCE,), not_listed=()
-        ),
+        results("watch.inventory.resources.inventory", resources=(RESOURCE,), not_listed=()),
         "destroy trn1-16 --dry-run  # what could be deleted",
     ),
     (
         "inventory",
-        results(
-            "watch.inventory.resources.inventory", "watch.inventory.screen.show", resources=(LEFT_OVER,), not_listed=()
-        ),
+        results("watch.inventory.resources.inventory", resources=(LEFT_OVER,), not_listed=()),
         "destroy trn1-16 --all --sweep  # what is left over",
     ),
     ("fleet status", {name: SimpleNamespace(queues=()) for name in FLEET}, "jobs list trn1-16"),
@@ -91,7 +87,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "costs",
-        results("use.costs.costs.collect", "core.screen.show") | {"use.costs.screen.table": None},
+        results("use.costs.costs.collect"),
         "jobs list trn1-16",
     ),
     (
@@ -103,22 +99,22 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("logs --list", {"watch.logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
     (
         "plan --assembly build",
-        results("check.plan.plan.make_plan", "check.plan.output.show", ok=False) | ACCOUNT,
+        results("check.plan.plan.make_plan", ok=False) | ACCOUNT,
         "plan trn1-16  # again, once what blocks it is fixed",
     ),
     (
         "plan --assembly build",
-        results("check.plan.plan.make_plan", "check.plan.output.show", ok=True, empty=True) | ACCOUNT,
+        results("check.plan.plan.make_plan", ok=True, empty=True) | ACCOUNT,
         "status trn1-16",
     ),
     (
         "preflight",
-        results("check.preflight.screen.watch", "check.preflight.screen.show", ok=False),
+        results("check.preflight.runner.watch", ok=False),
         "preflight trn1-16  # again, after the fixes above",
     ),
     (
         "validate trn1-16 dev",
-        {"check.validation.outcomes": [SimpleNamespace(code=0, to_text=str, to_markdown=str)]},
+        {"check.validation.outcomes": [SimpleNamespace(code=0, blocks=list)]},
         "preflight trn1-16  # then the others",
     ),
     ("image render", {"change.image.build.render": Mock(next_steps=str)}, "image build trn1-16"),
@@ -150,7 +146,7 @@ def test_the_next_command_is_named_at_a_terminal_alone(
     following: str,
 ) -> None:
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
-    for name, result in {"account.operations.check": None, **replaced}.items():
+    for name, result in {"account.operations.check": None, "core.terminal.show": None, **replaced}.items():
         monkeypatch.setattr(f"scripts.{name}", Mock(return_value=result))
     assert ultracluster(*words.split()) in (0, 1)
     assert "Next:" not in "".join(capsys.readouterr())

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from scripts.change.destroy import destroy as destruction
 from scripts.change.destroy import plan as planning
-from scripts.change.destroy import screen
 from scripts.change.destroy.model import DestroyOptions, DestroyOutcome, Destruction
+from scripts.change.destroy.report import done, planned
 from scripts.core import terminal
 from scripts.core.clock import Clock
 from scripts.core.errors import OperationError, UnusableError
+from scripts.core.report import Line
 from scripts.watch.inventory import resources
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ def run(
     clock, before = Clock(), resources.inventory(deployment)
     plan = planning.plan(deployment, options).priced({each.key: each.dollars_per_month for each in before.resources})
     result = Destruction(deployment=deployment.name, plan=plan, before=before, outcome=None)
-    console, only_planned = terminal.view(output), bool(plan.blockers) or dry_run or plan.empty
+    view, only_planned = terminal.view(output), bool(plan.blockers) or dry_run or plan.empty
     if only_planned or output == "text":
-        screen.show_plan(deployment, before, plan, console, blockers_first=output == "markdown")
+        view.show(planned(deployment, before, plan))
     if only_planned:
         return result, None
     if asks:
@@ -43,12 +44,13 @@ def run(
     outcome, error = DestroyOutcome(started=clock.now()), None
     try:
         with destruction.resumable():
-            destruction.destroy(deployment, options, clock=clock, say=terminal.speaker(console), outcome=outcome)
+            say = terminal.speaker(terminal.console(output))
+            destruction.destroy(deployment, options, clock=clock, say=say, outcome=outcome)
     except (KeyboardInterrupt, OperationError, UnusableError) as raised:
         error, outcome.ended = raised, clock.now()
-    screen.show_outcome(deployment, outcome, console)
+    view.show(done(deployment, outcome))
     if error is not None:
         outcome.failures.append(str(error) or "It was interrupted.")  # as text, the command ends with it
         if output == "markdown":
-            console.print(f"Not done: {outcome.failures[-1]}")
+            view.show([Line(f"Not done: {outcome.failures[-1]}")])
     return result.model_copy(update={"outcome": outcome}), error

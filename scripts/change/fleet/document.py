@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
@@ -13,11 +13,9 @@ from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import slurm_state
 from scripts.change.fleet.queues import nodes
 from scripts.change.fleet.scaling import Scaled
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import HeadNodeError
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from scripts.core.report import Block, Line, Table, columns
 
 
 class FleetNodes(Document):
@@ -40,7 +38,7 @@ class Queue(Document):
     nodes: tuple[FleetNodes, ...] = Field(description="Its nodes, by compute resource and kind.")
 
 
-class FleetState(Document):
+class FleetState(Result):
     """The state of a fleet after an action."""
 
     deployment: DeploymentName
@@ -54,6 +52,32 @@ class FleetState(Document):
     queues: tuple[Queue, ...] | None = Field(description="Slurm's queues; null: Slurm could not be asked.")
     queues_unknown_because: str | None = Field(description="Why Slurm could not be asked; null: it was.")
     scaled: Scaled | None = Field(description="The result of scale; null after another action.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people, with what scaling did or would do."""
+        if scaled := self.scaled:
+            counts = ", ".join(f"{name} {count} (was {dict(scaled.before)[name]})" for name, count in scaled.after)
+            verb = "Scaled" if scaled.done else "It would be scaled"
+            yield Line(f"{verb}: {scaled.queue}/{scaled.compute_resource}, {counts}")
+        total = sum(self.instances.values())
+        parts = ", ".join(f"{count:,} {state}" for state, count in self.instances.items())
+        yield Line(f"Fleet of {self.cluster}: {self.status}, {nodes(total)}{': ' if parts else ''}{parts}")
+        if self.queues is None:
+            yield Line(f"Queues are not known: {self.queues_unknown_because}")
+            return
+        rows = [
+            (
+                queue.name,
+                queue.state,
+                each.compute_resource,
+                "static" if each.static else "dynamic",
+                f"{each.count:,}",
+                f"{each.ready:,}",
+            )
+            for queue in self.queues
+            for each in queue.nodes
+        ]
+        yield Table("", columns("Queue", "State", "Compute resource", "Kind", ">Nodes", ">Ready"), rows)
 
 
 def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
@@ -83,25 +107,3 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
         queues_unknown_because=reason,
         scaled=scaled,
     )
-
-
-def show(fleet_state: FleetState, console: Console) -> None:
-    """Print the state of a fleet, and what scaling it did or would do."""
-    from scripts.core.screen import table
-
-    if scaled := fleet_state.scaled:
-        counts = ", ".join(f"{name} {count} (was {dict(scaled.before)[name]})" for name, count in scaled.after)
-        verb = "Scaled" if scaled.done else "It would be scaled"
-        console.print(f"{verb}: {scaled.queue}/{scaled.compute_resource}, {counts}")
-    total = sum(fleet_state.instances.values())
-    parts = ", ".join(f"{count:,} {state}" for state, count in fleet_state.instances.items())
-    console.print(f"Fleet of {fleet_state.cluster}: {fleet_state.status}, {nodes(total)}{': ' if parts else ''}{parts}")
-    if fleet_state.queues is None:
-        console.print(f"Queues are not known: {fleet_state.queues_unknown_because}")
-        return
-    rows = table("Queue", "State", "Compute resource", "Kind", ">Nodes", ">Ready")
-    for queue in fleet_state.queues:
-        for each in queue.nodes:
-            kind = "static" if each.static else "dynamic"
-            rows.add_row(queue.name, queue.state, each.compute_resource, kind, f"{each.count:,}", f"{each.ready:,}")
-    console.print(rows)

@@ -134,9 +134,7 @@ def scale(
             check(change, say)
         plan = make_plan(change.candidate)
         if not quiet:
-            from scripts.check.plan import output
-
-            output.show(plan, terminal.console())
+            terminal.show(plan, "text")
         say(steps(change, plan, drain=drain, force=force))
         if problems := blockers(plan):
             raise OperationError("\n".join(["This cannot be deployed:", *problems]))

@@ -109,9 +109,9 @@ class UpgradeBackend:
 
     def show(self, plan: Plan) -> None:
         """Show a plan."""
-        from scripts.check.plan import output
+        from scripts.core.view import View
 
-        output.show(plan, self._console)
+        View(self._console).show(plan.blocks())
 
     def check(self, candidate: Candidate) -> None:
         """Let preflight check whether the account has room for a second cluster beside the nodes that run."""

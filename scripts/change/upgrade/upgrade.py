@@ -13,7 +13,7 @@ exist. So the same command continues after an interruption, also on another mach
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -22,9 +22,10 @@ from pydantic import Field
 
 from scripts.account.stack_state import StackState
 from scripts.change.candidate import Candidate
-from scripts.core import interrupts, terminal
-from scripts.core.document import DeploymentName, Document
+from scripts.core import interrupts
+from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import ExitCode, OperationError, UnusableError
+from scripts.core.report import Block, Line
 from scripts.core.terminal import Say
 from scripts.core.text import echo
 
@@ -60,7 +61,7 @@ class UpgradeStep(Document):
     )
 
 
-class UpgradeResult(Document):
+class UpgradeResult(Result):
     """The result of an upgrade."""
 
     deployment: DeploymentName
@@ -72,6 +73,22 @@ class UpgradeResult(Document):
     steps: tuple[UpgradeStep, ...] = Field(
         description="The steps, in order. A step that was not reached is not listed."
     )
+
+    @property
+    def exit_code(self) -> int:
+        """That of the command."""
+        return ExitCode.FAILED if self.outcome == "stopped" else ExitCode.DONE
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people, who have seen the steps and why it stopped."""
+        if self.outcome in ("complete", "abandoned"):
+            yield Line(f"{self.outcome.capitalize()}. The cluster is {self.cluster}.")
+
+    def page(self) -> Iterator[Block]:
+        """Yield it with the steps."""
+        about = f" The cluster is {self.cluster}." if self.outcome in ("complete", "abandoned") else ""
+        yield Line(f"{self.outcome.capitalize()}.{about}")
+        yield from (Line(f"{number}. {each.text}: {each.outcome}.") for number, each in enumerate(self.steps, 1))
 
 
 _TWO_WRITERS = (
@@ -341,19 +358,3 @@ class Upgrade:
             self.has_started = True
             act()
         self.steps.append(UpgradeStep(name=name, text=text, outcome=outcome))
-
-
-def show(result: UpgradeResult, output: str) -> int:
-    """Print a result in the form that is wanted, and return the exit code."""
-    view = terminal.view(output)
-    if result.outcome in ("complete", "abandoned"):
-        view.print(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.")
-        terminal.suggest(f"ssh {result.deployment}")
-    elif output == "markdown":
-        view.print(f"{result.outcome.capitalize()}.")
-    if output == "json":
-        print(result.to_json())
-    elif output == "markdown":
-        for number, step in enumerate(result.steps, start=1):
-            view.print(f"{number}. {step.text}: {step.outcome}.")
-    return ExitCode.FAILED if result.outcome == "stopped" else ExitCode.DONE

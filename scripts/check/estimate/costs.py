@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from pydantic import Field, computed_field
 
 from scripts.check.estimate import products
-from scripts.check.estimate.figures import Dollars
 from scripts.check.estimate.prices import Price
 from scripts.check.estimate.products import HOURS_PER_MONTH, Product
 from scripts.check.estimate.sizes import file_system, fleet, others
 from scripts.core.document import Document
+from scripts.core.figures import Dollars
 from ultracluster.domain import metrics
 
 if TYPE_CHECKING:

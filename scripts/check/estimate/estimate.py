@@ -24,7 +24,8 @@ from scripts.check.estimate.sizes import (
 )
 from scripts.check.estimate.training import TrainingRun, estimate_run
 from scripts.check.estimate.workloads import INSTANCE_TYPE, WORKLOADS
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.report import Block, Gap, Line, Toned
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -46,7 +47,7 @@ class PriceSources(Document):
     table_sources: Mapping[SourceName, Source] = SOURCES
 
 
-class Estimate(Document):
+class Estimate(Result):
     """What a deployment is, needs and costs."""
 
     deployment: DeploymentName
@@ -62,6 +63,16 @@ class Estimate(Document):
     quotas: tuple[Quota, ...]
     remarks: tuple[str, ...]
     run: TrainingRun | None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        from scripts.check.estimate.tables import tables
+
+        yield Line([Toned(f"Estimate of {self.deployment}", "strong"), f", {self.region}, {self.zone_id}"])
+        for each in tables(self):
+            yield Gap()
+            yield each
+        yield from (Line(f"Note: {remark}") for remark in self.remarks)
 
 
 def wanted_products(settings: Settings) -> list[products.Product]:

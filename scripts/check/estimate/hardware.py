@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from scripts.check.estimate.figures import Number
 from scripts.core.document import Document
+from scripts.core.figures import Number
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, memory_gib
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, computed_field
 
-from scripts.check.estimate.figures import Number
 from scripts.check.estimate.hardware import Hardware, hardware
 from scripts.core.document import Document
+from scripts.core.figures import Number
 from ultracluster.domain import addresses
 from ultracluster.domain.cluster import CapacityType
 from ultracluster.domain.instance_types import addresses_per_node, interfaces_per_node

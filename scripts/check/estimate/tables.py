@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.check.estimate.figures import NONE, counted, dollars, hours, number
 from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.check.estimate.workloads import INSTANCE_TYPE, WORKLOADS
-from scripts.core.table import Column, Table
+from scripts.core.figures import NONE, counted, hours, number, usd
+from scripts.core.report import Column, Table
 
 if TYPE_CHECKING:
     from scripts.check.estimate.costs import Amounts
@@ -127,7 +127,7 @@ def _by_use(estimate: Estimate) -> Table:
         (
             each.name,
             _unit_price(estimate, each.price),
-            dollars(each.price.dollars * _EXAMPLE_GB) if each.price else NONE,
+            usd(each.price.dollars * _EXAMPLE_GB) if each.price else NONE,
         )
         for each in estimate.costs.by_use
     ]
@@ -163,8 +163,8 @@ def _run(run: TrainingRun) -> Table:
             number(each.batch) + (f" {_LARGE_BATCH_MARK}" if each.batch > measured_batch else ""),
             number(each.steps),
             hours(each.hours),
-            dollars(each.dollars_of_nodes),
-            dollars(each.dollars_of_everything),
+            usd(each.dollars_of_nodes),
+            usd(each.dollars_of_everything),
         )
         for each in run.estimates
     ]
@@ -193,7 +193,7 @@ def _run(run: TrainingRun) -> Table:
 
 
 def _amounts(amounts: Amounts) -> tuple[str, ...]:
-    return tuple(NONE if each is None else dollars(each) for each in (amounts.hour, amounts.month))
+    return tuple(NONE if each is None else usd(each) for each in (amounts.hour, amounts.month))
 
 
 def _unit_price(estimate: Estimate, price: Price | None) -> str:

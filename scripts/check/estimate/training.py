@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from scripts.check.estimate import products
 from scripts.check.estimate.costs import IMAGE_GIB, costs, per_hour
-from scripts.check.estimate.figures import Dollars, Number
 from scripts.check.estimate.sizes import fleet
 from scripts.check.estimate.workloads import INSTANCE_TYPE, Basis, Row, Workload, WorkloadError
 from scripts.core.document import Document
+from scripts.core.figures import Dollars, Number
 
 if TYPE_CHECKING:
     from config.settings import Settings

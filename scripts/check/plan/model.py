@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import computed_field
 from pydantic.dataclasses import dataclass
 
 from scripts.check.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
 from scripts.check.preflight.check import CheckStatus, Finding
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Result
 from scripts.core.errors import UnusableError
+
+if TYPE_CHECKING:
+    from scripts.core.report import Block
 
 
 class PlanError(UnusableError):
@@ -180,7 +184,7 @@ class ClusterPlan:
         return {change.kind for change in self.changes}
 
 
-class Plan(Document):
+class Plan(Result):
     """What a deployment would do.
 
     Attributes:
@@ -232,3 +236,9 @@ class Plan(Document):
             if change.security
         ]
         return [each for each in changes if each.lost or each.gained]
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people; what blocks it is the conclusion."""
+        from scripts.check.plan.report import blocks
+
+        return blocks(self)

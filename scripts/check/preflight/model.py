@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from pydantic import Field, computed_field
 
 from scripts.check.preflight.check import CheckStatus
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.report import TONES, Block, Conclusion, Facts, Finding, Gap, Line, Toned
 
 FailOn = Literal["fail", "unknown", "warn"]
 FAILURES: Mapping[FailOn, tuple[CheckStatus, ...]] = {
@@ -38,7 +39,7 @@ class CheckResult(Document):
         return f"{self.check}[{self.subject}]" if self.subject else self.check
 
 
-class PreflightReport(Document):
+class PreflightReport(Result):
     """The results of a run.
 
     Attributes:
@@ -77,6 +78,42 @@ class PreflightReport(Document):
             return f"Ready, but {unknown} could not be judged."
         return "Ready to deploy."
 
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people, by check."""
+        yield from _findings(self.results)
+        yield self._summary()
+
+    def page(self) -> Iterator[Block]:
+        """Yield the worst first, and of what is right the ids alone."""
+        yield self._summary()
+        wrong = (CheckStatus.FAIL, CheckStatus.UNKNOWN, CheckStatus.WARN, CheckStatus.SKIP)
+        yield from _findings(each for status in wrong for each in self.results if each.status is status)
+        if right := [each.id for each in self.results if each.status is CheckStatus.PASS]:
+            yield Finding(CheckStatus.PASS, ", ".join(right))
+
+    def _summary(self) -> Conclusion:
+        summary: list[str] = []
+        for status, count in self.counts.items():
+            if count:
+                summary += [", " if summary else "", Toned(f"{count} {status}", TONES[status])]
+        endpoint = f" (endpoint {self.endpoint})" if self.endpoint else ""
+        took = f"{self.deployment}{endpoint}: {len(self.results)} answers in {self.elapsed:.1f} s: "
+        return Conclusion([Gap(), Line([took, *summary, ". ", Toned(self.verdict, "strong")])])
+
+
+def _findings(results: Iterable[CheckResult]) -> Iterator[Finding]:
+    """Yield results; those that were skipped for one reason together, at the end."""
+    skipped: dict[str, list[str]] = defaultdict(list)
+    for each in results:
+        if each.status is CheckStatus.SKIP and not each.hint:
+            skipped[each.sentence].append(each.id)
+        elif each.status is CheckStatus.PASS:
+            yield Finding(each.status, f"{each.id}: {each.sentence}")
+        else:
+            yield Finding(each.status, f"{each.id}: {each.sentence}", each.hint, each.command)
+    for reason, ids in skipped.items():
+        yield Finding(CheckStatus.SKIP, f"{reason}: {', '.join(ids)}")
+
 
 class ListedCheck(Document):
     """A check that --only and --skip can name."""
@@ -85,7 +122,11 @@ class ListedCheck(Document):
     title: str = Field(description="What it checks.")
 
 
-class CheckList(Document):
+class CheckList(Result):
     """What ``preflight --list --output json`` prints."""
 
     checks: tuple[ListedCheck, ...] = Field(description="The selected checks, in their order.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        yield Facts([(each.id, each.title) for each in self.checks])

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scripts.account.deployment import Deployment, filters
-from scripts.check.estimate.figures import counted
 from scripts.check.estimate.sizes import fleet, others
 from scripts.check.estimate.sizes import subnets as planned_subnets
 from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, Finding, check
+from scripts.core.figures import counted
 from ultracluster.domain.instance_types import network_cards
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scripts.check.estimate.figures import counted, number
 from scripts.check.estimate.quotas import (
     LUSTRE_FILE_SYSTEMS,
     LUSTRE_STORAGE,
@@ -21,6 +20,7 @@ from scripts.check.estimate.quotas import (
 from scripts.check.preflight import usage
 from scripts.check.preflight.check import FAIL, PASS, SECONDS, Check, Finding, Permission
 from scripts.check.preflight.usage import Use, block_vcpus, on_demand_vcpus, spot_vcpus
+from scripts.core.figures import counted, number
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -10,14 +11,39 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scripts.check.preflight.check import CREDENTIALS, FAIL, SKIP, UNKNOWN, Check, Finding
-from scripts.check.preflight.model import CheckResult
+from scripts.check.preflight.check import CREDENTIALS, FAIL, PASS, SKIP, UNKNOWN, Check, Finding
+from scripts.check.preflight.model import CheckResult, FailOn, PreflightReport
 from scripts.core.aws_errors import code_of, credentials_hint, is_denied
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
+    from rich.console import Console
 
     from scripts.account.deployment import Deployment
+
+
+def watch(deployment: Deployment, checks: Sequence[Check], fail_on: FailOn, console: Console) -> PreflightReport:
+    """Run checks, and return their results in this order; on a terminal, say meanwhile what is awaited."""
+    started, results = time.monotonic(), dict[str, Sequence[CheckResult]]()
+    status = console.status("")
+    try:
+        for answer in run(checks, deployment):
+            results[answer[0].check] = answer
+            waiting = ", ".join(each.id for each in checks if each.id not in results)
+            status.update(f"{len(results)} of {len(checks)} checks have answered; waiting for {waiting or 'none'}")
+            status.start()  # only now: until the first answer botocore may ask for a one-time password
+    finally:
+        status.stop()
+    ordered = tuple(result for each in checks for result in results[each.id])
+    is_known = any(result.check == CREDENTIALS and result.status is PASS for result in ordered)
+    return PreflightReport(
+        deployment=deployment.name,
+        account=deployment.account.ask("sts", "get_caller_identity")["Account"] if is_known else None,
+        results=ordered,
+        fail_on=fail_on,
+        endpoint=os.environ.get("AWS_ENDPOINT_URL"),
+        elapsed=time.monotonic() - started,
+    )
 
 
 def run(checks: Sequence[Check], deployment: Deployment) -> Iterator[Sequence[CheckResult]]:

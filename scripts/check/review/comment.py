@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scripts.check.estimate.costs import Costs, costs, wanted
-from scripts.check.estimate.figures import NONE, dollars
 from scripts.check.estimate.prices import find_prices
 from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.check.plan.model import REPLACING, Effect, Plan
-from scripts.check.plan.output import blocks, findings_table, verdict
 from scripts.check.plan.plan import read_stacks
+from scripts.check.plan.report import changed, shown_findings, verdict
 from scripts.check.preflight.check import CheckStatus, Finding
 from scripts.check.review.checkouts import plan, remarks
 from scripts.check.review.drawing import draw
 from scripts.check.review.page import as_block
 from scripts.core.errors import UnusableError
-from scripts.core.markdown import escaped, folded, table
+from scripts.core.figures import NONE, usd
+from scripts.core.markdown import folded, of_blocks, of_table
+from scripts.core.report import Folded, Table, columns
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -78,8 +79,9 @@ def _body(
     if preflight and not preflight["ok"]:
         result += " The account is not ready."
     old_drawing, drawing = (_drawing(each, changes.region) for each in (before, after))
-    shown = [folded("Architecture", as_block(drawing))] if drawing != old_drawing else []
-    return result, [_counts(changes), *parts, *blocks(changes), readiness(preflight), *shown, _LIMITS]
+    shown = of_blocks([*shown_findings(changes.findings), *changed(changes)])
+    architecture = [folded("Architecture", as_block(drawing))] if drawing != old_drawing else []
+    return result, [_counts(changes), *parts, *shown, readiness(preflight), *architecture, _LIMITS]
 
 
 def _drawing(configuration: Configuration | None, region: str) -> str:
@@ -131,8 +133,8 @@ def costs_table(before: Settings | None, after: Settings | None) -> str:
         "paid by use is in no sum."
     ]
     if unpriced := sorted({name for each in known if each for name in each.not_in_the_sums}):
-        notes.append(f"Not in the sums: {escaped('; '.join(unpriced))}.")
-    return f"{table(('US dollars', 'before', 'after', 'difference'), rows)}\n\n{' '.join(notes)}"
+        notes.append(f"Not in the sums: {'; '.join(unpriced)}.")
+    return of_table(Table("", columns("US dollars", "before", "after", "difference"), rows, notes=notes))
 
 
 def _costs(settings: Settings) -> Costs:
@@ -140,9 +142,9 @@ def _costs(settings: Settings) -> Costs:
 
 
 def _row(label: str, hours: int, before: Decimal | None, after: Decimal | None) -> list[str]:
-    shown = [NONE if hourly is None else dollars(hourly * hours) for hourly in (before, after)]
+    shown = [NONE if hourly is None else usd(hourly * hours) for hourly in (before, after)]
     amount = ((after or Decimal(0)) - (before or Decimal(0))) * hours
-    difference = "none" if amount == 0 else f"{'+' if amount > 0 else '-'}{dollars(abs(amount))}"
+    difference = "none" if amount == 0 else f"{'+' if amount > 0 else '-'}{usd(abs(amount))}"
     return [label, *shown, difference]
 
 
@@ -177,7 +179,7 @@ def readiness(document: Mapping[str, Any] | None) -> str:
     findings = [_finding(result, account) for result in document["results"] if result["status"] in _SHOWN]
     if not findings:
         return f"**Preflight**: {result}."
-    return folded(f"Preflight: {result}", findings_table(findings))
+    return "".join(of_blocks([Folded(f"Preflight: {result}", list(shown_findings(findings)))]))
 
 
 def _finding(result: Mapping[str, Any], account: str | None) -> Finding:

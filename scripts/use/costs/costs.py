@@ -24,12 +24,13 @@ from scripts.account.remote import program
 from scripts.account.remote.head_node import OUTPUT_LIMIT, HeadNode
 from scripts.account.remote.values import Line
 from scripts.check.estimate import products
-from scripts.check.estimate.figures import Dollars, Number
 from scripts.check.estimate.prices import find_prices
 from scripts.core.clock import Clock
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import OperationError
+from scripts.core.figures import Dollars, Number
 from scripts.core.interrupts import uninterrupted
+from scripts.core.report import Block
 from ultracluster.domain import metrics
 from ultracluster.domain.accounting import JOBS_OF_A_GENERATION, first_job_id
 
@@ -75,7 +76,7 @@ class Cost(Document):
     usd: Dollars | None = Field(description="What those cost whose price is known; null: no price is.")
 
 
-class CostReport(Document):
+class CostReport(Result):
     """What ``costs --output json`` prints."""
 
     deployment: DeploymentName
@@ -97,6 +98,12 @@ class CostReport(Document):
         "are in no amount."
     )
     notes: tuple[str, ...] = Field(description="What a reader must know.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        from scripts.use.costs.report import table
+
+        yield table(self)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
-from scripts.account.causes import Evidence, FoundCause, find
+from scripts.account.causes import Evidence, FoundCause, evidence_lines, find
 from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import is_head_node
 from scripts.account.stack_state import StackState
 from scripts.core.clock import Clock
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Result
+from scripts.core.report import Block, Command, Line, Title, Toned
 from scripts.watch.diagnose.failures import Operation, operations, provider_group, window
 from scripts.watch.diagnose.reader import PROVIDER_GROUP, Reader
 
@@ -26,7 +27,7 @@ LINES_OF_UNKNOWN = 5
 """The lines before the end of an unknown failure that are shown."""
 
 
-class Diagnosis(Document):
+class Diagnosis(Result):
     """Why a deployment failed, or why nodes of its cluster do not start."""
 
     deployment: DeploymentName
@@ -67,6 +68,34 @@ class Diagnosis(Document):
     def failed(self) -> bool:
         """Whether there is something to fix, or may be."""
         return self.outcome != "nothing failed"
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people: what is most likely to help first."""
+        operation, others = self.operation, list(self.causes)
+        if self.current:
+            yield from others.pop(0).blocks()
+            if operation:
+                yield Title("Failed as well")
+        if operation:
+            yield Line(f"{operation.stack}: {operation.status}, started {operation.started:%Y-%m-%d %H:%M} UTC")
+        if self.unknown:
+            yield Line(Toned("No known cause. This failed first:", "bad"))
+            yield from evidence_lines(self.unknown)
+            yield Title("Read on")
+            yield from map(Command, self.read_on)
+        elif self.causes and not self.current:
+            yield from others.pop(0).blocks()
+        elif self.outcome == "unknown":
+            yield Line(Toned("Whether something failed is not known: a permission to read is missing.", "bad"))
+        elif not self.causes:
+            yield Line(f"Nothing failed, as far as was read: {', '.join(self.read) or 'there are no stacks'}.")
+        for title, lines in (
+            ("Also seen", [f"{each.title}: {each.why}" for each in others]),
+            ("Not read", self.unread),
+        ):
+            if lines:
+                yield Title(title)
+                yield from (Line(each, item=True) for each in lines)
 
 
 def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from enum import StrEnum
 
 from pydantic import Field, computed_field
 
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.report import Block, Conclusion, Folded, Line, Toned
 
 
 class DriftKind(StrEnum):
@@ -33,7 +35,7 @@ class Drift(Document):
     sentence: str = Field(description="How it differs.")
 
 
-class DriftReport(Document):
+class DriftReport(Result):
     """What of a deployment differs from its template or its settings."""
 
     deployment: DeploymentName
@@ -71,3 +73,19 @@ class DriftReport(Document):
     def coverage(self) -> str:
         """How much CloudFormation compared, in a sentence."""
         return f"{self.checked} resources compared; CloudFormation does not compare {len(self.unchecked)}."
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        for each in self.drifts:
+            yield Line(Toned(f"{each.subject} ({each.kind})", "strong"))
+            yield Line(each.sentence, level=1)
+        yield from (Line(Toned(f"Not compared: {reason}", "warn")) for reason in self.not_compared)
+        verdict = Toned(self.verdict, "good" if self.ok else "bad")
+        yield Conclusion([Line(verdict), Line(Toned(self.coverage, "dim"))])
+
+    def page(self) -> Iterator[Block]:
+        """Yield it with what CloudFormation does not compare."""
+        yield from self.blocks()
+        if self.unchecked:
+            summary = f"Not compared by CloudFormation: {len(self.unchecked)}"
+            yield Folded(summary, [Line(each, item=True) for each in self.unchecked])

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import groupby
 from typing import Annotated, TypeVar
 
 from pydantic import Field, PlainSerializer, computed_field
 
 from scripts.account.resource_kinds import PREFIX, kind_of
 from scripts.core.aws_errors import is_denied
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.figures import dollars, duration
+from scripts.core.report import Block, Conclusion, Gap, Line, Table, Toned, columns
 
 _T = TypeVar("_T")
 
 FINAL_BACKUP = "ultracluster:final-backup-of"
 """Tag of a backup that was made before its file system was deleted; its value is the deployment."""
+FEW = 3
+"""Resources of one type and stack that have a line each on a terminal; more are one line."""
+_TITLES = ("what", "id", "stack", ">age", ">a month")
+_LEGEND = "* holds data; by use: paid by use, or of no known price."
 CENT = Decimal("0.01")
 _PROVIDER_BUCKET = "-pclustercustomresourcebu"
 """Within the name that CloudFormation makes for the bucket of ParallelCluster's provider, which keeps its requests."""
@@ -48,6 +55,13 @@ class _Item(Document):
         """Type and id."""
         return self.type, self.id
 
+    @property
+    def cost(self) -> str:
+        """Dollars per month for people."""
+        if self.dollars_per_month is None:
+            return "by use"
+        return "-" if self.dollars_per_month < CENT / 2 else dollars(self.dollars_per_month)
+
 
 class Resource(_Item):
     """A resource of a deployment."""
@@ -69,13 +83,27 @@ class Resource(_Item):
         """Name of its service."""
         return self.type.split("::")[1] if self.type.startswith("AWS::") else "CloudFormation"
 
+    @property
+    def own_tags(self) -> str:
+        """Its tags but those of AWS, for people."""
+        return ", ".join(f"{key}={value}" for key, value in sorted(self.tags.items()) if not key.startswith("aws:"))
 
-class Inventory(Document):
+    def cells(self, now: datetime) -> tuple[str, str, str, str, str]:
+        """Return what a table has of it: type, id or name, stack, age and cost."""
+        kind, stack = self.type.rpartition("::")[2], self.root or self.stack
+        name = self.id.split("/")[1] if self.id.startswith("arn:aws:cloudformation:") else self.id
+        age = "" if self.since is None else " ".join(duration(now - self.since).split()[:2])
+        return f"{kind} *" if self.holds_data else kind, name, stack, age, self.cost
+
+
+class Inventory(Result):
     """Every resource of a deployment."""
 
     deployment: DeploymentName
     resources: tuple[Resource, ...] = Field(description="By service, type, stack and id.")
     not_listed: tuple[str, ...] = Field(description="What AWS refused to list for want of a permission.")
+    time: datetime = Field(default_factory=lambda: datetime.now(UTC), exclude=True)
+    """When it was listed."""
 
     @computed_field(  # type: ignore[prop-decorator]
         description="US dollars per month of all resources whose price is known, as they are now."
@@ -84,6 +112,53 @@ class Inventory(Document):
     def dollars_per_month(self) -> Dollars:
         """Sum of the known prices."""
         return sum((each.dollars_per_month or Decimal(0) for each in self.resources), Decimal(0))
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people, a table for each service; many of a kind are one line."""
+        if not self.resources:
+            yield Line(f"There is nothing of {self.deployment}.")
+        for service, group in groupby(summed(self.resources), lambda each: each.service):
+            rows = [
+                [Toned(cell, "warn" if each.holds_data else "") for cell in each.cells(self.time)] for each in group
+            ]
+            yield Table(service, columns(*_TITLES), rows)
+            yield Gap()
+        yield Conclusion([Line(self._total), *self._refused])
+
+    def page(self) -> Iterator[Block]:
+        """Yield every resource by itself, with its tags but those of AWS."""
+        yield Conclusion([Line(f"{self.time:%Y-%m-%d %H:%M} UTC. {self._total}"), *self._refused])
+        for service, group in groupby(self.resources, lambda each: each.service):
+            rows = [[*each.cells(self.time), each.own_tags] for each in group]
+            yield Table(service, columns(*_TITLES, "tags"), rows)
+
+    @property
+    def _total(self) -> str:
+        monthly = dollars(self.dollars_per_month)
+        return f"{len(self.resources):,} resources, {monthly} a month as they are now. {_LEGEND}"
+
+    @property
+    def _refused(self) -> list[Line]:
+        return [Line(f"Not listed: {refusal}") for refusal in self.not_listed]
+
+
+def summed(resources: Iterable[Resource]) -> Iterator[Resource]:
+    """Yield resources; many of one type and stack as one that stands for all."""
+    for _, group in groupby(resources, lambda each: (each.service, each.type, each.root or each.stack)):
+        alike = list(group)
+        yield from alike if len(alike) <= FEW else [_sum(alike)]
+
+
+def _sum(alike: Sequence[Resource]) -> Resource:
+    """Return a resource that stands for many: with their number, the age of the oldest, and the price of all."""
+    prices = [each.dollars_per_month for each in alike]
+    return alike[0].model_copy(
+        update={
+            "id": f"{len(alike):,} of them",
+            "since": min((each.since for each in alike if each.since is not None), default=None),
+            "dollars_per_month": None if None in prices else sum(filter(None, prices), Decimal(0)),
+        }
+    )
 
 
 class Leftover(_Item):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -14,11 +14,12 @@ from scripts.account.log_streams import LogEvent, Source
 from scripts.account.remote import nodes
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.streamed_command import print_remark
-from scripts.core import screen
 from scripts.core.aws_errors import is_denied
 from scripts.core.clock import Changes, Clock, with_retries
-from scripts.core.document import Document
+from scripts.core.document import Document, Result
 from scripts.core.errors import HeadNodeError, OperationError
+from scripts.core.figures import duration
+from scripts.core.report import Block, Table, columns
 from scripts.core.terminal import Say
 from scripts.watch.logs import jobs
 from scripts.watch.logs.selection import select, select_controller_lines, select_job
@@ -64,13 +65,23 @@ class NodeWithLogs(Document):
     kinds: tuple[str, ...] = Field(description="Its kinds of logs.")
 
 
-class NodeList(Document):
+class NodeList(Result):
     """What ``logs --list --output json`` prints."""
 
     log_group: str = Field(description="The log group.")
     nodes: tuple[NodeWithLogs, ...] = Field(
         description="The nodes that exist and those that wrote last, the head node first."
     )
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        now, rows = datetime.now(UTC), []
+        for each in self.nodes:
+            age = f"{duration(now - each.latest)} ago" if each.latest else "none"
+            rows.append(
+                (each.node, each.instance_id, age if each.runs else f"{age}, terminated", ", ".join(each.kinds))
+            )
+        yield Table("", columns("node", "instance", ">newest line", "kinds"), rows)
 
 
 @dataclass
@@ -262,8 +273,8 @@ def _line(source: Source, event: LogEvent) -> Line:
     return Line(node=name, instance_id=instance_id, kind=kind, time=event.time, message=event.message)
 
 
-def list_nodes(deployment: Deployment, console: Console, *, json: bool) -> None:
-    """Show the nodes that wrote last, and those that run, with their kinds of logs."""
+def list_nodes(deployment: Deployment) -> NodeList:
+    """Return the nodes that wrote last, and those that run, with their kinds of logs."""
     group = log_streams.newest_group(deployment)
     listed, is_all = _nodes_with_logs(deployment, group, print_remark)
     if not is_all:
@@ -271,14 +282,7 @@ def list_nodes(deployment: Deployment, console: Console, *, json: bool) -> None:
             f"There are more than {log_streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
             "missing if they are terminated, and have no kinds otherwise."
         )
-    if json:
-        print(NodeList(log_group=group, nodes=tuple(listed)).to_json())
-    table = screen.table("node", "instance", ">newest line", "kinds")
-    for each in listed:
-        age = f"{screen.duration(Clock().now() - each.latest)} ago" if each.latest else "none"
-        shown = age if each.runs else f"{age}, terminated"
-        table.add_row(each.node, each.instance_id, shown, ", ".join(each.kinds))
-    console.print(table)
+    return NodeList(log_group=group, nodes=tuple(listed))
 
 
 def _nodes_with_logs(deployment: Deployment, group: str, say: Say) -> tuple[list[NodeWithLogs], bool]:

@@ -12,11 +12,13 @@ from rich.live import Live
 from rich.text import Text
 
 from scripts.account.stacks import StackEvent
-from scripts.core.screen import duration, table
+from scripts.core.figures import duration
+from scripts.core.report import Block, Gap, Line, Table, Toned, columns
+from scripts.core.view import View, drawn
 from scripts.watch.progress.model import Progress, StackProgress, Stopped
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from scripts.account.deployment import Deployment
 
@@ -48,7 +50,7 @@ class LiveTable:
 
     def show(self, current: Progress) -> None:
         """Draw the table again."""
-        self._live.update(render(self._deployment, current), refresh=True)
+        self._live.update(Group(*drawn(blocks(self._deployment, current))), refresh=True)
 
     end = show
 
@@ -87,7 +89,7 @@ class LineReporter:
         """Print what is new, and the table."""
         self.show(current)
         self._console.print()
-        self._console.print(render(self._deployment, current))
+        View(self._console).show(blocks(self._deployment, current))
 
     def stop(self, reason: str) -> None:
         """Print the reason."""
@@ -114,27 +116,30 @@ class JsonLines:
 Screen = JsonLines | LineReporter | LiveTable
 
 
-def render(deployment: Deployment, current: Progress) -> RenderableType:
-    """Return a table of the stacks with resources in progress or, at the end, the slowest; the failure; the state."""
-    stacks = table("stack", "state", ">done", ">time", "resources")
-    for root in current.stacks:
-        for stack, depth in _with_depth(root, 0):
-            style = "red" if stack.state.has_failed else ""
-            name = Text(f"{'  ' * depth}{stack.title}", style)
-            done = f"{stack.resources_done}/{stack.resources}"
-            stacks.add_row(
-                name, Text(stack.status, style), done, duration(stack.seconds), _resources(stack, current.kind)
-            )
-    for unstarted in current.not_started:
-        stacks.add_row(Text(unstarted, "dim"), Text("not started", "dim"))
-    parts: list[RenderableType] = [stacks, Text()] if stacks.row_count else []
+def blocks(deployment: Deployment, current: Progress) -> Iterator[Block]:
+    """Yield a table of the stacks with resources in progress or, at the end, the slowest; the failure; the state."""
+    rows = [
+        (
+            Toned(f"{'  ' * depth}{stack.title}", "bad" if stack.state.has_failed else ""),
+            Toned(stack.status, "bad" if stack.state.has_failed else ""),
+            f"{stack.resources_done}/{stack.resources}",
+            duration(stack.seconds),
+            _resources(stack, current.kind),
+        )
+        for root in current.stacks
+        for stack, depth in _with_depth(root, 0)
+    ]
+    rows += [(Toned(each, "dim"), Toned("not started", "dim"), "", "", "") for each in current.not_started]
+    yield Table("", columns("stack", "state", ">done", ">time", "resources"), rows)
+    if rows:
+        yield Gap()
     if failure := current.failure:
-        parts.append(Text(f"{failure.stack} {failure.logical_id} ({failure.type}) failed:", "bold red"))
-        parts.append(Text(f"  {failure.reason}"))
-    parts += [Text(each, "yellow") for each in _other_clusters(current)]
+        yield Line(Toned(f"{failure.stack} {failure.logical_id} ({failure.type}) failed:", "bad"))
+        yield Line(failure.reason, level=1)
+    yield from (Line(Toned(each, "warn")) for each in _other_clusters(current))
     if current.trouble:
-        parts.append(Text(f"trying again: {current.trouble}", "yellow"))
-    return Group(*parts, Text(_headline(deployment, current), "bold"))
+        yield Line(Toned(f"trying again: {current.trouble}", "warn"))
+    yield Line(Toned(_headline(deployment, current), "strong"))
 
 
 def _with_depth(stack: StackProgress, depth: int) -> Iterator[tuple[StackProgress, int]]:

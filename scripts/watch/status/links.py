@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from urllib.parse import quote
 
 
 def links(name: str, region: str, cluster: str) -> dict[str, str]:
-    """Return the addresses of a deployment's pages by what they show."""
+    """Return the addresses of a deployment's pages by what they show; none of an emulated account, which has none."""
+    if os.environ.get("AWS_ENDPOINT_URL"):
+        return {}
     host = f"https://{region}.console.aws.amazon.com"
     log_group = quote(quote(f"/aws/parallelcluster/{cluster}", safe=""), safe="").replace("%", "$")
     stacks = f"{host}/cloudformation/home?region={region}#/stacks?filteringText="

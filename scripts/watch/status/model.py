@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -12,7 +12,9 @@ from pydantic.dataclasses import dataclass
 from scripts.account.slurm import Job, Problem, SlurmState
 from scripts.account.stack_state import StackState
 from scripts.check.preflight.reservations import BEFORE_ITS_START
-from scripts.core.document import DeploymentName, Document
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.figures import dollars, duration
+from scripts.core.report import Block
 from scripts.watch.status.links import links
 from scripts.watch.status.software import UNIT, Software
 
@@ -82,6 +84,19 @@ class HeadNodeStatus:
         default=None, description="Whether Session Manager reaches it; None: not known."
     )
 
+    def sentence(self, now: datetime) -> str:
+        """Return it for people."""
+        reachable = {True: ["Session Manager reaches it"], False: ["Session Manager does not reach it"], None: []}
+        facts = [
+            self.instance_id,
+            self.instance_type,
+            self.state,
+            *filter(None, (self.private_address, self.public_address)),
+            f"launched {duration(now - self.launched)} ago",
+            *reachable[self.session_manager],
+        ]
+        return ", ".join(facts)
+
 
 @dataclass(frozen=True)
 class QueueStatus:
@@ -121,6 +136,20 @@ class FileSystem:
     capacity_gib: int = Field(description="Its storage capacity.")
     throughput_mbps: float = Field(description="Its provisioned throughput in MB/s.")
 
+    def sentence(self, usage: Usage | Unavailable) -> str:
+        """Return it for people, with its use."""
+        size = f"{self.capacity_gib:,} GiB, {self.throughput_mbps:,.0f} MB/s"
+        text = f"{self.file_system_id}, {self.lifecycle}, {size}"
+        if isinstance(usage, Unavailable):
+            return text
+        parts = []
+        if usage.free_bytes is not None:
+            gib = usage.free_bytes / 1024**3
+            parts.append(f"{gib:,.0f} GiB free ({gib / self.capacity_gib:.0%})")
+        if usage.used_mbps is not None:
+            parts.append(f"{usage.used_mbps:,.0f} MB/s used ({usage.used_mbps / self.throughput_mbps:.0%})")
+        return f"{text}; {', '.join(parts) or 'no metrics of the last 10 minutes'}"
+
 
 @dataclass(frozen=True)
 class Homes:
@@ -130,6 +159,15 @@ class Homes:
     lifecycle: str = Field(description="As FSx and EFS have it, in capitals, such as `AVAILABLE`.")
     used_bytes: float | None = Field(description="What files take; None: not known.")
     capacity_gib: int | None = Field(default=None, description="Its storage capacity; None: EFS grows by itself.")
+
+    def sentence(self) -> str:
+        """Return it for people."""
+        parts = [self.file_system_id, self.lifecycle]
+        if self.used_bytes is not None:
+            parts.append(f"{self.used_bytes / 1024**3:,.1f} GiB used")
+        if self.capacity_gib is not None:
+            parts[-1] += f" of {self.capacity_gib:,}" if self.used_bytes is not None else f", {self.capacity_gib:,} GiB"
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -157,6 +195,21 @@ class Reservation:
     )
     ends: datetime | None = Field(default=None, description="When it ends; None: when it is cancelled.")
 
+    def sentence(self, now: datetime) -> str:
+        """Return it for people."""
+        kind = "Capacity Block " if self.is_block else ""
+        if not self.total:
+            return f"{kind}{self.reservation_id}, {self.state}"
+        text = f"{kind}{self.reservation_id}, {self.state}, {self.total} {self.instance_type}"
+        if self.state == "active":
+            text += f", {self.total - self.left} used, {self.left} left"
+        if self.begins and self.state in BEFORE_ITS_START:
+            text += f", starts in {duration(self.begins - now)}"
+        if self.ends:
+            left = duration(abs(self.ends - now))
+            text += f", ends in {left}" if self.ends > now else f", ended {left} ago"
+        return text
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -167,6 +220,15 @@ class Cost:
     standing_usd: float = Field(description="Everything else, as if all stacks existed.")
     unpriced: tuple[str, ...] = Field(description="Names of parts that are not in the sums.")
     source: str = Field(description="Where the prices come from, and of which day.")
+
+    def sentence(self, others: Iterable[str], missing: Iterable[str]) -> str:
+        """Return it for people, with the clusters that are not included, and the stacks that do not exist yet."""
+        total, nodes, standing = map(dollars, (self.hourly_usd, self.nodes_usd, self.standing_usd))
+        text = f"{total} an hour: {nodes} for compute nodes, {standing} for the rest ({self.source})"
+        if unpriced := [*self.unpriced, *(f"{each} (./ultracluster inventory)" for each in others)]:
+            text += f"; not included: {', '.join(unpriced)}"
+        names = ", ".join(missing)
+        return f"if {names} existed: {text}" if names else text
 
 
 @dataclass(frozen=True)
@@ -179,8 +241,15 @@ class Spending:
         "value of the last minutes."
     )
 
+    def sentence(self) -> str:
+        """Return it for people."""
+        limit = f"the budget's {dollars(self.limit_usd)}"
+        if self.nodes_usd is None:
+            return f"not known, of {limit}: the head node has reported nothing in the last 10 minutes"
+        return f"{dollars(self.nodes_usd)} for nodes this month, {self.nodes_usd / self.limit_usd:.0%} of {limit}"
 
-class Status(Document):
+
+class Status(Result):
     """A deployment at one time."""
 
     deployment: DeploymentName
@@ -302,6 +371,12 @@ class Status(Document):
         if isinstance(self.head_node, Unavailable):
             return False
         return self.head_node is None or self.head_node.state != "running"
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people; whether it is healthy is the conclusion."""
+        from scripts.watch.status.report import report
+
+        return report(self)
 
 
 def _problems_of_stacks(status: Status) -> Iterator[str]:

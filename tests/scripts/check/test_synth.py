@@ -5,7 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from scripts.check.synth import as_text, review
+from scripts.check.synth import review
+from tests.scripts.reports import shown
 
 
 def test_resources_are_counted_and_the_configuration_is_written_out(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ def test_resources_are_counted_and_the_configuration_is_written_out(tmp_path: Pa
     result = review(tmp_path)
 
     written = tmp_path / "fleet.parallelcluster.yaml"
-    assert as_text(result).splitlines() == [
+    assert shown(result.blocks(), 200).splitlines() == [
         f"{tmp_path}/x-cluster.template.json: 3 resources",
         "    2 EC2::PlacementGroup",
         "    1 Custom::PclusterCluster",

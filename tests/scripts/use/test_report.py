@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from scripts.account.remote.head_node import Answer
+from scripts.core.report import Table
 from scripts.use import runs as on_cluster
-from scripts.use.report import compare, tables
+from scripts.use.report import compare
 from tests.command_line import Call, ultracluster
 from training.pretraining.summary import METRICS, RUN, Attempt, Step
 
@@ -64,7 +65,8 @@ def write(
 
 
 def rows(*runs: Path) -> dict[str, list[list[str]]]:
-    return {table.title: [list(row) for row in table.rows] for table in tables(compare(runs).runs)}
+    tables = (each for each in compare(runs).blocks() if isinstance(each, Table))
+    return {table.title: [list(row) for row in table.rows] for table in tables if table.rows}
 
 
 @pytest.fixture
@@ -102,7 +104,7 @@ def test_the_output_compares_runs_and_names_the_command_that_shows_curves(run: C
     code, text, _ = run(*runs)
     assert code == 0
     assert "[b]two" in text
-    assert text.splitlines()[-1] == f"Curves: tensorboard --logdir {tmp_path / 'runs'}"
+    assert text.splitlines()[-1] == f"  tensorboard --logdir {tmp_path / 'runs'}"
     assert run(runs[0])[1].endswith(f"tensorboard --logdir {runs[0]}\n")
 
 

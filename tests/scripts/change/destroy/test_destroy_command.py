@@ -10,12 +10,11 @@ from decimal import Decimal
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
-from rich.console import Console
 
 from config.settings import load
 from scripts.account.deployment import Deployment
-from scripts.change.destroy import screen
 from scripts.change.destroy.model import ORDER, Backup, DestroyOptions, DestroyOutcome, DestroyPlan
+from scripts.change.destroy.report import done
 from scripts.core.clock import Clock
 from scripts.core.options import CONFIG
 from scripts.core.terminal import Say
@@ -23,6 +22,7 @@ from scripts.watch.inventory.model import Inventory, Leftover, Resource
 from tests.command_line import Call, Printed
 from tests.scripts.change.destroy.accounts import Terminal
 from tests.scripts.refusals import refusal
+from tests.scripts.reports import shown
 
 PLAN = DestroyPlan(
     parts=("cluster",),
@@ -153,12 +153,9 @@ def test_the_outcome_fits_80_columns_with_what_is_left_and_its_costs() -> None:
         started=started,
         ended=started + timedelta(minutes=12, seconds=5),
     )
-    output = io.StringIO()
-    screen.show_outcome(
-        Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")), outcome, Console(markup=False, file=output, width=80)
-    )
-    assert max(map(len, output.getvalue().splitlines())) <= 80
-    text = " ".join(output.getvalue().split())
+    printed = shown(done(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")), outcome))
+    assert max(map(len, printed.splitlines())) <= 80
+    text = " ".join(printed.split())
     for part in (
         "Deleted in 12 min 5 s: trn1-16-cluster, trn1-16.",
         "Backup: backup-0123456789abcdef0. It costs at most $240 a month until you delete it:",

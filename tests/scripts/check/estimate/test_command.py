@@ -13,11 +13,11 @@ import pytest
 
 from config.settings import Settings, load
 from scripts.check.estimate.estimate import estimate
-from scripts.check.estimate.figures import dollars, hours, number
 from scripts.check.estimate.prices import Prices
 from scripts.check.estimate.tables import tables
 from scripts.commands import estimate as command
 from scripts.core import options
+from scripts.core.figures import hours, number, usd
 from tests.command_line import Call
 
 CONFIG = Path(__file__).parents[4] / "config"
@@ -36,8 +36,8 @@ def run(monkeypatch: pytest.MonkeyPatch, offline: Path, call: Call) -> Call:
 
 def test_figures() -> None:
     assert [command.token_count(text) for text in ("300B", "1.8T")] == [300 * 10**9, 18 * 10**11]
-    shown = [dollars(Decimal(amount)) for amount in ("0", "0.0007", "719.914", "251120")]
-    assert [*shown, dollars(None)] == ["0.00", "<0.01", "719.91", "251,120", "not known"]
+    shown = [usd(Decimal(amount)) for amount in ("0", "0.0007", "719.914", "251120")]
+    assert [*shown, usd(None)] == ["0.00", "<0.01", "719.91", "251,120", "not known"]
     assert [number(value) for value in (16875, 3.04, 5700.000000000001)] == ["16,875", "3.04", "5,700"]
     assert [hours(value) for value in (0.5, 33.45, 96)] == ["30.0 min", "33.5 h", "4.0 days"]
 

@@ -18,8 +18,9 @@ from scripts.check.plan.model import (
     Source,
     StackPlan,
 )
-from scripts.check.plan.output import as_markdown, sections
 from scripts.check.preflight.check import CheckStatus
+from scripts.core.report import Line, Table
+from tests.scripts.reports import as_markdown
 
 SUBNET = ResourceChange(
     "Subnet",
@@ -43,6 +44,11 @@ def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: A
         cluster=cluster,
         findings=(*findings.of_stack(stack_plan, "mine", accepted=False), *findings.of_cluster(cluster, "mine")),
     )
+
+
+def tables(plan: Plan) -> list[Table]:
+    """Return the tables of the stack and the cluster."""
+    return [each for each in plan.blocks() if isinstance(each, Table)]
 
 
 def changed(kind: Kind, passes_now: bool | None, fleet_status: str = "UNKNOWN") -> ClusterPlan:
@@ -151,7 +157,7 @@ def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bo
     system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.REPLACED, "", ("SubnetIds",), properties)
     plan = planned(system)
     assert [each.status for each in plan.findings] == [CheckStatus.FAIL, *[CheckStatus.WARN] * ends]
-    [row] = sections(plan)[0].rows
+    [row] = tables(plan)[0].rows
     assert row[-1].startswith(f"SubnetIds; also changed: {BACKUPS} from {before} to ")
 
 
@@ -189,8 +195,8 @@ def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bo
 )
 def test_a_key_of_the_cluster(cluster: ClusterPlan, status: CheckStatus | None, answer: str, sentence: str) -> None:
     plan = planned(cluster=cluster)
-    [row] = sections(plan)[1].rows
-    assert row == ("Scheduling.Key", "1", "2", answer)
+    [row] = tables(plan)[1].rows
+    assert row == ["Scheduling.Key", "1", "2", answer]
     assert [each.status for each in plan.findings] == ([status] if status else [])
     assert all(each.sentence.endswith(sentence) for each in plan.findings)
     assert plan.ok == (status is not CheckStatus.FAIL)
@@ -210,7 +216,8 @@ def test_jobs_that_end_are_warned_of_once(fleet_status: str, warned: bool) -> No
 
 def test_the_remark_on_a_stack() -> None:
     def remark(*changes: ResourceChange, **stack: Any) -> str:
-        return sections(planned(*changes, **stack))[0].remark
+        lines = [each for each in planned(*changes, **stack).blocks() if isinstance(each, Line)]
+        return lines[1].parts[1].removeprefix(": ")
 
     silent = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("Metadata",))
     new = ResourceChange("A", "AWS::EC2::VPC", Effect.ADDED)
@@ -229,4 +236,4 @@ def test_long_values_are_cut_and_lists_show_only_the_difference() -> None:
 
 def test_a_comment_shows_any_text_as_it_is() -> None:
     odd = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("a|b", "<img>", "_c_", "`d`"))
-    assert "a\\|b, \\<img>, \\_c\\_, \\`d\\`" in as_markdown(planned(odd))
+    assert "a\\|b, \\<img>, \\_c\\_, \\`d\\`" in as_markdown(planned(odd).page())

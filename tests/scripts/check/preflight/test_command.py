@@ -136,10 +136,11 @@ def test_policy_and_list(run: Call, catalog: Callable[..., None]) -> None:
         },
     )
     assert policy([LOCAL]) == {"Version": "2012-10-17", "Statement": []}
-    assert run("trn1-16", "--list", "--only", "quota-").output.splitlines() == [
-        "credentials   Title of credentials",
-        "quota-nodes   Title of quota-nodes",
-        "quota-others  Title of quota-others",
+    lines = run("trn1-16", "--list", "--only", "quota-").output.splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "credentials  Title of credentials",
+        "quota-nodes  Title of quota-nodes",
+        "quota-others Title of quota-others",
     ]
     listed = json.loads(run("trn1-16", "--list", "--only", "quota-nodes", "--output", "json").output)
     assert listed["checks"][1:] == [{"id": "quota-nodes", "title": "Title of quota-nodes"}]

@@ -119,7 +119,7 @@ def document(*results: tuple[str, str, str], ok: bool = False) -> dict[str, Any]
 def test_preflight_is_shown_without_the_account() -> None:
     text = readiness(document(("a", "FAIL", f"of {ACCOUNT}: 8 | 16"), ("b", "PASS", "good"), ("c", "WARN", "d")))
     assert text.splitlines()[0] == "<details><summary>Preflight: not ready to deploy: 1 PASS, 1 FAIL, 1 WARN</summary>"
-    assert "| FAIL | a: of ACCOUNT: 8 \\| 16 |  `aws --account ACCOUNT` |" in text.splitlines()
+    assert "| FAIL | a: of ACCOUNT: 8 \\| 16 | `aws --account ACCOUNT` |" in text.splitlines()
     assert "good" not in text
     assert ACCOUNT not in text
 

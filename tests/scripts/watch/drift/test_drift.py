@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from rich.console import Console
 
 from config.settings import load
 from scripts.account import compute_fleet
@@ -19,11 +18,11 @@ from scripts.check.plan.model import ClusterPlan, Effect, Plan, PlanError, Resou
 from scripts.core.clock import Clock
 from scripts.watch.drift.detection import detect
 from scripts.watch.drift.model import Drift, DriftKind, DriftReport
-from scripts.watch.drift.screen import as_markdown, show
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.operated import Operated
 from tests.scripts.refusals import refusal
+from tests.scripts.reports import as_markdown, shown
 from tests.stacks.deployments import PARTS
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -162,13 +161,15 @@ def test_while_an_operation_is_in_progress_nothing_is_compared() -> None:
     stacks = {**DEPLOYED, "dev-cluster": {**CREATED, "StackStatus": "UPDATE_IN_PROGRESS"}}
     report = detected(FakeDeployment(stacks))
     assert (report.ok, report.checked) == (True, 0)
-    assert "**Skipped: an operation is in progress (dev-cluster: UPDATE_IN_PROGRESS).**" in as_markdown(report)
+    assert "**Skipped: an operation is in progress (dev-cluster: UPDATE\\_IN\\_PROGRESS).**" in as_markdown(
+        report.page()
+    )
 
 
 def test_nothing_is_deployed() -> None:
     report = detected(FakeDeployment({}))
     assert (report.deployed, report.ok) == (False, True)
-    assert "**Nothing is deployed.**" in as_markdown(report)
+    assert "**Nothing is deployed.**" in as_markdown(report.page())
 
 
 def test_a_plan_that_cannot_be_made_hides_nothing_else() -> None:
@@ -202,13 +203,11 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
         unchecked=("a-cluster/Cluster (Custom::PclusterCluster)",),
         not_compared=("the fleet: denied",),
     )
-    console = Console(markup=False, width=80, record=True)
-    show(report, console)
-    text = console.export_text()
+    text = shown(report.blocks())
     assert max(map(len, text.splitlines())) <= 80
     assert "Not compared: the fleet: denied" in text
     assert text.rstrip().endswith("3 resources compared; CloudFormation does not compare 1.")
-    markdown = as_markdown(report)
+    markdown = as_markdown(report.page())
     assert r'{"a\|b": "\*"}' in markdown
     assert "<details><summary>Not compared by CloudFormation: 1</summary>" in markdown
 
@@ -231,7 +230,7 @@ def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys
     assert (code, [each["kind"] for each in json.loads(out)["drifts"]]) == (1, ["fleet"])
     code, out = run("--output", "markdown")
     assert code == 1
-    assert "| trn1-16 | fleet | the fleet is PROTECTED; allowed: RUNNING |" in out.splitlines()
+    assert "- the fleet is PROTECTED; allowed: RUNNING" in out.splitlines()
 
 
 @pytest.mark.slow

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from scripts.account.deployment import Account
-from scripts.core.screen import MarkdownConsole
-from scripts.watch.inventory import screen
 from scripts.watch.inventory.model import Inventory, Resource
 from scripts.watch.inventory.resources import FLEET, KEPT, LEFT, inventory
 from tests.command_line import ultracluster
 from tests.scripts.operated import Operated
+from tests.scripts.reports import as_markdown, shown
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LAUNCHED = [
@@ -36,14 +33,15 @@ FILE_SYSTEM = Resource(
 BUCKET = Resource(type="AWS::S3::Bucket", id="pages", stack="trn1-16-storage", dollars_per_month=None)
 PROVIDERS_BUCKET = Resource(type="AWS::S3::Bucket", id="trn1-16-pclustercustomresourcebucket-x", stack="trn1-16")
 INVENTORY = Inventory(
-    deployment="trn1-16", resources=(*LAUNCHED, FILE_SYSTEM, BUCKET, PROVIDERS_BUCKET), not_listed=("fsx: denied",)
+    deployment="trn1-16",
+    resources=(*LAUNCHED, FILE_SYSTEM, BUCKET, PROVIDERS_BUCKET),
+    not_listed=("fsx: denied",),
+    time=NOW,
 )
 
 
 def test_the_table_fits_80_columns_and_has_one_line_for_many_of_a_kind() -> None:
-    console = Console(markup=False, width=80, record=True, file=io.StringIO())
-    screen.show(INVENTORY, console, NOW)
-    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    lines = [line.rstrip() for line in shown(INVENTORY.blocks()).splitlines()]
     assert max(map(len, lines)) <= 80
     assert any(line.split() == ["Instance", "5", "of", "them", "(fleet)", "5", "d", "$500"] for line in lines)
     assert any("FileSystem *" in line and "$1,008" in line for line in lines)
@@ -52,10 +50,9 @@ def test_the_table_fits_80_columns_and_has_one_line_for_many_of_a_kind() -> None
     assert lines[-2:] == ["or of no known price.", "Not listed: fsx: denied"]
 
 
-def test_markdown_has_every_resource_with_its_own_tags(capsys: pytest.CaptureFixture[str]) -> None:
-    screen.show_each(INVENTORY, MarkdownConsole("`inventory trn1-16`"), NOW)
-    lines = capsys.readouterr().out.splitlines()
-    assert "$1,508 a month" in lines[2], "the answer first"
+def test_markdown_has_every_resource_with_its_own_tags() -> None:
+    lines = as_markdown(INVENTORY.page()).splitlines()
+    assert "$1,508 a month" in lines[0], "the answer first"
     assert sum(line.startswith("| Instance |") for line in lines) == 5
     assert "| Instance | i-1 | (fleet) | 1 d | $100 | project=a\\|b |" in lines
 

@@ -9,18 +9,17 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from scripts.watch.progress.screen import SECONDS_WITHOUT_LINE, render
+from scripts.watch.progress.screen import SECONDS_WITHOUT_LINE, blocks
 from scripts.watch.progress.tracker import Tracker
 from scripts.watch.progress.watch import watch
+from tests.scripts.reports import shown
 from tests.scripts.watch.progress import fake_cloudformation as fake
 from tests.scripts.watch.progress.fake_cloudformation import NETWORK, PART, START, FakeClock, FakeCloudFormation
 
 
 def drawn(api: FakeCloudFormation, clock: FakeClock, seconds: float) -> str:
     clock.time = START + timedelta(seconds=seconds)
-    console = Console(markup=False, file=io.StringIO(), width=80, record=True)
-    console.print(render(fake.deployment(api), Tracker(fake.deployment(api)).read(clock.now())))
-    return console.export_text()
+    return shown(blocks(fake.deployment(api), Tracker(fake.deployment(api)).read(clock.now())))
 
 
 def test_the_table_of_a_creation(api: FakeCloudFormation, clock: FakeClock) -> None:

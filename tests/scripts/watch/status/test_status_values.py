@@ -29,9 +29,11 @@ from scripts.watch.status.model import (
     Unavailable,
     Usage,
 )
-from scripts.watch.status.screen import refresh, render, show
+from scripts.watch.status.report import report
 from scripts.watch.status.software import FailedNode, Software
+from scripts.watch.status.watch import refresh
 from tests.command_line import ultracluster
+from tests.scripts.reports import shown
 from tests.scripts.slurm_samples import RECORDED
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
@@ -82,10 +84,7 @@ def settings_with(reservation: str = "") -> Settings:
 
 
 def screen(state: Status) -> str:
-    console = Console(markup=False, width=80, file=io.StringIO())
-    for each in render(state):
-        console.print(each)
-    return cast(io.StringIO, console.file).getvalue()
+    return shown(report(state))
 
 
 @pytest.mark.parametrize(
@@ -115,16 +114,15 @@ def test_problems(change: dict[str, Any], problem: str) -> None:
     assert problem in fault
 
 
-def test_links_to_the_console_stand_in_one_piece_in_text_and_json() -> None:
+def test_links_to_the_console_stand_in_one_piece_in_text_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     state = status(cluster="research")
     links = json.loads(state.to_json())["links"]
     assert list(links) == ["stacks", "cluster", "nodes", "storage", "dashboard", "logs"]
     assert links["logs"].endswith("#logsV2:log-groups$3FlogGroupNameFilter$3D$252Faws$252Fparallelcluster$252Fresearch")
-    console = Console(markup=False, width=80, file=io.StringIO())
-    for is_first in (True, False):
-        show(state, console, verdict_first=is_first)
-    lines = cast(io.StringIO, console.file).getvalue().split()
-    assert {address: lines.count(address) for address in links.values()} == dict.fromkeys(links.values(), 2)
+    lines = screen(state).split()
+    assert {address: lines.count(address) for address in links.values()} == dict.fromkeys(links.values(), 1)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert not state.links, "an emulated account has no console"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +217,7 @@ def test_long_names_and_numbers_fit_into_80_columns() -> None:
         reservations=(Reservation("cr-0123456789abcdef0", "active", True, "trn1.32xlarge", 1875, 4, AGO, NOW),),
         alarms=("x" * 100,),
     )
-    assert max(len(line) for line in screen(wide).splitlines()) <= 80
+    assert max(len(line) for line in screen(wide).splitlines() if "https://" not in line) <= 80
 
 
 def test_the_cost_is_that_of_the_running_nodes() -> None:
@@ -280,7 +278,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         called.append("diagnose")
         raise OperationError("there are no logs")
 
-    monkeypatch.setattr("scripts.watch.status.screen.refresh", lambda *_, **__: called.append("state"))
+    monkeypatch.setattr("scripts.watch.status.watch.refresh", lambda *_, **__: called.append("state"))
     monkeypatch.setattr("scripts.watch.progress.watch.watch", follow)
     monkeypatch.setattr("scripts.watch.diagnose.diagnose.diagnose", diagnose)
     return called

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,15 +12,14 @@ from typing import Any
 import jmespath
 import yaml
 from botocore.exceptions import ClientError
-from rich.console import Console
 
 from config.settings import load
 from scripts.account.deployment import Account, Deployment
 from scripts.core.clock import Clock
 from scripts.core.options import CONFIG
-from scripts.watch.diagnose import screen
 from scripts.watch.diagnose.diagnose import Diagnosis
 from scripts.watch.diagnose.reader import KINDS
+from tests.scripts import reports
 from tests.scripts.refusals import refusal
 
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
@@ -270,6 +268,4 @@ def ids(diagnosis: Diagnosis) -> list[str]:
 
 def shown(diagnosis: Diagnosis) -> str:
     """Return what a terminal of 80 columns shows of a diagnosis."""
-    console = Console(markup=False, width=80, record=True, file=io.StringIO())
-    screen.show(diagnosis, console)
-    return console.export_text()
+    return reports.shown(diagnosis.blocks())

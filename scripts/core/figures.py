@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Annotated
 
 from pydantic import PlainSerializer
@@ -23,13 +25,29 @@ _HOURS_PER_DAY = 24
 _MINUTES_PER_HOUR = 60
 
 
-def dollars(amount: Decimal | None) -> str:
-    """Return an amount with cents, and from a thousand on without."""
+def usd(amount: Decimal | None) -> str:
+    """Return an amount in a table of dollars, with cents, and from a thousand on without."""
     if amount is None:
         return "not known"
     if 0 < amount < _SMALLEST:
         return f"<{_SMALLEST}"
     return f"{amount:,.2f}" if amount < _CENTS_BELOW else f"{amount:,.0f}"
+
+
+def dollars(amount: Decimal | float) -> str:
+    """Return an amount in a sentence, to the cent below 100."""
+    return f"${amount:,.2f}" if amount < 100 else f"${amount:,.0f}"  # noqa: PLR2004
+
+
+def duration(length: timedelta | float) -> str:
+    """Return a time span (a number: seconds) in its two largest units: ``3 d 4 h``, ``12 min 5 s``, ``8 s``."""
+    seconds = max(round(length.total_seconds() if isinstance(length, timedelta) else length), 0)
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    for (large, size), (small, part) in pairwise(units):
+        if seconds >= size:
+            rest = seconds % size // part
+            return f"{seconds // size} {large} {rest} {small}" if rest else f"{seconds // size} {large}"
+    return f"{seconds} s"
 
 
 def number(value: float) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from scripts.check.estimate.figures import dollars, number
 from scripts.core import spreadsheet
-from scripts.core.table import Column, Table
+from scripts.core.figures import number, usd
+from scripts.core.report import Column, Table
 
 if TYPE_CHECKING:
     from scripts.use.costs.costs import CostReport
@@ -77,8 +77,8 @@ def _figures(*values: int) -> tuple[str, ...]:
     return tuple(map(number, values))
 
 
-def _amount(hours: float | None, usd: Decimal | None) -> tuple[str, str]:
-    return "not known" if hours is None else f"{hours:,.2f}", dollars(usd)
+def _amount(hours: float | None, cost: Decimal | None) -> tuple[str, str]:
+    return "not known" if hours is None else f"{hours:,.2f}", usd(cost)
 
 
 def _exact(*values: float | Decimal | None) -> list[Decimal | None]:

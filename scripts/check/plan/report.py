@@ -1,0 +1,134 @@
+"""A plan for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from scripts.check.plan.findings import shown_difference
+from scripts.check.plan.model import (
+    REPLACING,
+    ClusterChange,
+    ClusterPlan,
+    Effect,
+    Kind,
+    Plan,
+    ResourceChange,
+    Source,
+    StackPlan,
+)
+from scripts.core import report
+from scripts.core.report import Block, Changes, Conclusion, Folded, Gap, Line, Table, Toned, columns
+
+if TYPE_CHECKING:
+    from scripts.check.preflight.check import Finding
+
+_PERMISSIONS: Final = "IAM, security groups and the like"
+_LONGEST_CELL: Final = 30
+_EMPHASIZED: Final = (*REPLACING, Effect.REMOVED, Kind.TERMINATES, Kind.REFUSED)
+"""Beginnings of cells that are bold."""
+
+
+def blocks(plan: Plan) -> Iterator[Block]:
+    """Yield what changes; what blocks it and the verdict are its conclusions."""
+    yield Line([Toned(f"Plan of {plan.deployment}", "strong"), f", {plan.region}, against {plan.against}"])
+    yield from changed(plan)
+    if plan.findings:
+        yield Conclusion([Gap(), *shown_findings(plan.findings)])
+    yield Conclusion([Gap(), Line(Toned(verdict(plan), "strong" if plan.ok else "bad"))])
+
+
+def changed(plan: Plan) -> Iterator[Block]:
+    """Yield what changes in stacks and cluster, and who may do what then."""
+    for stack in plan.stacks:
+        yield from _stack(stack)
+    yield from _cluster(plan.cluster)
+    if plan.permissions:
+        changes = [Changes(each.subject, each.lost, each.gained) for each in plan.permissions]
+        yield Folded(f"{_PERMISSIONS}: {len(changes)}", changes)
+
+
+def shown_findings(findings: Iterable[Finding]) -> Iterator[report.Finding]:
+    """Yield findings for people."""
+    for each in findings:
+        text = ": ".join(filter(None, (each.subject, each.sentence)))
+        yield report.Finding(each.status, text, each.hint, each.command)
+
+
+def verdict(plan: Plan) -> str:
+    """Return the result in a sentence."""
+    blocking = sum(each.status == "FAIL" for each in plan.findings)
+    if blocking:
+        return f"{blocking} blocking issue{'s' if blocking > 1 else ''}: this cannot be deployed."
+    return "Nothing would change." if plan.empty else "Nothing blocks this deployment."
+
+
+def _section(
+    title: str, remark: str, titles: Sequence[str] = (), rows: Sequence[Sequence[str]] = ()
+) -> Iterator[Block]:
+    """Yield what is true of all of a stack or the cluster, and its changes."""
+    yield Gap()
+    yield Line([Toned(title, "strong"), f": {remark}"])
+    yield Table("", columns(*titles), [list(map(_cell, row)) for row in rows])
+
+
+def _cell(text: str) -> str:
+    return Toned(text, "bad") if text.startswith(_EMPHASIZED) else text
+
+
+def _stack(stack: StackPlan) -> Iterator[Block]:
+    if stack.source is Source.NEW:
+        return _section(stack.name, f"{stack.source}: {len(stack.changes)} resources are added")
+    shown = [change for change in stack.changes if not change.metadata_only]
+    hidden = len(stack.changes) - len(shown)
+    others = [*stack.other, *([f"metadata of {hidden} resource{'s' if hidden > 1 else ''}"] if hidden else [])]
+    remark = f"from {stack.source}" + (f" ({stack.reason})" if stack.reason else "")
+    if others:
+        remark += f"; also changed: {', '.join(others)}"
+    elif not shown:
+        remark = f"no changes, {remark}"
+    rows = [
+        (
+            change.logical_id,
+            change.type.removeprefix("AWS::"),
+            change.effect + (", the old one is retained" if change.old_stays else ""),
+            _because(change),
+        )
+        for change in shown
+    ]
+    return _section(stack.name, remark, ("Resource", "Type", "What happens", "Because of"), rows)
+
+
+def _because(change: ResourceChange) -> str:
+    """Return what causes a change, and in what else a new resource differs from the one that it replaces."""
+    causes = ", ".join(change.causes)
+    if change.effect not in REPLACING:
+        return causes
+    others = [
+        "{} from {} to {}".format(each.path, *shown_difference(each.before, each.after, _LONGEST_CELL))
+        for each in change.properties
+        if each.path not in change.causes
+    ]
+    return f"{causes}; also changed: {', '.join(others)}" if others else causes
+
+
+def _cluster(cluster: ClusterPlan) -> Iterator[Block]:
+    title = f"Cluster {cluster.name}"
+    if not cluster.changes:
+        return _section(title, f"{'no changes' if cluster.exists else 'created'}: {cluster.source}")
+    fleet = "not read" if cluster.fleet_status == "UNKNOWN" else cluster.fleet_status
+    counts = Counter(change.kind for change in cluster.changes)
+    summary = ", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind])
+    rows = [
+        (change.path, *shown_difference(change.before, change.after, _LONGEST_CELL), _answer(change))
+        for change in cluster.changes
+    ]
+    remark = f"{summary}; from {cluster.source}; compute fleet: {fleet}"
+    return _section(title, remark, ("Key", "From", "To", "ParallelCluster"), rows)
+
+
+def _answer(change: ClusterChange) -> str:
+    if change.passes_now is None or change.kind in (Kind.LIVE, Kind.DRAINS, Kind.TERMINATES, Kind.REFUSED):
+        return change.kind
+    return f"{change.kind}; {'passes now' if change.passes_now else 'not now'}"

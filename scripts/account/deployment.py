@@ -11,7 +11,7 @@ from typing import Any
 from config.settings import Settings
 from scripts.account.stack_state import ResourceState, StackState
 from scripts.core import interrupts
-from scripts.core.aws_errors import is_not_found
+from scripts.core.aws_errors import if_found
 
 
 def filters(wanted: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -99,14 +99,7 @@ class Account:
 
     def find(self, service: str, operation: str, **parameters: Any) -> Any | None:
         """Return the same; None if AWS answers that its subject does not exist."""
-        from botocore.exceptions import ClientError
-
-        try:
-            return self.ask(service, operation, **parameters)
-        except ClientError as error:
-            if is_not_found(error):
-                return None
-            raise
+        return if_found(lambda: self.ask(service, operation, **parameters))
 
     def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> list[Any]:
         """Return what an operation lists, on all pages.

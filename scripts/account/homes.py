@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from config.settings import Settings
+from scripts.account import file_systems
 from scripts.account.deployment import Deployment
 from scripts.account.stacks import CLUSTER
 from ultracluster.domain.homes import HOME
@@ -21,7 +22,7 @@ def file_system_id(deployment: Deployment) -> str | None:
         return deployment.outputs(deployment.stack_name("team")).get("HomesFileSystemId")
     if homes.type == "efs":
         return homes.file_system_id
-    return str(volume(deployment, homes.file_system_id)["FileSystemId"])
+    return file_systems.volume(deployment.account, homes.file_system_id).file_system_id
 
 
 def differs(old: Deployment, new: Settings) -> bool:
@@ -53,13 +54,6 @@ def on_head_node(deployment: Deployment) -> bool:
     )
     mounted = {str(each.get("MountDir")).strip("/") for each in _shared_storage(answer["TemplateBody"])}
     return not in_efs and HOME.strip("/") not in mounted
-
-
-def volume(deployment: Deployment, volume_id: str) -> dict[str, Any]:
-    """Return a volume of OpenZFS, as FSx describes it."""
-    [volume] = deployment.account.ask("fsx", "describe_volumes", VolumeIds=[volume_id])["Volumes"]
-    found: dict[str, Any] = volume
-    return found
 
 
 def _shared_storage(template: Any) -> list[dict[str, Any]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scripts.account.backups import vault_name
 from scripts.account.deployment import Deployment
 from scripts.change.destroy.model import ORDER, Backup, DestroyOutcome, DestroyPlan
 from scripts.core import screen
 from scripts.watch.inventory import screen as inventory_screen
-from scripts.watch.inventory.leftovers import vault_name
 from scripts.watch.inventory.model import Inventory, Leftover, Resource
 from scripts.watch.inventory.resources import KEPT, LEFT
 

@@ -15,8 +15,6 @@ from scripts.core.document import DeploymentName, Document
 
 _T = TypeVar("_T")
 
-FINAL_BACKUP = "ultracluster:final-backup-of"
-"""Tag of a backup that was made before its file system was deleted; its value is the deployment."""
 CENT = Decimal("0.01")
 _PROVIDER_BUCKET = "-pclustercustomresourcebu"
 """Within the name that CloudFormation makes for the bucket of ParallelCluster's provider, which keeps its requests."""

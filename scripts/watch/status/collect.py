@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.account import compute_fleet, homes
+from scripts.account import compute_fleet, file_systems, homes
 from scripts.account.deployment import tags_of
 from scripts.account.remote.head_node import Answer, HeadNode, NotRunError
 from scripts.account.slurm import COMMAND, SlurmError, parse
@@ -243,13 +243,12 @@ def _spending(deployment: Deployment, now: datetime) -> Spending | Unavailable |
 
 
 def _file_system(deployment: Deployment) -> FileSystem | Unavailable:
-    file_system_id = _file_system_id(deployment)
-    if not file_system_id:
+    name = file_systems.lustre_id(deployment)
+    if not name:
         return _NO_FILE_SYSTEM
-    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[file_system_id])["FileSystems"]
-    capacity = described["StorageCapacity"]
-    per_tib = described["LustreConfiguration"].get("PerUnitStorageThroughput") or SCRATCH_MBPS_PER_TIB
-    return FileSystem(file_system_id, described["Lifecycle"], capacity, capacity * per_tib / 1000)
+    lustre = file_systems.get(deployment.account, file_systems.FSX, name)
+    throughput = lustre.capacity_gib * (lustre.mbps_per_tib or SCRATCH_MBPS_PER_TIB) / 1000
+    return FileSystem(name, lustre.state, lustre.capacity_gib, throughput)
 
 
 def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
@@ -260,9 +259,9 @@ def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
     if name is None:
         return _NO_FILE_SYSTEM
     if deployment.settings.homes.type == "efs":
-        [elastic] = deployment.account.ask("efs", "describe_file_systems", FileSystemId=name)["FileSystems"]
-        return Homes(name, elastic["LifeCycleState"].upper(), elastic["SizeInBytes"]["Value"])
-    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[name])["FileSystems"]
+        elastic = file_systems.get(deployment.account, file_systems.EFS, name)
+        return Homes(name, elastic.state, elastic.used_bytes)
+    openzfs = file_systems.get(deployment.account, file_systems.FSX, name)
     answer = deployment.account.ask(
         "cloudwatch",
         "get_metric_data",
@@ -271,12 +270,12 @@ def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
         EndTime=now,
     )
     used = _newest(answer["MetricDataResults"][0])
-    return Homes(name, described["Lifecycle"], used, described["StorageCapacity"])
+    return Homes(name, openzfs.state, used, openzfs.capacity_gib)
 
 
 def _usage(deployment: Deployment, now: datetime) -> Usage | Unavailable:
     """Return what CloudWatch has of the file system's last minutes, which arrive some minutes late."""
-    file_system_id = _file_system_id(deployment)
+    file_system_id = file_systems.lustre_id(deployment)
     if not file_system_id:
         return _NO_FILE_SYSTEM
     answer = deployment.account.ask(
@@ -289,10 +288,6 @@ def _usage(deployment: Deployment, now: datetime) -> Usage | Unavailable:
     newest = {each["Id"]: _newest(each) for each in answer["MetricDataResults"]}
     moved = [value for key in ("read", "written") if (value := newest[key]) is not None]
     return Usage(newest["free"], sum(moved) / _PERIOD_SECONDS / 1e6 if moved else None)
-
-
-def _file_system_id(deployment: Deployment) -> str:
-    return deployment.outputs(deployment.stack_name("storage")).get("FileSystemId", "")
 
 
 def _query(key: str, name: str, file_system_id: str) -> Mapping[str, Any]:

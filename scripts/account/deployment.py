@@ -183,6 +183,19 @@ class Deployment:
         """Return a stack as CloudFormation describes it; None: it does not exist."""
         return described(self.account, name)
 
+    def stacks(self) -> list[dict[str, Any]]:
+        """Return all stacks of the Region, as CloudFormation describes them. A call for each page of 1 MB."""
+        return self.account.list("cloudformation", "describe_stacks")
+
+    def template(self, stack_name: str) -> dict[str, Any]:
+        """Return the template of a stack, as it was given.
+
+        Raises:
+            botocore.exceptions.ClientError: It does not exist.
+        """
+        body: dict[str, Any] = self.account.ask("cloudformation", "get_template", StackName=stack_name)["TemplateBody"]
+        return body
+
     def physical_ids(self, stack_name: str) -> dict[str, str]:
         """Return the physical ids of a stack's resources by logical id; none: the stack does not exist."""
         if self.stack(stack_name) is None:

@@ -145,8 +145,7 @@ def deletion_policies(deployment: Deployment, stack: str, resources: Iterable[St
     own = {each.physical_id: each.logical_id for each in resources if each.stack == stack}
     if not own:
         return {}
-    template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
-    declared = template["Resources"]
+    declared = deployment.template(stack)["Resources"]
     return {name: declared.get(logical_id, {}).get("DeletionPolicy", "") for name, logical_id in own.items()}
 
 

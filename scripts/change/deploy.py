@@ -148,8 +148,7 @@ def settle(deployment: Deployment, console: Console) -> None:
     from scripts.watch.progress import watch as progress
 
     settings = deployment.settings
-    stacks = deployment.account.list("cloudformation", "describe_stacks")
-    newer = [each for each in generations.among(settings, stacks) if each > settings.cluster.generation]
+    newer = [each for each in generations.existing(deployment) if each > settings.cluster.generation]
     if newer:
         problem, hint = _OUTDATED
         raise OperationError(problem.format(", ".join(map(str, newer))), hint)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from scripts.account import databases, file_systems
 from scripts.account.deployment import Deployment, filters, owner_words
 from scripts.account.file_systems import FileSystem
-from scripts.check.preflight.reservations import BEFORE_ITS_START, is_block, reservations, size, unused_by_type, users
+from scripts.account.reservations import reservations, unused_by_type, users
 
 _PAGES = {"PageSize": 1000}
 """Interfaces or volumes in one answer of EC2, the most that it gives."""
@@ -161,9 +161,8 @@ def _blocks(deployment: Deployment) -> tuple[Counter[str], Counter[str]]:
     named = users(deployment.settings, "capacity_reservation_id")
     own, others = Counter[str](), Counter[str]()
     for key, each in reservations(deployment).items():
-        counted = each["State"] == "active" or (key in named and each["State"] in BEFORE_ITS_START)
-        if is_block(each) and counted:
-            (own if key in named else others)[each["InstanceType"]] += size(each)
+        if each.is_block and (each.is_active or (key in named and each.is_coming)):
+            (own if key in named else others)[each.instance_type] += each.total
     return own, others
 
 

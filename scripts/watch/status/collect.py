@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from scripts.account import compute_fleet, file_systems, homes
 from scripts.account.deployment import tags_of
 from scripts.account.remote.head_node import Answer, HeadNode, NotRunError
+from scripts.account.reservations import Reservation, members, reservations, users
 from scripts.account.slurm import COMMAND, SlurmError, parse
 from scripts.account.stacks import other_clusters
 from scripts.check.estimate.sizes import SCRATCH_MBPS_PER_TIB
-from scripts.check.preflight.reservations import CAPACITY_BLOCK, members, size, users
 from scripts.core.aws_errors import is_unreachable
 from scripts.watch.status import software
 from scripts.watch.status.cost import cost_now
@@ -25,7 +25,6 @@ from scripts.watch.status.model import (
     FileSystem,
     HeadNodeStatus,
     Homes,
-    Reservation,
     SlurmStatus,
     Spending,
     StackStatus,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from scripts.watch.diagnose.diagnose import Diagnosis
 
 _WORKERS = 10
-_RESERVATIONS_PER_CALL = 1000
 WAIT_SECONDS = 10.0
 """How long to wait for the answer of the head node at most: a call each second."""
 _LONGEST_SECONDS = 60
@@ -99,7 +97,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
             "elasticfilesystem:DescribeFileSystems",
             "fsx:DescribeFileSystems",
         )
-        reservations = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
+        reserved = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
         alarms = start(_alarms, "cloudwatch:DescribeAlarms")
         spending = start(lambda deployment: _spending(deployment, now), "cloudwatch:GetMetricData")
     own_stacks, described, other, asked = stacks.result(), nodes.result(), others.result(), answer.result()
@@ -130,7 +128,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         file_system=file_system.result(),
         usage=usage.result(),
         homes=of_homes.result(),
-        reservations=reservations.result(),
+        reservations=reserved.result(),
         alarms=alarms.result(),
         cost=cost,
         spending=spending.result(),
@@ -155,8 +153,8 @@ def _stack(deployment: Deployment, name: str) -> StackStatus:
 
 
 def _other_clusters(deployment: Deployment) -> tuple[StackStatus, ...]:
-    listed = deployment.account.list("cloudformation", "describe_stacks")
-    return tuple(StackStatus(name, status) for name, status in other_clusters(deployment.settings, listed).items())
+    others = other_clusters(deployment.settings, deployment.stacks())
+    return tuple(StackStatus(name, status) for name, status in others.items())
 
 
 def _nodes(deployment: Deployment) -> Nodes:
@@ -190,27 +188,9 @@ def _reservations(deployment: Deployment) -> tuple[Reservation, ...]:
     groups = users(deployment.settings, "capacity_reservation_group_arn")
     if not named and not groups:
         return ()
-    listed = deployment.account.list(
-        "ec2", "describe_capacity_reservations", PaginationConfig={"PageSize": _RESERVATIONS_PER_CALL}
-    )
-    existing = {each["CapacityReservationId"]: each for each in listed}
+    existing = reservations(deployment)
     ids = dict.fromkeys([*named, *(each for group in groups for each in members(deployment, group))])
-    return tuple(_reservation(each, existing.get(each)) for each in ids)
-
-
-def _reservation(reservation_id: str, described: dict[str, Any] | None) -> Reservation:
-    if described is None:
-        return Reservation(reservation_id, "missing")
-    return Reservation(
-        reservation_id,
-        described["State"],
-        described.get("ReservationType") == CAPACITY_BLOCK,
-        described["InstanceType"],
-        size(described),
-        described["AvailableInstanceCount"],
-        described.get("StartDate"),
-        described.get("EndDate"),
-    )
+    return tuple(existing.get(each, Reservation(each, "missing")) for each in ids)
 
 
 def _alarms(deployment: Deployment) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from scripts.check.preflight.reservations import BEFORE_ITS_START
+from scripts.account.reservations import BEFORE_ITS_START, Reservation
 from scripts.core.errors import ExitCode
 from scripts.core.screen import dollars, duration, table
 from scripts.watch.status.model import (
@@ -19,7 +19,6 @@ from scripts.watch.status.model import (
     FileSystem,
     HeadNodeStatus,
     Homes,
-    Reservation,
     SlurmStatus,
     Spending,
     Status,

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as model
 
 from scripts.account.deployment import Deployment, tags_of
 
@@ -13,13 +17,49 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from ultracluster.domain.cluster import ComputeResourceSpec, QueueSpec
 
-CAPACITY_BLOCK = "capacity-block"
-"""ReservationType of a Capacity Block, and InstanceLifecycle of the instances in it."""
-
-BEFORE_ITS_START = frozenset({"assessing", "delayed", "payment-pending", "pending", "scheduled"})
+BEFORE_ITS_START: Final = frozenset({"assessing", "delayed", "payment-pending", "pending", "scheduled"})
 """States of a reservation that exists and has not started."""
-
 _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
+_PAGES = {"PageSize": 1000}
+"""Reservations in one answer of EC2, the most that it gives."""
+
+
+@model(frozen=True)
+class Reservation:
+    """A capacity reservation or Capacity Block."""
+
+    reservation_id: str = Field(description="Its id.")
+    state: str = Field(description="As EC2 has it, such as `active`; `missing`: the account has none of that id.")
+    is_block: bool = Field(default=False, description="Whether it is a Capacity Block.")
+    instance_type: str = Field(default="", description="Its instance type; empty: not known.")
+    total: int = Field(default=0, description="Number of instances.")
+    left: int = Field(default=0, description="How many of them are free.")
+    begins: datetime | None = Field(
+        default=None, description="When it starts; None: it has started, or that is not known."
+    )
+    ends: datetime | None = Field(default=None, description="When it ends; None: when it is cancelled.")
+    zone_id: str = Field(default="", exclude=True)
+    platform: str = Field(default="", exclude=True)
+    tenancy: str = Field(default="", exclude=True)
+    placement_group: str = Field(default="", exclude=True)
+    """The placement group that it was made in; empty: none."""
+    is_targeted: bool = Field(default=False, exclude=True)
+    """Whether only launches that name it use it."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether EC2 launches instances into it."""
+        return self.state == "active"
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether it exists and has not started."""
+        return self.state in BEFORE_ITS_START
+
+    @property
+    def free(self) -> int:
+        """How many of its instances are free; before its start all will be."""
+        return self.total if self.is_coming else self.left
 
 
 @dataclass(frozen=True)
@@ -53,15 +93,35 @@ def users(
     return by_name
 
 
-def is_block(reservation: Mapping[str, Any]) -> bool:
-    """Return whether a reservation is a Capacity Block."""
-    return reservation.get("ReservationType") == CAPACITY_BLOCK
+def reservations(deployment: Deployment) -> dict[str, Reservation]:
+    """Return all reservations that the account can use, by id."""
+    listed = deployment.account.list("ec2", "describe_capacity_reservations", PaginationConfig=_PAGES)
+    return {each["CapacityReservationId"]: _of(each) for each in listed}
 
 
-def reservations(deployment: Deployment) -> dict[str, dict[str, Any]]:
-    """Return all reservations that the account can use, by id, as EC2 describes them."""
-    listed = deployment.account.list("ec2", "describe_capacity_reservations")
-    return {each["CapacityReservationId"]: each for each in listed}
+def _of(described: Mapping[str, Any]) -> Reservation:
+    return Reservation(
+        described["CapacityReservationId"],
+        described["State"],
+        described.get("ReservationType") == "capacity-block",
+        described["InstanceType"],
+        _size(described),
+        described["AvailableInstanceCount"],
+        described.get("StartDate"),
+        described.get("EndDate"),
+        described["AvailabilityZoneId"],
+        described["InstancePlatform"],
+        described["Tenancy"],
+        described.get("PlacementGroupArn", "").rpartition("/")[2],
+        described["InstanceMatchCriteria"] == "targeted",
+    )
+
+
+def _size(described: Mapping[str, Any]) -> int:
+    """Return for how many instances a reservation was made, which stands elsewhere until it has started."""
+    total: int = described["TotalInstanceCount"]
+    committed: int = described.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)
+    return max(total, int(tags_of(described).get(_QUANTITY_TAG, 0)), committed)
 
 
 def members(deployment: Deployment, group_arn: str) -> list[str]:
@@ -74,13 +134,6 @@ def members(deployment: Deployment, group_arn: str) -> list[str]:
             break
         token = {"NextToken": page["NextToken"]}
     return ids
-
-
-def size(reservation: Mapping[str, Any]) -> int:
-    """Return for how many instances a reservation was made, which stands elsewhere until it has started."""
-    total: int = reservation["TotalInstanceCount"]
-    committed: int = reservation.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)
-    return max(total, int(tags_of(reservation).get(_QUANTITY_TAG, 0)), committed)
 
 
 def still_to_launch(deployment: Deployment, using: Sequence[User], reservation_ids: Collection[str]) -> int:
@@ -110,9 +163,7 @@ def unused_by_type(deployment: Deployment) -> Counter[str]:
     Capacity Blocks are left out, as in the quotas of on-demand instances.
     """
     settings = deployment.settings
-    active = {
-        key: each for key, each in reservations(deployment).items() if each["State"] == "active" and not is_block(each)
-    }
+    active = {key: each for key, each in reservations(deployment).items() if each.is_active and not each.is_block}
     by_id, by_group = users(settings, "capacity_reservation_id"), users(settings, "capacity_reservation_group_arn")
     targets = [
         *(([key], using) for key, using in by_id.items()),
@@ -126,8 +177,8 @@ def unused_by_type(deployment: Deployment) -> Counter[str]:
     return +unused
 
 
-def _free_by_type(listed: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def _free_by_type(listed: Iterable[Reservation]) -> Counter[str]:
     free: Counter[str] = Counter()
     for each in listed:
-        free[each["InstanceType"]] += each["AvailableInstanceCount"]
+        free[each.instance_type] += each.left
     return free

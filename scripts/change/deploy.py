@@ -18,7 +18,6 @@ from pydantic import Field
 from scripts.account import operations
 from scripts.change.approval import Approval
 from scripts.check.plan import cdk
-from scripts.check.preflight.check import CheckStatus
 from scripts.core import terminal
 from scripts.core.document import DeploymentName, Document
 from scripts.core.errors import ENDED, ExitCode, OperationError
@@ -103,7 +102,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
         region=plan.region,
         outcome="deployed" if code == ExitCode.DONE else "failed" if plan.ok else "blocked",
         conflicts=tuple(conflicts),
-        blockers=tuple(f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is CheckStatus.FAIL),
+        blockers=tuple(plan.blockers),
         exit_code=code,
         seconds=round(time.monotonic() - started, 1),
     )

@@ -20,8 +20,8 @@ from scripts.check.plan.model import (
     Source,
     StackPlan,
 )
-from scripts.check.preflight.check import CheckStatus, Finding
 from scripts.core import screen
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.markdown import escaped, folded, table
 
 if TYPE_CHECKING:

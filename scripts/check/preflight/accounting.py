@@ -8,9 +8,10 @@ from dataclasses import replace
 from scripts.account import databases
 from scripts.account.databases import Database
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.check.preflight.network import vpc_finding
 from scripts.core.aws_errors import is_denied
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, Finding
 from ultracluster.domain import accounting_rules
 from ultracluster.domain.accounting import DatabaseSpec, ExistingDatabase
 

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from scripts.account.reservations import by_type, members, reservations, still_to_launch, users
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from scripts.account import file_systems
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.check.preflight.network import vpc_finding
 from scripts.core.aws_errors import if_found
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 _PATH = "homes.file_system_id"
 _USABLE = ("AVAILABLE", "CREATED")

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
-from scripts.check.preflight.check import CheckStatus
 from scripts.core.document import DeploymentName, Document
+from scripts.core.findings import CheckStatus
 
 FailOn = Literal["fail", "unknown", "warn"]
 FAILURES: Mapping[FailOn, tuple[CheckStatus, ...]] = {

@@ -11,7 +11,8 @@ from scripts.account.deployment import Deployment, filters
 from scripts.check.estimate.figures import counted
 from scripts.check.estimate.sizes import fleet, others
 from scripts.check.estimate.sizes import subnets as planned_subnets
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, Finding, check
+from scripts.check.preflight.check import check
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, Finding
 from ultracluster.domain.instance_types import network_cards
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}

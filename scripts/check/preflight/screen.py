@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from scripts.check.preflight.check import CREDENTIALS, Check, CheckStatus
+from scripts.check.preflight.check import CREDENTIALS, Check
 from scripts.check.preflight.model import CheckResult, FailOn, PreflightReport
 from scripts.check.preflight.runner import run
+from scripts.core.findings import CheckStatus
 
 if TYPE_CHECKING:
     from rich.console import Console

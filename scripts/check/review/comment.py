@@ -16,11 +16,11 @@ from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.check.plan.model import REPLACING, Effect, Plan
 from scripts.check.plan.output import blocks, findings_table, verdict
 from scripts.check.plan.plan import read_stacks
-from scripts.check.preflight.check import CheckStatus, Finding
 from scripts.check.review.checkouts import plan, remarks
 from scripts.check.review.drawing import draw
 from scripts.check.review.page import as_block
 from scripts.core.errors import UnusableError
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.markdown import escaped, folded, table
 
 if TYPE_CHECKING:

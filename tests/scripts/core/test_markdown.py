@@ -8,9 +8,9 @@ from rich.console import Group
 from rich.control import Control
 from rich.text import Text
 
-from scripts.check.preflight.check import CheckStatus
 from scripts.check.preflight.model import CheckResult, PreflightReport
 from scripts.check.preflight.screen import show_in_short
+from scripts.core.findings import CheckStatus
 from scripts.core.screen import MarkdownConsole, table
 from tests.command_line import leaves
 

@@ -19,7 +19,7 @@ from scripts.check.plan.model import (
     StackPlan,
 )
 from scripts.check.plan.output import as_markdown, sections
-from scripts.check.preflight.check import CheckStatus
+from scripts.core.findings import CheckStatus
 
 SUBNET = ResourceChange(
     "Subnet",

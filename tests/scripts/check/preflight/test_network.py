@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scripts.account.deployment import Account
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
 from scripts.check.preflight.network import free_addresses, subnets, vpc
 from scripts.check.preflight.routes import network_acl, private_head_node, routes, s3_endpoint
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import PRIVATE, PUBLIC, VPC, Case, Raw, case, new_network, stacks
 
 

@@ -11,9 +11,10 @@ import pytest
 from config.settings import load
 from scripts.account.deployment import Account
 from scripts.check.estimate.quotas import quotas
-from scripts.check.preflight.check import FAIL, PASS, UNKNOWN, Check
+from scripts.check.preflight.check import Check
 from scripts.check.preflight.quotas import CHECKS
 from scripts.check.preflight.runner import findings
+from scripts.core.findings import FAIL, PASS, UNKNOWN
 from tests.configurations import CONFIG
 from tests.scripts.check.preflight.accounts import (
     AlteredAccount,

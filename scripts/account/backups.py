@@ -5,7 +5,7 @@ The last backup, made before a deletion, has the tag FINAL_BACKUP.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -16,6 +16,8 @@ from ultracluster.domain.names import SNAPSHOT_TAG
 
 FINAL_BACKUP: Final = "ultracluster:final-backup-of"
 """Tag of a backup that was made before its file system was deleted; its value is the deployment."""
+FAILED: Final = frozenset({"ABORTED", "ABORTING", "ERROR", "EXPIRED", "FAILED"})
+"""States of backups, of all services."""
 _GIB = 2**30
 
 
@@ -26,12 +28,11 @@ class Backup:
     Attributes:
         id: Its id; in AWS Backup its ARN, in RDS its name.
         of: Id of what it is of.
-        state: Its state, as its service has it.
-        started: When it was started.
+        state: As its service has it.
         final_of: The deployment that made it before a deletion; empty: none did.
         is_automatic: Whether FSx made it, and deletes it with the file system.
-        bytes: Its size, of EBS at most: the blocks that it shares with older ones are among them; 0: not known.
-        volume_gib: Size of the volume that it is of, in EBS.
+        bytes: Its size in AWS Backup, and at most in EBS: older snapshots share blocks with it.
+        volume_gib: Size of the volume, in EBS.
         cluster: The cluster whose head node had that volume, in EBS.
     """
 
@@ -44,6 +45,19 @@ class Backup:
     bytes: int = 0
     volume_gib: int = 0
     cluster: str = ""
+
+
+def started_since(backups: Iterable[Backup], of: str, deployment: Deployment, since: datetime | None) -> str | None:
+    """Return the newest last backup of something that was started since a time, and did not fail; None: none was."""
+    usable = [
+        (each.started, each.id)
+        for each in backups
+        if since is not None
+        and (each.of, each.final_of) == (of, deployment.settings.name)
+        and each.state.upper() not in FAILED
+        and each.started > since
+    ]
+    return max(usable)[1] if usable else None
 
 
 def of_fsx(account: Account) -> list[Backup]:

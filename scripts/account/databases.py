@@ -15,16 +15,11 @@ DATABASE: Final = "AWS::RDS::DBInstance"
 
 @dataclass(frozen=True)
 class Database:
-    """A DB instance.
+    """A DB instance; what is not known before it is created is empty or None.
 
     Attributes:
-        id: Its id.
         state: Its status, such as available.
-        created: When it was created; None: not yet.
-        address: Its address; empty: none yet.
-        port: The port that it listens on; None: none yet.
         cluster: The Aurora cluster that it is in; empty: none.
-        vpc_id: Its VPC.
         is_protected: Whether RDS protects it against deletion.
     """
 

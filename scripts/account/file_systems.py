@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scripts.account.deployment import Account, Deployment, filters
 from scripts.core.aws_errors import if_found
@@ -16,24 +16,18 @@ EFS: Final = "AWS::EFS::FileSystem"
 
 @dataclass(frozen=True)
 class FileSystem:
-    """A file system.
+    """A file system; what its service does not tell is empty, 0 or None.
 
     Attributes:
-        id: Its id.
         type: LUSTRE, OPENZFS or another one of FSx, or EFS.
         state: Its lifecycle, in capitals.
-        created: When it was created; None: not known.
-        capacity_gib: Its storage capacity; 0: EFS grows by itself.
-        used_bytes: What files take; 0: only EFS tells.
-        deployment_type: Such as PERSISTENT_2; empty: EFS has none.
-        storage_type: Such as SSD.
+        capacity_gib: Its storage capacity; EFS grows by itself.
+        used_bytes: What files take, in EFS.
+        deployment_type: Such as PERSISTENT_2, in FSx.
         mbps_per_tib: Throughput of Lustre; None: that of its deployment type.
-        mbps: Throughput of OpenZFS; 0: it is of another type.
-        vpc_id: Its VPC; empty: EFS has one for each mount target.
-        subnet_ids: Its subnets, in FSx.
-        interface_ids: Its network interfaces, in FSx.
+        mbps: Throughput of OpenZFS.
+        vpc_id: Its VPC; EFS has one for each mount target.
         mount_targets: How many there are, in EFS.
-        arn: Its ARN.
     """
 
     id: str
@@ -58,16 +52,8 @@ class FileSystem:
         return self.state == "DELETING"
 
 
-@dataclass(frozen=True)
-class Volume:
-    """A volume of a file system of FSx.
-
-    Attributes:
-        type: OPENZFS or ONTAP.
-        state: Its lifecycle.
-        file_system_id: Its file system.
-        path: Where OpenZFS exports it; empty: it is of another type.
-    """
+class Volume(NamedTuple):
+    """A volume of FSx: OPENZFS or ONTAP, its lifecycle, its file system, and the path where OpenZFS exports it."""
 
     type: str
     state: str
@@ -75,16 +61,8 @@ class Volume:
     path: str
 
 
-@dataclass(frozen=True)
-class MountTarget:
-    """A mount target of a file system of EFS.
-
-    Attributes:
-        id: Its id.
-        state: Its lifecycle, such as available.
-        zone_id: Its zone.
-        vpc_id: Its VPC.
-    """
+class MountTarget(NamedTuple):
+    """A mount target of EFS, with its lifecycle, such as available."""
 
     id: str
     state: str

@@ -9,7 +9,7 @@ ones. It is complete before anything is deleted: until then EBS may still fail t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from scripts.account import backups, homes
@@ -142,15 +142,8 @@ def _made_before(deployment: Deployment, volume: RootVolume, clock: Clock) -> st
     deployment.account.forget()
     own, ours = destroy_stacks.of_cluster(deployment), deployment.stack(deployment.stack_name("cluster"))
     is_leaving = any(each and StackState.of(each).is_leaving for each in (own, ours))
-    since = clock.now() - _FRESH
-    usable = [
-        (each.started, each.id)
-        for each in backups.of_head_nodes(deployment)
-        if (each.of, each.final_of) == (volume.id, deployment.settings.name)
-        and each.state in ("pending", "completed")
-        and (is_leaving or each.started > since)
-    ]
-    return max(usable)[1] if usable else None
+    since = datetime.min.replace(tzinfo=UTC) if is_leaving else clock.now() - _FRESH
+    return backups.started_since(backups.of_head_nodes(deployment), volume.id, deployment, since)
 
 
 def failed(error: Exception, deployment_name: str) -> OperationError:

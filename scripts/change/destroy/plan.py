@@ -9,6 +9,7 @@ from typing import Any
 from scripts.account import compute_fleet, generations, stacks
 from scripts.account.databases import Database
 from scripts.account.deployment import Deployment, filters, owner_words
+from scripts.account.file_systems import FileSystem
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import slurm_state
 from scripts.account.stack_state import StackState
@@ -149,10 +150,10 @@ def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) 
         parts=parts,
         stacks=tuple(each["StackName"] for each in existing.stacks),
         file_systems=(
-            *(each.id for each in team.file_systems),
+            *(each.id for each in team.holders.values() if isinstance(each, FileSystem)),
             *(each.id for each in storage.file_systems),
         ),
-        databases=tuple(each.id for each in team.databases),
+        databases=tuple(each.id for each in team.holders.values() if isinstance(each, Database)),
         left_behind=(*team.kept, *storage.kept_to_delete(bucket=options.bucket)),
         unprotected=protected if options.unprotect else (),
         sweep=tuple(each for each in sweep if each.is_swept),
@@ -340,9 +341,9 @@ def _own(deployment: Deployment, storage: Storage, team: Team) -> set[str]:
     own = {each.physical_id for name in stacks.names(deployment) for each in stacks.existing(deployment, name)}
     own |= {each.rpartition(":loadbalancer/")[2] for each in own}
     own |= {each.id for each in storage.kept} | {each["InstanceId"] for each in deployment.nodes()}
-    own |= {each.id for each in team.kept} | {each.id for each in team.databases}
-    for file_system in (*storage.file_systems, *team.file_systems):
-        own |= {file_system.id, *file_system.interface_ids}
+    own |= {each.id for each in team.kept}
+    for holder in (*storage.file_systems, *team.holders.values()):
+        own |= {holder.id, *(holder.interface_ids if isinstance(holder, FileSystem) else ())}
     for endpoint in deployment.account.list("ec2", "describe_vpc_endpoints"):
         if endpoint["VpcEndpointId"] in own:
             own.update(endpoint.get("NetworkInterfaceIds", []))

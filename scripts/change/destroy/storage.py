@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from scripts.account import backups, file_systems, generations, stacks
-from scripts.account.backups import FINAL_BACKUP
+from scripts.account.backups import FAILED, FINAL_BACKUP
 from scripts.account.deployment import Deployment
 from scripts.account.file_systems import FSX, FileSystem
 from scripts.check.estimate import products
@@ -21,8 +21,6 @@ from scripts.watch.inventory.costs import per_month
 from scripts.watch.inventory.model import Leftover
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
-FAILED = frozenset({"ABORTED", "ABORTING", "ERROR", "EXPIRED", "FAILED"})
-"""States of backups, of all services."""
 _GROUP, BUCKET = "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
 LINKED = "FSx backs up no file system that is linked to S3"
 EXPORT_FIRST = (
@@ -107,7 +105,8 @@ def back_up(deployment: Deployment, file_system: FileSystem, clock: Clock, say: 
         botocore.exceptions.ClientError: FSx refused it, or gave no answer for as long as `with_retries` waits for one.
     """
     fsx, name = deployment.account.client("fsx"), file_system.id
-    backup = _started(deployment, name)
+    deployment.account.forget()
+    backup = backups.started_since(backups.of_fsx(deployment.account), name, deployment, end_of_clusters(deployment))
     if backup is None:
         tags = {
             **deployment.settings.all_tags,
@@ -155,19 +154,6 @@ def backup_cost(deployment: Deployment, file_system: FileSystem) -> Decimal | No
     """
     prices = Prices(deployment.settings.region)
     return per_month(prices, products.LUSTRE_BACKUP, Decimal(file_system.capacity_gib))
-
-
-def _started(deployment: Deployment, file_system_id: str) -> str | None:
-    """Return the backup that an interrupted call started; None: there is none, or a cluster may have written since."""
-    deployment.account.forget()
-    since = end_of_clusters(deployment)
-    if since is None:
-        return None
-    for each in backups.of_fsx(deployment.account):
-        is_ours = (each.of, each.final_of) == (file_system_id, deployment.settings.name)
-        if is_ours and each.state != "FAILED" and each.started > since:
-            return each.id
-    return None
 
 
 def end_of_clusters(deployment: Deployment) -> datetime | None:

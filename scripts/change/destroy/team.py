@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scripts.account import backups, databases, file_systems, stacks
-from scripts.account.backups import FINAL_BACKUP, vault_name
+from scripts.account.backups import FAILED, FINAL_BACKUP, vault_name
 from scripts.account.databases import DATABASE, Database
 from scripts.account.deployment import Deployment
 from scripts.account.file_systems import EFS, FSX, FileSystem
@@ -44,19 +44,9 @@ class Team:
         return (self.policies or {}).get(name, "").startswith("Retain")
 
     @property
-    def file_systems(self) -> list[FileSystem]:
-        """The homes."""
-        return [each for each in self.holders.values() if isinstance(each, FileSystem)]
-
-    @property
-    def databases(self) -> list[Database]:
-        """The databases."""
-        return [each for each in self.holders.values() if isinstance(each, Database)]
-
-    @property
     def protected_databases(self) -> list[str]:
         """Ids of databases that RDS protects against deletion."""
-        return [each.id for each in self.databases if each.is_protected]
+        return [each.id for each in self.holders.values() if isinstance(each, Database) and each.is_protected]
 
     def backup_blocker(self, key: Key) -> str:
         """Return why there is no backup of something; empty: there is one."""
@@ -125,7 +115,7 @@ def _start_job(deployment: Deployment, team: Team, arn: str) -> tuple[str, stora
         backup.create_backup_vault(BackupVaultName=vault, BackupVaultTags=tags)
     jobs = backup.list_backup_jobs(ByResourceArn=arn, ByBackupVaultName=vault)["BackupJobs"]
     since = storage.end_of_clusters(deployment)
-    started = [each for each in jobs if since and each["CreationDate"] > since and each["State"] not in storage.FAILED]
+    started = [each for each in jobs if since and each["CreationDate"] > since and each["State"] not in FAILED]
     given = {"ResourceArn": arn, "IamRoleArn": team.role, "RecoveryPointTags": tags}
     job = started[0] if started else backup.start_backup_job(BackupVaultName=vault, **given)
 
@@ -139,13 +129,9 @@ def _start_job(deployment: Deployment, team: Team, arn: str) -> tuple[str, stora
 def _start_snapshot(deployment: Deployment, name: str) -> tuple[str, storage.State]:
     """Return the name of the snapshot of RDS that is being made, or was made since the end of the last cluster."""
     rds, since = deployment.account.client("rds"), storage.end_of_clusters(deployment)
-    started = [
-        each.id
-        for each in backups.of_databases(deployment.account)
-        if (each.of, each.final_of) == (name, deployment.settings.name) and since and each.started > since
-    ]
-    snapshot = started[0] if started else f"{name}-final-{Clock().now():%Y%m%d%H%M%S}"
-    if not started:
+    started = backups.started_since(backups.of_databases(deployment.account), name, deployment, since)
+    snapshot = started or f"{name}-final-{Clock().now():%Y%m%d%H%M%S}"
+    if started is None:
         tags = {**deployment.settings.tags, FINAL_BACKUP: deployment.settings.name}
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
         rds.create_db_snapshot(DBInstanceIdentifier=name, DBSnapshotIdentifier=snapshot, Tags=pairs)

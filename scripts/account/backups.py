@@ -132,7 +132,7 @@ def of_homes(deployment: Deployment) -> list[Backup]:
         Backup(
             each["RecoveryPointArn"],
             each["ResourceArn"].rpartition("/")[2],
-            each["Status"],
+            each.get("Status", ""),
             each["CreationDate"],
             deployment.settings.name,
             bytes=each.get("BackupSizeInBytes", 0),

@@ -100,26 +100,27 @@ def reservations(deployment: Deployment) -> dict[str, Reservation]:
 
 
 def _of(described: Mapping[str, Any]) -> Reservation:
+    """Return a reservation of anybody: EC2 promises none of its keys, and one that lacks some must not hide others."""
     return Reservation(
         described["CapacityReservationId"],
         described["State"],
         described.get("ReservationType") == "capacity-block",
-        described["InstanceType"],
+        described.get("InstanceType", ""),
         _size(described),
-        described["AvailableInstanceCount"],
+        described.get("AvailableInstanceCount", 0),
         described.get("StartDate"),
         described.get("EndDate"),
-        described["AvailabilityZoneId"],
-        described["InstancePlatform"],
-        described["Tenancy"],
+        described.get("AvailabilityZoneId", ""),
+        described.get("InstancePlatform", ""),
+        described.get("Tenancy", ""),
         described.get("PlacementGroupArn", "").rpartition("/")[2],
-        described["InstanceMatchCriteria"] == "targeted",
+        described.get("InstanceMatchCriteria") == "targeted",
     )
 
 
 def _size(described: Mapping[str, Any]) -> int:
     """Return for how many instances a reservation was made, which stands elsewhere until it has started."""
-    total: int = described["TotalInstanceCount"]
+    total: int = described.get("TotalInstanceCount", 0)
     committed: int = described.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)
     return max(total, int(tags_of(described).get(_QUANTITY_TAG, 0)), committed)
 

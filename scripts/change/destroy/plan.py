@@ -198,7 +198,7 @@ def _protections(protected: Sequence[str], storage: Storage, team: Team) -> Iter
     if ids:
         yield f"storage.retain keeps file system {', '.join(ids)}, as deployed: --unprotect deletes it anyway."
     for each in team.holders.values():
-        if team.is_retained(each.id):
+        if each.id in team.retained:
             setting = "accounting.database.retain" if isinstance(each, Database) else "homes.retain"
             yield f"{setting} keeps {each.id}, as deployed: --unprotect deletes it anyway."
         elif each.id in team.protected_databases:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from scripts.account import backups, file_systems, generations, stacks
+from scripts.account import backups, file_systems, generations
 from scripts.account.backups import FAILED, FINAL_BACKUP
 from scripts.account.deployment import Deployment
 from scripts.account.file_systems import FSX, FileSystem
@@ -73,25 +73,17 @@ class Storage:
 
 def collect(deployment: Deployment) -> Storage:
     """Return what exists of the storage."""
-    stack = deployment.stack_name("storage")
-    kept, existing = clusters.kept_by(deployment, "storage"), stacks.existing(deployment, stack)
-    ids = [*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)]
-
-    def of(kind: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for each, name in ids if each == kind))
-
-    names = of(FSX)
+    holdings = clusters.holdings(deployment, "storage")
+    names = holdings.of(FSX)
     described = [file_systems.find(deployment.account, FSX, name) for name in names]
-    policies = stacks.deletion_policies(deployment, stack, existing)
-    retained = {name for name, policy in policies.items() if policy.startswith("Retain")}
     return Storage(
         tuple(filter(None, described)),
-        of(_GROUP),
-        of(BUCKET),
-        frozenset(retained | {each.id for each in kept}),
-        tuple(kept),
+        holdings.of(_GROUP),
+        holdings.of(BUCKET),
+        holdings.retained,
+        holdings.kept,
         {name: file_systems.links(deployment.account, name) for name in names},
-        frozenset(each.physical_id for each in existing),
+        holdings.own,
     )
 
 

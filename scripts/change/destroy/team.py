@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from scripts.account import backups, databases, file_systems, stacks
+from scripts.account import backups, databases, file_systems
 from scripts.account.backups import FAILED, FINAL_BACKUP, vault_name
 from scripts.account.databases import DATABASE, Database
 from scripts.account.deployment import Deployment
@@ -28,20 +28,16 @@ class Team:
     Attributes:
         holders: What holds data, by type and id.
         groups: Ids of the security groups.
-        policies: Deletion policies of what the stack has, by id; "Retain" of what it has kept.
-        kept: What a deleted stack has kept.
+        retained: Ids of what the stack keeps when it is deleted, or has kept.
+        kept: What it has kept.
         role: ARN of the role for backups of EFS; empty: the stack has none any more.
     """
 
     holders: Mapping[Key, FileSystem | Database]
     groups: frozenset[str] = frozenset()
-    policies: Mapping[str, str] | None = None
+    retained: frozenset[str] = frozenset()
     kept: tuple[Leftover, ...] = ()
     role: str = ""
-
-    def is_retained(self, name: str) -> bool:
-        """Tell whether something outlives the deletion of its stack."""
-        return (self.policies or {}).get(name, "").startswith("Retain")
 
     @property
     def protected_databases(self) -> list[str]:
@@ -59,18 +55,13 @@ NOTHING = Team({})
 
 def collect(deployment: Deployment) -> Team:
     """Return what exists of homes and database."""
-    stack = deployment.stack_name("team")
-    kept, existing = clusters.kept_by(deployment, "team"), stacks.existing(deployment, stack)
-    policies = {each.id: "Retain" for each in kept}
-    policies |= stacks.deletion_policies(deployment, stack, existing)
-    keys = dict.fromkeys([*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)])
-    holders = {key: each for key in keys if key[0] in NOUNS and (each := _find(deployment, key))}
+    holdings = clusters.holdings(deployment, "team")
     return Team(
-        holders,
-        frozenset(name for kind, name in keys if kind == "AWS::EC2::SecurityGroup"),
-        policies,
-        tuple(kept),
-        deployment.outputs(stack).get("HomesBackupRoleArn", ""),
+        {key: each for key in holdings.keys if key[0] in NOUNS and (each := _find(deployment, key))},
+        frozenset(holdings.of("AWS::EC2::SecurityGroup")),
+        holdings.retained,
+        holdings.kept,
+        deployment.outputs(deployment.stack_name("team")).get("HomesBackupRoleArn", ""),
     )
 
 

@@ -30,7 +30,7 @@ def blockers(team: Team, options: DestroyOptions = ALL) -> list[str]:
 
 
 def test_what_is_retained_or_protected_is_deleted_by_unprotect_alone() -> None:
-    kept = replace(TEAM, policies={"fs-12345678": "RetainExceptOnCreate"})
+    kept = replace(TEAM, retained=frozenset({"fs-12345678"}))
     assert blockers(kept) == [
         "homes.retain keeps fs-12345678, as deployed: --unprotect deletes it anyway.",
         "Database db-1 has deletion protection: --unprotect removes it.",

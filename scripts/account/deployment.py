@@ -11,7 +11,7 @@ from typing import Any
 from config.settings import Settings
 from scripts.account.stack_state import ResourceState, StackState
 from scripts.core import interrupts
-from scripts.core.aws_errors import is_not_found
+from scripts.core.aws_errors import if_found
 
 
 def filters(wanted: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -99,14 +99,7 @@ class Account:
 
     def find(self, service: str, operation: str, **parameters: Any) -> Any | None:
         """Return the same; None if AWS answers that its subject does not exist."""
-        from botocore.exceptions import ClientError
-
-        try:
-            return self.ask(service, operation, **parameters)
-        except ClientError as error:
-            if is_not_found(error):
-                return None
-            raise
+        return if_found(lambda: self.ask(service, operation, **parameters))
 
     def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> list[Any]:
         """Return what an operation lists, on all pages.
@@ -189,6 +182,19 @@ class Deployment:
     def stack(self, name: str) -> dict[str, Any] | None:
         """Return a stack as CloudFormation describes it; None: it does not exist."""
         return described(self.account, name)
+
+    def stacks(self) -> list[dict[str, Any]]:
+        """Return all stacks of the Region, as CloudFormation describes them. A call for each page of 1 MB."""
+        return self.account.list("cloudformation", "describe_stacks")
+
+    def template(self, stack_name: str) -> dict[str, Any]:
+        """Return the template of a stack, as it was given.
+
+        Raises:
+            botocore.exceptions.ClientError: It does not exist.
+        """
+        body: dict[str, Any] = self.account.ask("cloudformation", "get_template", StackName=stack_name)["TemplateBody"]
+        return body
 
     def physical_ids(self, stack_name: str) -> dict[str, str]:
         """Return the physical ids of a stack's resources by logical id; none: the stack does not exist."""

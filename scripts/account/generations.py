@@ -23,7 +23,7 @@ def existing(deployment: Deployment) -> dict[int, StackState]:
 
     One call for all stacks of the Region, and one more for each page of 1 MB.
     """
-    return among(deployment.settings, deployment.account.list("cloudformation", "describe_stacks"))
+    return among(deployment.settings, deployment.stacks())
 
 
 def among(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[int, StackState]:

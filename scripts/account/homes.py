@@ -7,8 +7,10 @@ import re
 from typing import Any
 
 from config.settings import Settings
+from scripts.account import file_systems
 from scripts.account.deployment import Deployment
 from scripts.account.stacks import CLUSTER
+from scripts.core.aws_errors import if_found
 from ultracluster.domain.homes import HOME
 
 
@@ -21,7 +23,7 @@ def file_system_id(deployment: Deployment) -> str | None:
         return deployment.outputs(deployment.stack_name("team")).get("HomesFileSystemId")
     if homes.type == "efs":
         return homes.file_system_id
-    return str(volume(deployment, homes.file_system_id)["FileSystemId"])
+    return file_systems.volume(deployment.account, homes.file_system_id).file_system_id
 
 
 def differs(old: Deployment, new: Settings) -> bool:
@@ -31,8 +33,7 @@ def differs(old: Deployment, new: Settings) -> bool:
     """
     if new.homes is None:
         return False
-    stack = old.stack_name("cluster")
-    template = old.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
+    template = old.template(old.stack_name("cluster"))
     ids = [_id(each) for each in _shared_storage(template) if str(each.get("MountDir")).strip("/") == HOME.strip("/")]
     if not ids:
         return True
@@ -44,22 +45,12 @@ def on_head_node(deployment: Deployment) -> bool:
 
     True, too, if its stack is deleted already and the head node is there: that is not known any more.
     """
-    stack = deployment.stack_name("cluster")
-    answer = deployment.account.find("cloudformation", "get_template", StackName=stack)
-    if answer is None:
+    template = if_found(lambda: deployment.template(deployment.stack_name("cluster")))
+    if template is None:
         return True
-    in_efs = any(
-        each.get("HeadNode", {}).get("SharedStorageType") == "Efs" for each in _configurations(answer["TemplateBody"])
-    )
-    mounted = {str(each.get("MountDir")).strip("/") for each in _shared_storage(answer["TemplateBody"])}
+    in_efs = any(each.get("HeadNode", {}).get("SharedStorageType") == "Efs" for each in _configurations(template))
+    mounted = {str(each.get("MountDir")).strip("/") for each in _shared_storage(template)}
     return not in_efs and HOME.strip("/") not in mounted
-
-
-def volume(deployment: Deployment, volume_id: str) -> dict[str, Any]:
-    """Return a volume of OpenZFS, as FSx describes it."""
-    [volume] = deployment.account.ask("fsx", "describe_volumes", VolumeIds=[volume_id])["Volumes"]
-    found: dict[str, Any] = volume
-    return found
 
 
 def _shared_storage(template: Any) -> list[dict[str, Any]]:

@@ -101,7 +101,7 @@ def check(deployment: Deployment) -> list[Operation]:
         botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError: AWS does not answer, or refuses.
     """
     deployment.account.forget()
-    settings, listed = deployment.settings, deployment.account.list("cloudformation", "describe_stacks")
+    settings, listed = deployment.settings, deployment.stacks()
     names = {*map(settings.stack_name, settings.parts), *stacks.other_clusters(settings, listed)}
     hint = f"./ultracluster status {deployment.name} --watch follows it; then the same command"
     return check_stacks(deployment.account, [each for each in listed if each["StackName"] in names], hint)

@@ -13,7 +13,7 @@ from config.settings import Settings
 from scripts.account import generations
 from scripts.account.deployment import Deployment
 from scripts.account.stack_state import ResourceState, StackState
-from scripts.core.aws_errors import is_not_found
+from scripts.core.aws_errors import if_found
 from scripts.core.document import Document
 
 NESTED = "AWS::CloudFormation::Stack"
@@ -131,16 +131,9 @@ def all_resources(deployment: Deployment, stack: str) -> Iterator[StackResource]
 
 def existing(deployment: Deployment, stack: str) -> list[StackResource]:
     """Return what exists of a stack, given by name, and of those nested in it; nothing: there is no such stack."""
-    from botocore.exceptions import ClientError
-
     if deployment.stack(stack) is None:
         return []
-    try:
-        listed = list(all_resources(deployment, stack))
-    except ClientError as error:
-        if is_not_found(error):  # deleted just now
-            return []
-        raise
+    listed = if_found(lambda: list(all_resources(deployment, stack))) or []  # none: deleted just now
     return [each for each in listed if each.physical_id and not each.status.is_gone]
 
 
@@ -152,8 +145,7 @@ def deletion_policies(deployment: Deployment, stack: str, resources: Iterable[St
     own = {each.physical_id: each.logical_id for each in resources if each.stack == stack}
     if not own:
         return {}
-    template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
-    declared = template["Resources"]
+    declared = deployment.template(stack)["Resources"]
     return {name: declared.get(logical_id, {}).get("DeletionPolicy", "") for name, logical_id in own.items()}
 
 

@@ -71,9 +71,9 @@ class Candidate:
     def check(self, checks: Sequence[Check], say: Say, fail_on: FailOn) -> None:
         """Let preflight check whether the account has room for what a deployment would add."""
         from scripts.account.deployment import Deployment
-        from scripts.check.preflight.check import CheckStatus
         from scripts.check.preflight.model import FAILURES
         from scripts.check.preflight.runner import run
+        from scripts.core.findings import CheckStatus
 
         results = [each for group in run(checks, Deployment(self.deployment_name, self.settings)) for each in group]
         failed = [each for each in results if each.status in FAILURES[fail_on]]

@@ -18,7 +18,6 @@ from pydantic import Field
 from scripts.account import operations
 from scripts.change.approval import Approval
 from scripts.check.plan import cdk
-from scripts.check.preflight.check import CheckStatus
 from scripts.core import terminal
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import ENDED, ExitCode, OperationError
@@ -118,7 +117,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
         region=plan.region,
         outcome="deployed" if code == ExitCode.DONE else "failed" if plan.ok else "blocked",
         conflicts=tuple(conflicts),
-        blockers=tuple(f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is CheckStatus.FAIL),
+        blockers=tuple(plan.blockers),
         exit_code=code,
         seconds=round(time.monotonic() - started, 1),
     )
@@ -147,8 +146,7 @@ def settle(deployment: Deployment, console: Console) -> None:
     from scripts.watch.progress import watch as progress
 
     settings = deployment.settings
-    stacks = deployment.account.list("cloudformation", "describe_stacks")
-    newer = [each for each in generations.among(settings, stacks) if each > settings.cluster.generation]
+    newer = [each for each in generations.existing(deployment) if each > settings.cluster.generation]
     if newer:
         problem, hint = _OUTDATED
         raise OperationError(problem.format(", ".join(map(str, newer))), hint)

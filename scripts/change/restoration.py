@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from scripts.account import operations
-from scripts.account.deployment import Deployment, filters, tags_of
+from scripts.account import backups, operations
+from scripts.account.deployment import Deployment, filters
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.core.clock import Clock
@@ -18,7 +18,6 @@ from scripts.core.document import Result
 from scripts.core.errors import OperationError, told
 from scripts.core.report import Block, Line, Table, columns
 from scripts.core.terminal import Say, report_interrupted
-from ultracluster.domain.names import SNAPSHOT_TAG
 
 HOURS = 12
 """How long the copy may take: data of a snapshot comes from S3 when it is read first."""
@@ -61,19 +60,12 @@ class SnapshotList(Result):
 
 def snapshots(deployment: Deployment) -> list[Snapshot]:
     """Return the finished snapshots of a deployment's head nodes, the newest first."""
-    wanted = filters({f"tag:{SNAPSHOT_TAG}": [deployment.settings.name], "status": ["completed"]})
-    listed = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
-    unsorted = [
-        Snapshot(
-            id=each["SnapshotId"],
-            volume=each["VolumeId"],
-            cluster=tags_of(each).get("parallelcluster:cluster-name", ""),
-            since=each["StartTime"],
-            gib=each["VolumeSize"],
-        )
-        for each in listed
+    finished = [
+        Snapshot(id=each.id, volume=each.of, cluster=each.cluster, since=each.started, gib=each.volume_gib)
+        for each in backups.of_head_nodes(deployment)
+        if each.state == "completed"
     ]
-    return sorted(unsorted, key=lambda each: each.since, reverse=True)
+    return sorted(finished, key=lambda each: each.since, reverse=True)
 
 
 def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
+
+_T = TypeVar("_T")
 
 _DENIED = frozenset(
     {"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "Forbidden", "UnauthorizedOperation"}
@@ -108,6 +110,16 @@ def is_not_found(error: Exception) -> bool:
     if code == "ValidationError":
         return "does not exist" in str(error)
     return code in _NOT_FOUND or code.endswith(_NOT_FOUND_ENDS)
+
+
+def if_found(ask: Callable[[], _T]) -> _T | None:
+    """Return what a function asks of AWS; None if AWS answers that its subject does not exist."""
+    try:
+        return ask()
+    except Exception as error:
+        if is_not_found(error):
+            return None
+        raise
 
 
 def is_unreachable(error: Exception) -> bool:

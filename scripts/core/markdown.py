@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import assert_never
 
+from scripts.core.findings import Finding
 from scripts.core.report import (
     Block,
     Changes,
     Command,
     Conclusion,
     Facts,
-    Finding,
     Folded,
     Gap,
     Line,

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from scripts.core.findings import CheckStatus, Finding
+
 Tone = Literal["", "good", "warn", "bad", "unknown", "strong", "dim", "source"]
 """What a text means to its reader; how it looks is the view's."""
 
@@ -28,12 +30,12 @@ def tone_of(text: str) -> Tone:
     return text.tone if isinstance(text, Toned) else ""
 
 
-TONES: Final[Mapping[str, Tone]] = {
-    "PASS": "good",
-    "WARN": "warn",
-    "FAIL": "bad",
-    "SKIP": "dim",
-    "UNKNOWN": "unknown",
+TONES: Final[Mapping[CheckStatus, Tone]] = {
+    CheckStatus.PASS: "good",
+    CheckStatus.WARN: "warn",
+    CheckStatus.FAIL: "bad",
+    CheckStatus.SKIP: "dim",
+    CheckStatus.UNKNOWN: "unknown",
 }
 """Tones by the status of a finding."""
 
@@ -91,23 +93,6 @@ class Facts:
     """What is known of one thing: names and values. A value without a name belongs to the one above."""
 
     rows: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A result of an examination.
-
-    Attributes:
-        status: One of `TONES`.
-        text: What was found.
-        hint: What helps; empty: nothing is known, or nothing is needed.
-        command: The command line that helps; empty: none does alone.
-    """
-
-    status: str
-    text: str
-    hint: str = ""
-    command: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from rich import box
 from rich.text import Text
 
 from scripts.core import markdown
+from scripts.core.findings import Finding
 from scripts.core.report import (
     TONES,
     Block,
@@ -18,7 +19,6 @@ from scripts.core.report import (
     Command,
     Conclusion,
     Facts,
-    Finding,
     Folded,
     Gap,
     Line,

@@ -258,9 +258,9 @@ class _Steps:
         self.deployment.account.forget()
         storage = collect(self.deployment)
         for each in storage.file_systems:
-            name = each["FileSystemId"]
+            name = each.id
             is_later = linked_later and storage.is_freed(each)
-            if is_later or each["Lifecycle"] == "DELETING" or name in self.backed_up:
+            if is_later or each.is_deleting or name in self.backed_up:
                 continue
             if why := storage.backup_blocker(each):
                 raise OperationError(f"{name} is kept: {why}.")
@@ -273,8 +273,8 @@ class _Steps:
         """Back up homes and database, unless no backup is wanted, and let RDS delete the database."""
         self.deployment.account.forget()
         team = destroy_team.collect(self.deployment)
-        for key, described in team.holders.items():
-            if not self.options.final_backup or destroy_team.is_deleting(described):
+        for key, holder in team.holders.items():
+            if not self.options.final_backup or holder.is_deleting:
                 continue
             if why := team.backup_blocker(key):
                 raise OperationError(f"{key[1]} is kept: {why}.")

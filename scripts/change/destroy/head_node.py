@@ -9,11 +9,12 @@ ones. It is complete before anything is deleted: until then EBS may still fail t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from scripts.account import homes
-from scripts.account.deployment import Deployment, filters
+from scripts.account import backups, homes
+from scripts.account.backups import FINAL_BACKUP
+from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import HeadNode, is_head_node
 from scripts.account.stack_state import StackState
 from scripts.change.destroy import stacks as destroy_stacks
@@ -25,7 +26,6 @@ from scripts.core.clock import Clock
 from scripts.core.errors import HeadNodeError, OperationError, told
 from scripts.core.terminal import Say
 from scripts.watch.inventory.costs import per_month
-from scripts.watch.inventory.model import FINAL_BACKUP
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 _SECONDS_TO_WRITE = 120
@@ -142,13 +142,8 @@ def _made_before(deployment: Deployment, volume: RootVolume, clock: Clock) -> st
     deployment.account.forget()
     own, ours = destroy_stacks.of_cluster(deployment), deployment.stack(deployment.stack_name("cluster"))
     is_leaving = any(each and StackState.of(each).is_leaving for each in (own, ours))
-    since = clock.now() - _FRESH
-    wanted = filters({"volume-id": [volume.id], f"tag:{FINAL_BACKUP}": [deployment.settings.name]})
-    made = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
-    usable = [
-        each for each in made if each["State"] in ("pending", "completed") and (is_leaving or each["StartTime"] > since)
-    ]
-    return str(max(usable, key=lambda each: each["StartTime"])["SnapshotId"]) if usable else None
+    since = datetime.min.replace(tzinfo=UTC) if is_leaving else clock.now() - _FRESH
+    return backups.started_since(backups.of_head_nodes(deployment), volume.id, deployment, since)
 
 
 def failed(error: Exception, deployment_name: str) -> OperationError:

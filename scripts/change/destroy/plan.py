@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts.account import compute_fleet, generations, stacks
+from scripts.account.databases import Database
 from scripts.account.deployment import Deployment, filters, owner_words
+from scripts.account.file_systems import FileSystem
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import slurm_state
 from scripts.account.stack_state import StackState
@@ -148,10 +150,10 @@ def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) 
         parts=parts,
         stacks=tuple(each["StackName"] for each in existing.stacks),
         file_systems=(
-            *(name for kind, name in team.holders if kind != destroy_team.DATABASE),
-            *(each["FileSystemId"] for each in storage.file_systems),
+            *(each.id for each in team.holders.values() if isinstance(each, FileSystem)),
+            *(each.id for each in storage.file_systems),
         ),
-        databases=tuple(name for kind, name in team.holders if kind == destroy_team.DATABASE),
+        databases=tuple(each.id for each in team.holders.values() if isinstance(each, Database)),
         left_behind=(*team.kept, *storage.kept_to_delete(bucket=options.bucket)),
         unprotected=protected if options.unprotect else (),
         sweep=tuple(each for each in sweep if each.is_swept),
@@ -176,8 +178,8 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
             yield f"{_other_cluster(deployment, generation, status)} It needs storage and network."
     if "network" in options.parts and "storage" not in options.parts:
         for file_system in existing.storage.file_systems:
-            if file_system["VpcId"] in existing.vpcs:
-                yield f"File system {file_system['FileSystemId']} is in the network: pass --storage, too."
+            if file_system.vpc_id in existing.vpcs:
+                yield f"File system {file_system.id} is in the network: pass --storage, too."
     if "network" in options.parts and "team" not in options.parts:
         for name in destroy_team.in_network(existing.team, [*existing.vpcs]):
             yield f"{name} of {deployment.stack_name('team')} is in the network: pass --team, too."
@@ -192,20 +194,20 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
 def _protections(protected: Sequence[str], storage: Storage, team: Team) -> Iterator[str]:
     for name in protected:
         yield f"{name} has termination protection: --unprotect removes it."
-    ids = [each["FileSystemId"] for each in storage.file_systems if each["FileSystemId"] in storage.retained]
+    ids = [each.id for each in storage.file_systems if each.id in storage.retained]
     if ids:
         yield f"storage.retain keeps file system {', '.join(ids)}, as deployed: --unprotect deletes it anyway."
-    for kind, name in team.holders:
-        if team.is_retained(name):
-            setting = "accounting.database.retain" if kind == destroy_team.DATABASE else "homes.retain"
-            yield f"{setting} keeps {name}, as deployed: --unprotect deletes it anyway."
-        elif name in team.protected_databases:
-            yield f"Database {name} has deletion protection: --unprotect removes it."
+    for each in team.holders.values():
+        if each.id in team.retained:
+            setting = "accounting.database.retain" if isinstance(each, Database) else "homes.retain"
+            yield f"{setting} keeps {each.id}, as deployed: --unprotect deletes it anyway."
+        elif each.id in team.protected_databases:
+            yield f"Database {each.id} has deletion protection: --unprotect removes it."
 
 
 def _missing_team_backups(team: Team) -> Iterator[str]:
     for key, each in team.holders.items():
-        why = "" if destroy_team.is_deleting(each) else team.backup_blocker(key)
+        why = "" if each.is_deleting else team.backup_blocker(key)
         if why:
             start = f"{key[1]} would be deleted without a backup: {why}."
             yield f"{start} --no-final-backup deletes it anyway; daily backups of EFS stay for their time."
@@ -213,9 +215,9 @@ def _missing_team_backups(team: Team) -> Iterator[str]:
 
 def _missing_backups(storage: Storage) -> Iterator[str]:
     for each in storage.file_systems:
-        why = "" if each["Lifecycle"] == "DELETING" else storage.backup_blocker(each)
+        why = "" if each.is_deleting else storage.backup_blocker(each)
         if why and not storage.is_freed(each):
-            start = f"File system {each['FileSystemId']} would be deleted without a backup: {why}."
+            start = f"File system {each.id} would be deleted without a backup: {why}."
             yield f"{start} --no-final-backup deletes it anyway.{EXPORT_FIRST if why == LINKED else ''}"
 
 
@@ -230,7 +232,7 @@ def _remarks(
         how = "after a last backup" if options.final_backup else "with all its data, without a backup, as requested"
         yield f"{destroy_team.NOUNS[kind]} {name} is deleted {how}."
     for file_system in storage.file_systems:
-        start, why = f"File system {file_system['FileSystemId']} is deleted", storage.backup_blocker(file_system)
+        start, why = f"File system {file_system.id} is deleted", storage.backup_blocker(file_system)
         if not options.final_backup:
             how = f"with all its data, without a backup, as requested.{EXPORT_FIRST if why == LINKED else ''}"
         elif storage.is_freed(file_system):
@@ -339,11 +341,9 @@ def _own(deployment: Deployment, storage: Storage, team: Team) -> set[str]:
     own = {each.physical_id for name in stacks.names(deployment) for each in stacks.existing(deployment, name)}
     own |= {each.rpartition(":loadbalancer/")[2] for each in own}
     own |= {each.id for each in storage.kept} | {each["InstanceId"] for each in deployment.nodes()}
-    for file_system in storage.file_systems:
-        own |= {file_system["FileSystemId"], *file_system["NetworkInterfaceIds"]}
-    own |= {each.id for each in team.kept} | {name for _, name in team.holders}
-    for each in team.holders.values():
-        own |= {*each.get("NetworkInterfaceIds", [])}
+    own |= {each.id for each in team.kept}
+    for holder in (*storage.file_systems, *team.holders.values()):
+        own |= {holder.id, *(holder.interface_ids if isinstance(holder, FileSystem) else ())}
     for endpoint in deployment.account.list("ec2", "describe_vpc_endpoints"):
         if endpoint["VpcEndpointId"] in own:
             own.update(endpoint.get("NetworkInterfaceIds", []))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scripts.account.backups import vault_name
 from scripts.account.deployment import Deployment
 from scripts.change.destroy.model import ORDER, Backup, DestroyOutcome, DestroyPlan
 from scripts.core.figures import dollars, duration
 from scripts.core.report import Block, Command, Conclusion, Gap, Line, Toned
-from scripts.watch.inventory.leftovers import vault_name
 from scripts.watch.inventory.model import Inventory, Leftover, Resource, summed
 from scripts.watch.inventory.resources import KEPT, LEFT
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
-from scripts.account import generations, stacks
-from scripts.account.deployment import Deployment, filters
+from scripts.account import backups, file_systems, generations
+from scripts.account.backups import FAILED, FINAL_BACKUP
+from scripts.account.deployment import Deployment
+from scripts.account.file_systems import FSX, FileSystem
 from scripts.check.estimate import products
 from scripts.check.estimate.prices import Prices
 from scripts.core.clock import Changes, Clock
@@ -17,12 +18,10 @@ from scripts.core.errors import OperationError
 from scripts.core.terminal import Say
 from scripts.watch.inventory import clusters
 from scripts.watch.inventory.costs import per_month
-from scripts.watch.inventory.model import FINAL_BACKUP, Leftover
+from scripts.watch.inventory.model import Leftover
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
-FAILED = frozenset({"ABORTED", "ABORTING", "ERROR", "EXPIRED", "FAILED"})
-"""States of backups, of all services."""
-_FILE_SYSTEM, _GROUP, BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
+_GROUP, BUCKET = "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
 LINKED = "FSx backs up no file system that is linked to S3"
 EXPORT_FIRST = (
     " First wait until what was written is exported to S3: its CloudWatch metric AgeOfOldestQueuedMessage is zero, or "
@@ -36,7 +35,7 @@ class Storage:
     """What exists of the storage of a deployment, by its stack as it was deployed, not by the settings file.
 
     Attributes:
-        file_systems: File systems of the stack and those that it kept, as FSx describes them.
+        file_systems: File systems of the stack and those that it kept.
         groups: Ids of the security groups, in the same way.
         buckets: Names of the buckets, in the same way.
         retained: Ids of what the stack keeps when it is deleted, or has kept.
@@ -45,7 +44,7 @@ class Storage:
         own: Ids of all resources of the stack.
     """
 
-    file_systems: tuple[dict[str, Any], ...] = ()
+    file_systems: tuple[FileSystem, ...] = ()
     groups: tuple[str, ...] = ()
     buckets: tuple[str, ...] = ()
     retained: frozenset[str] = frozenset()
@@ -55,55 +54,40 @@ class Storage:
 
     def kept_to_delete(self, *, bucket: bool) -> list[Leftover]:
         """Return what of that which the stack kept is deleted with it: a bucket only if that is requested."""
-        return [each for each in self.kept if each.type in (_FILE_SYSTEM, _GROUP) or (bucket and each.type == BUCKET)]
+        return [each for each in self.kept if each.type in (FSX, _GROUP) or (bucket and each.type == BUCKET)]
 
-    def backup_blocker(self, file_system: dict[str, Any]) -> str:
+    def backup_blocker(self, file_system: FileSystem) -> str:
         """Return why FSx takes no backup of a file system; empty: it does.
 
         https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateBackup.html
         """
-        kind = file_system["LustreConfiguration"]["DeploymentType"]
-        if kind.startswith("SCRATCH"):
-            return f"FSx backs up no {kind} file system"
-        return LINKED if self.links.get(file_system["FileSystemId"]) else ""
+        if file_system.deployment_type.startswith("SCRATCH"):
+            return f"FSx backs up no {file_system.deployment_type} file system"
+        return LINKED if self.links.get(file_system.id) else ""
 
-    def is_freed(self, file_system: dict[str, Any]) -> bool:
+    def is_freed(self, file_system: FileSystem) -> bool:
         """Tell whether the deletion of the stack removes the links of a file system, and keeps it."""
-        name = file_system["FileSystemId"]
-        links = self.links.get(name, frozenset())
-        return bool(links) and name in self.retained and links <= self.own
+        links = self.links.get(file_system.id, frozenset())
+        return bool(links) and file_system.id in self.retained and links <= self.own
 
 
 def collect(deployment: Deployment) -> Storage:
     """Return what exists of the storage."""
-    stack = deployment.stack_name("storage")
-    kept, existing = clusters.kept_by(deployment, "storage"), stacks.existing(deployment, stack)
-    ids = [*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)]
-
-    def of(kind: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for each, name in ids if each == kind))
-
-    file_systems = of(_FILE_SYSTEM)
-    links: dict[str, frozenset[str]] = {}
-    for name in file_systems:
-        own = filters({"file-system-id": [name]})
-        answer = deployment.account.ask("fsx", "describe_data_repository_associations", Filters=own)
-        links[name] = frozenset(each["AssociationId"] for each in answer["Associations"])
-    policies = stacks.deletion_policies(deployment, stack, existing)
-    retained = {name for name, policy in policies.items() if policy.startswith("Retain")}
-    listed = deployment.account.list("fsx", "describe_file_systems")
+    holdings = clusters.holdings(deployment, "storage")
+    names = holdings.of(FSX)
+    described = [file_systems.find(deployment.account, FSX, name) for name in names]
     return Storage(
-        tuple(each for each in listed if each["FileSystemId"] in file_systems),
-        of(_GROUP),
-        of(BUCKET),
-        frozenset(retained | {each.id for each in kept}),
-        tuple(kept),
-        links,
-        frozenset(each.physical_id for each in existing),
+        tuple(filter(None, described)),
+        holdings.of(_GROUP),
+        holdings.of(BUCKET),
+        holdings.retained,
+        holdings.kept,
+        {name: file_systems.links(deployment.account, name) for name in names},
+        holdings.own,
     )
 
 
-def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, say: Say) -> str:
+def back_up(deployment: Deployment, file_system: FileSystem, clock: Clock, say: Say) -> str:
     """Make the last backup of a file system, wait until it is available, and return its id.
 
     One that was started since the last cluster was deleted is used: nothing wrote to the file system after that.
@@ -112,8 +96,9 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
         OperationError: FSx could not make it, or not within 12 hours.
         botocore.exceptions.ClientError: FSx refused it, or gave no answer for as long as `with_retries` waits for one.
     """
-    fsx, name = deployment.account.client("fsx"), file_system["FileSystemId"]
-    backup = _started(deployment, name)
+    fsx, name = deployment.account.client("fsx"), file_system.id
+    deployment.account.forget()
+    backup = backups.started_since(backups.of_fsx(deployment.account), name, deployment, end_of_clusters(deployment))
     if backup is None:
         tags = {
             **deployment.settings.all_tags,
@@ -154,27 +139,13 @@ def await_backup(name: str, backup: str, state: State, clock: Clock, say: Say) -
     return backup
 
 
-def backup_cost(deployment: Deployment, file_system: dict[str, Any]) -> Decimal | None:
+def backup_cost(deployment: Deployment, file_system: FileSystem) -> Decimal | None:
     """Return what a backup of a file system costs in dollars per month at most, as if the file system were full.
 
     FSx bills what is stored (https://aws.amazon.com/fsx/lustre/pricing/). None: the price is not known.
     """
     prices = Prices(deployment.settings.region)
-    return per_month(prices, products.LUSTRE_BACKUP, Decimal(file_system["StorageCapacity"]))
-
-
-def _started(deployment: Deployment, file_system_id: str) -> str | None:
-    """Return the backup that an interrupted call started; None: there is none, or a cluster may have written since."""
-    deployment.account.forget()
-    since = end_of_clusters(deployment)
-    if since is None:
-        return None
-    own = filters({"file-system-id": [file_system_id]})
-    for each in deployment.account.list("fsx", "describe_backups", Filters=own):
-        tag = {"Key": FINAL_BACKUP, "Value": deployment.settings.name}
-        if tag in each.get("Tags", []) and each["Lifecycle"] != "FAILED" and each["CreationTime"] > since:
-            return str(each["BackupId"])
-    return None
+    return per_month(prices, products.LUSTRE_BACKUP, Decimal(file_system.capacity_gib))
 
 
 def end_of_clusters(deployment: Deployment) -> datetime | None:

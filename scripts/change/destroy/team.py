@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from scripts.account import stacks
+from scripts.account import backups, databases, file_systems
+from scripts.account.backups import FAILED, FINAL_BACKUP, vault_name
+from scripts.account.databases import DATABASE, Database
 from scripts.account.deployment import Deployment
+from scripts.account.file_systems import EFS, FSX, FileSystem
 from scripts.change.destroy import storage
 from scripts.core.clock import Clock
 from scripts.core.terminal import Say
 from scripts.watch.inventory import clusters
-from scripts.watch.inventory.leftovers import vault_name
-from scripts.watch.inventory.model import FINAL_BACKUP, Key, Leftover
+from scripts.watch.inventory.model import Key, Leftover
 
-EFS, FSX, DATABASE = "AWS::EFS::FileSystem", "AWS::FSx::FileSystem", "AWS::RDS::DBInstance"
 NOUNS: Mapping[str, str] = {EFS: "Homes", FSX: "Homes", DATABASE: "Database"}
 KINDS: Mapping[str, Literal["efs", "fsx", "rds"]] = {EFS: "efs", FSX: "fsx", DATABASE: "rds"}
-_DELETING = frozenset({"DELETING", "deleting"})
 
 
 @dataclass(frozen=True)
@@ -26,27 +26,23 @@ class Team:
     """What exists of homes and database, by their stack as it was deployed, not by the settings file.
 
     Attributes:
-        holders: What holds data, by type and id, as their services describe it.
+        holders: What holds data, by type and id.
         groups: Ids of the security groups.
-        policies: Deletion policies of what the stack has, by id; "Retain" of what it has kept.
-        kept: What a deleted stack has kept.
+        retained: Ids of what the stack keeps when it is deleted, or has kept.
+        kept: What it has kept.
         role: ARN of the role for backups of EFS; empty: the stack has none any more.
     """
 
-    holders: Mapping[Key, dict[str, Any]]
+    holders: Mapping[Key, FileSystem | Database]
     groups: frozenset[str] = frozenset()
-    policies: Mapping[str, str] | None = None
+    retained: frozenset[str] = frozenset()
     kept: tuple[Leftover, ...] = ()
     role: str = ""
-
-    def is_retained(self, name: str) -> bool:
-        """Tell whether something outlives the deletion of its stack."""
-        return (self.policies or {}).get(name, "").startswith("Retain")
 
     @property
     def protected_databases(self) -> list[str]:
         """Ids of databases that RDS protects against deletion."""
-        return [name for (_, name), each in self.holders.items() if each.get("DeletionProtection")]
+        return [each.id for each in self.holders.values() if isinstance(each, Database) and each.is_protected]
 
     def backup_blocker(self, key: Key) -> str:
         """Return why there is no backup of something; empty: there is one."""
@@ -59,33 +55,21 @@ NOTHING = Team({})
 
 def collect(deployment: Deployment) -> Team:
     """Return what exists of homes and database."""
-    stack = deployment.stack_name("team")
-    kept, existing = clusters.kept_by(deployment, "team"), stacks.existing(deployment, stack)
-    policies = {each.id: "Retain" for each in kept}
-    policies |= stacks.deletion_policies(deployment, stack, existing)
-    keys = dict.fromkeys([*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)])
-    holders = {key: each for key in keys if key[0] in NOUNS and (each := _described(deployment, key))}
+    holdings = clusters.holdings(deployment, "team")
     return Team(
-        holders,
-        frozenset(name for kind, name in keys if kind == "AWS::EC2::SecurityGroup"),
-        policies,
-        tuple(kept),
-        deployment.outputs(stack).get("HomesBackupRoleArn", ""),
+        {key: each for key in holdings.keys if key[0] in NOUNS and (each := _find(deployment, key))},
+        frozenset(holdings.of("AWS::EC2::SecurityGroup")),
+        holdings.retained,
+        holdings.kept,
+        deployment.outputs(deployment.stack_name("team")).get("HomesBackupRoleArn", ""),
     )
-
-
-def is_deleting(described: Mapping[str, Any]) -> bool:
-    """Tell whether something is being deleted, as its service describes it."""
-    keys = ("Lifecycle", "LifeCycleState", "DBInstanceStatus")
-    return bool(_DELETING & {str(described.get(key)) for key in keys})
 
 
 def in_network(team: Team, vpcs: list[str]) -> Iterator[str]:
     """Yield ids of what has network interfaces in VPCs."""
-    for (kind, name), each in team.holders.items():
-        vpc = each.get("DBSubnetGroup", each).get("VpcId")
-        if vpc in vpcs or (kind == EFS and vpcs and each["NumberOfMountTargets"]):
-            yield name
+    for each in team.holders.values():
+        if each.vpc_id in vpcs or (vpcs and isinstance(each, FileSystem) and each.mount_targets):
+            yield each.id
 
 
 def unprotect(deployment: Deployment, team: Team) -> None:
@@ -104,22 +88,25 @@ def back_up(deployment: Deployment, team: Team, key: Key, clock: Clock, say: Say
         OperationError: It failed, or takes more than 12 hours.
     """
     kind, name = key
-    if kind == FSX:
-        return storage.back_up(deployment, team.holders[key], clock, say)
-    backup, state = (_start_job if kind == EFS else _start_snapshot)(deployment, team, name)
+    holder = team.holders[key]
+    if isinstance(holder, Database):
+        backup, state = _start_snapshot(deployment, name)
+    elif kind == FSX:
+        return storage.back_up(deployment, holder, clock, say)
+    else:
+        backup, state = _start_job(deployment, team, holder.arn)
     return storage.await_backup(name, backup, state, clock, say)
 
 
-def _start_job(deployment: Deployment, team: Team, name: str) -> tuple[str, storage.State]:
+def _start_job(deployment: Deployment, team: Team, arn: str) -> tuple[str, storage.State]:
     """Return the ARN of the recovery point of EFS that is being made, or was made since the end of the last cluster."""
-    account, vault, arn = deployment.account, vault_name(deployment), team.holders[EFS, name]["FileSystemArn"]
-    backup = account.client("backup")
+    vault, backup = vault_name(deployment), deployment.account.client("backup")
     tags = {**deployment.settings.tags, FINAL_BACKUP: deployment.settings.name}
-    if vault not in [each["BackupVaultName"] for each in account.list("backup", "list_backup_vaults")]:
+    if not backups.has_vault(deployment.account, vault):
         backup.create_backup_vault(BackupVaultName=vault, BackupVaultTags=tags)
     jobs = backup.list_backup_jobs(ByResourceArn=arn, ByBackupVaultName=vault)["BackupJobs"]
     since = storage.end_of_clusters(deployment)
-    started = [each for each in jobs if since and each["CreationDate"] > since and each["State"] not in storage.FAILED]
+    started = [each for each in jobs if since and each["CreationDate"] > since and each["State"] not in FAILED]
     given = {"ResourceArn": arn, "IamRoleArn": team.role, "RecoveryPointTags": tags}
     job = started[0] if started else backup.start_backup_job(BackupVaultName=vault, **given)
 
@@ -130,20 +117,15 @@ def _start_job(deployment: Deployment, team: Team, name: str) -> tuple[str, stor
     return str(job["RecoveryPointArn"]), state
 
 
-def _start_snapshot(deployment: Deployment, _: Team, name: str) -> tuple[str, storage.State]:
+def _start_snapshot(deployment: Deployment, name: str) -> tuple[str, storage.State]:
     """Return the name of the snapshot of RDS that is being made, or was made since the end of the last cluster."""
-    rds, own = deployment.account.client("rds"), {"Key": FINAL_BACKUP, "Value": deployment.settings.name}
-    since, now = storage.end_of_clusters(deployment), Clock().now()
-    listed = rds.describe_db_snapshots(DBInstanceIdentifier=name, SnapshotType="manual")["DBSnapshots"]
-    started = [
-        each["DBSnapshotIdentifier"]
-        for each in listed  # one that is being made has no time yet
-        if own in each.get("TagList", []) and since and each.get("SnapshotCreateTime", now) > since
-    ]
-    snapshot = started[0] if started else f"{name}-final-{now:%Y%m%d%H%M%S}"
-    if not started:
-        tags = [{"Key": key, "Value": value} for key, value in deployment.settings.tags.items()]
-        rds.create_db_snapshot(DBInstanceIdentifier=name, DBSnapshotIdentifier=snapshot, Tags=[*tags, own])
+    rds, since = deployment.account.client("rds"), storage.end_of_clusters(deployment)
+    started = backups.started_since(backups.of_databases(deployment.account), name, deployment, since)
+    snapshot = started or f"{name}-final-{Clock().now():%Y%m%d%H%M%S}"
+    if started is None:
+        tags = {**deployment.settings.tags, FINAL_BACKUP: deployment.settings.name}
+        pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+        rds.create_db_snapshot(DBInstanceIdentifier=name, DBSnapshotIdentifier=snapshot, Tags=pairs)
 
     def state() -> tuple[str, str]:
         [described] = rds.describe_db_snapshots(DBSnapshotIdentifier=snapshot)["DBSnapshots"]
@@ -152,14 +134,8 @@ def _start_snapshot(deployment: Deployment, _: Team, name: str) -> tuple[str, st
     return snapshot, state
 
 
-def _described(deployment: Deployment, key: Key) -> dict[str, Any] | None:
+def _find(deployment: Deployment, key: Key) -> FileSystem | Database | None:
     kind, name = key
-    account = deployment.account
-    answer: Any
-    if kind == FSX:
-        answer = (account.find("fsx", "describe_file_systems", FileSystemIds=[name]) or {}).get("FileSystems", [])
-    elif kind == EFS:
-        answer = (account.find("efs", "describe_file_systems", FileSystemId=name) or {}).get("FileSystems", [])
-    else:
-        answer = (account.find("rds", "describe_db_instances", DBInstanceIdentifier=name) or {}).get("DBInstances", [])
-    return next(iter(answer), None)
+    if kind == DATABASE:
+        return databases.find(deployment.account, name)
+    return file_systems.find(deployment.account, kind, name)

@@ -24,11 +24,11 @@ from scripts.change.candidate import Candidate
 from scripts.change.fleet import control as fleet
 from scripts.change.fleet.queues import confirm_termination
 from scripts.check.plan.model import Kind, Plan
-from scripts.check.preflight.check import CheckStatus
 from scripts.core import interrupts, terminal
 from scripts.core.clock import Changes, Clock
 from scripts.core.document import Document
 from scripts.core.errors import OperationError, UnusableError
+from scripts.core.findings import CheckStatus
 from scripts.core.options import CONFIG
 from scripts.core.terminal import Say
 
@@ -136,7 +136,7 @@ def scale(
         if not quiet:
             terminal.show(plan, "text")
         say(steps(change, plan, drain=drain, force=force))
-        if problems := blockers(plan):
+        if problems := plan.blockers:
             raise OperationError("\n".join(["This cannot be deployed:", *problems]))
         if not dry_run:
             if asks and force:
@@ -181,11 +181,6 @@ def make_plan(candidate: Candidate) -> Plan:
     solved = {change.path for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED}
     findings = tuple(each for each in plan.findings if each.status is not CheckStatus.FAIL or each.path not in solved)
     return plan.model_copy(update={"findings": findings})
-
-
-def blockers(plan: Plan) -> list[str]:
-    """Return what blocks a plan."""
-    return [f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is CheckStatus.FAIL]
 
 
 def check(scaling: Scaling, say: Say) -> None:

@@ -94,10 +94,9 @@ class UpgradeBackend:
         name = deployment.stack_name("monitoring")
         if deployment.stack(name) is None:
             return set()
-        template = deployment.account.ask("cloudformation", "get_template", StackName=name)["TemplateBody"]
         return {
             dimension["Value"]
-            for resource in template["Resources"].values()
+            for resource in deployment.template(name)["Resources"].values()
             for dimension in resource.get("Properties", {}).get("Dimensions", [])
             if dimension["Name"] == "Cluster"
         }

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from config.settings import Settings
 from scripts.account.deployment import Deployment
-from scripts.account.homes import file_system_id, volume
+from scripts.account.file_systems import volume
+from scripts.account.homes import file_system_id
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.core.clock import Clock
@@ -54,5 +55,5 @@ def mount_arguments(deployment: Deployment) -> tuple[str, str, str]:
         return "efs", "tls", f"{name}:/"
     path = VOLUME_PATH
     if homes.file_system_id is not None:
-        path = volume(deployment, homes.file_system_id)["OpenZFSConfiguration"]["VolumePath"]
+        path = volume(deployment.account, homes.file_system_id).path
     return "nfs", "nfsvers=4.2", f"{name}.fsx.{region}.amazonaws.com:{path}"

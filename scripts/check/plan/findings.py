@@ -9,7 +9,7 @@ from scripts.account.resource_kinds import kind_of
 from scripts.check.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, fleet_command
 from scripts.check.plan.comparison import READ_LATE, awaited
 from scripts.check.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
-from scripts.check.preflight.check import CheckStatus, Finding
+from scripts.core.findings import CheckStatus, Finding
 from ultracluster.domain.lustre import growth_blocker
 
 _LONGEST_VALUE: Final = 60

@@ -108,8 +108,7 @@ class LiveStacks:
                     yield (name, logical_id, str(attribute)), values[output]
 
     def _stack(self, name: str, description: Mapping[str, Any]) -> Stack:
-        template = self.deployment.account.ask("cloudformation", "get_template", StackName=name)["TemplateBody"]
-        text = json.loads(json.dumps(template))
+        text = json.loads(json.dumps(self.deployment.template(name)))
         return Stack(name, self.new[name].region, self.account_id, text, tags_of(description))
 
 

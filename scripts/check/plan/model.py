@@ -10,9 +10,9 @@ from pydantic import computed_field
 from pydantic.dataclasses import dataclass
 
 from scripts.check.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
-from scripts.check.preflight.check import CheckStatus, Finding
 from scripts.core.document import DeploymentName, Result
 from scripts.core.errors import UnusableError
+from scripts.core.findings import CheckStatus, Finding
 
 if TYPE_CHECKING:
     from scripts.core.report import Block
@@ -206,7 +206,12 @@ class Plan(Result):
     @property
     def ok(self) -> bool:
         """Whether nothing blocks it."""
-        return not any(finding.status is CheckStatus.FAIL for finding in self.findings)
+        return not self.blockers
+
+    @property
+    def blockers(self) -> list[str]:
+        """What blocks it, a sentence each after what it is about."""
+        return [f"{each.subject}: {each.sentence}" for each in self.findings if each.status is CheckStatus.FAIL]
 
     @computed_field  # type: ignore[prop-decorator]
     @property

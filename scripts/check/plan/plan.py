@@ -17,8 +17,8 @@ from scripts.check.plan.comparison import Comparison
 from scripts.check.plan.live import MANIFEST, LiveStacks
 from scripts.check.plan.model import ClusterPlan, Plan, PlanError, Source, StackPlan
 from scripts.check.preflight import access, runner
-from scripts.check.preflight.check import CheckStatus, Finding
 from scripts.core import options
+from scripts.core.findings import CheckStatus, Finding
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
 from toolchain.parallelcluster import ParallelCluster, RunnerError

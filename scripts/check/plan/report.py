@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from scripts.check.plan.findings import shown_difference
 from scripts.check.plan.model import (
@@ -18,11 +18,7 @@ from scripts.check.plan.model import (
     Source,
     StackPlan,
 )
-from scripts.core import report
 from scripts.core.report import Block, Changes, Conclusion, Folded, Gap, Line, Table, Toned, columns
-
-if TYPE_CHECKING:
-    from scripts.check.preflight.check import Finding
 
 _PERMISSIONS: Final = "IAM, security groups and the like"
 _LONGEST_CELL: Final = 30
@@ -35,7 +31,7 @@ def blocks(plan: Plan) -> Iterator[Block]:
     yield Line([Toned(f"Plan of {plan.deployment}", "strong"), f", {plan.region}, against {plan.against}"])
     yield from changed(plan)
     if plan.findings:
-        yield Conclusion([Gap(), *shown_findings(plan.findings)])
+        yield Conclusion([Gap(), *plan.findings])
     yield Conclusion([Gap(), Line(Toned(verdict(plan), "strong" if plan.ok else "bad"))])
 
 
@@ -47,13 +43,6 @@ def changed(plan: Plan) -> Iterator[Block]:
     if plan.permissions:
         changes = [Changes(each.subject, each.lost, each.gained) for each in plan.permissions]
         yield Folded(f"{_PERMISSIONS}: {len(changes)}", changes)
-
-
-def shown_findings(findings: Iterable[Finding]) -> Iterator[report.Finding]:
-    """Yield findings for people."""
-    for each in findings:
-        text = ": ".join(filter(None, (each.subject, each.sentence)))
-        yield report.Finding(each.status, text, each.hint, each.command)
 
 
 def verdict(plan: Plan) -> str:

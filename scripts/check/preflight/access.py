@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import CREDENTIALS, FAIL, PASS, WARN, Finding, Permission, check
+from scripts.check.preflight.check import CREDENTIALS, Permission, check
 from scripts.core.aws_errors import credentials_hint, is_unknown_key
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 from toolchain import bootstrap
 
 _ALWAYS_ENABLED = "us-east-1"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
+from scripts.account import databases
+from scripts.account.databases import Database
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.check.preflight.network import vpc_finding
 from scripts.core.aws_errors import is_denied
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, Finding
 from ultracluster.domain import accounting_rules
 from ultracluster.domain.accounting import DatabaseSpec, ExistingDatabase
 
@@ -110,8 +112,7 @@ def accounting_existing_database(deployment: Deployment) -> Finding | None:
         return None
     host, _, port = existing.uri.rpartition(":")
     command = deployment.command("rds", "describe-db-instances")
-    listed = deployment.account.list("rds", "describe_db_instances")
-    instance = next((each for each in listed if _is_at(each, host)), None)
+    instance = next((each for each in databases.of_rds(deployment.account) if _is_at(each, host)), None)
     if instance is None:
         region = deployment.settings.region
         if host.lower().endswith(".rds.amazonaws.com"):
@@ -121,19 +122,18 @@ def accounting_existing_database(deployment: Deployment) -> Finding | None:
     return _judge_instance(deployment, instance, port, command)
 
 
-def _is_at(instance: dict[str, Any], host: str) -> bool:
+def _is_at(instance: Database, host: str) -> bool:
     """Tell whether an instance, or the Aurora cluster that it is in, has an address; RDS adds ``.cluster-`` to it."""
-    endpoint, cluster = instance.get("Endpoint", {}).get("Address", ""), instance.get("DBClusterIdentifier")
-    return host.lower() == endpoint or (cluster is not None and host.lower().startswith(f"{cluster}.cluster-"))
+    is_of_cluster = bool(instance.cluster) and host.lower().startswith(f"{instance.cluster}.cluster-")
+    return host.lower() == instance.address or is_of_cluster
 
 
-def _judge_instance(deployment: Deployment, instance: dict[str, Any], port: str, command: str) -> Finding:
-    name, status, path = instance["DBInstanceIdentifier"], instance["DBInstanceStatus"], "accounting.existing.host"
-    used = instance["Endpoint"]["Port"] if "Endpoint" in instance else None
-    if used is not None and str(used) != port:
-        sentence = f"{name} listens on port {used}; in the settings: {port}"
-        return Finding(FAIL, sentence, f"write `{path}` as HOST:{used}", command)
-    finding = vpc_finding(deployment, name, instance["DBSubnetGroup"]["VpcId"], path, command)
+def _judge_instance(deployment: Deployment, instance: Database, port: str, command: str) -> Finding:
+    name, status, path = instance.id, instance.state, "accounting.existing.host"
+    if instance.port is not None and str(instance.port) != port:
+        sentence = f"{name} listens on port {instance.port}; in the settings: {port}"
+        return Finding(FAIL, sentence, f"write `{path}` as HOST:{instance.port}", command)
+    finding = vpc_finding(deployment, name, instance.vpc_id, path, command)
     if finding.status is FAIL:
         hint = "make sure that peering or a transit gateway leads there from the head node's subnet, and back"
         return replace(finding, status=WARN, hint=hint)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
+from scripts.core.findings import PASS, WARN, Finding
 from ultracluster.domain.names import DEPLOYMENT_TAG
 
 

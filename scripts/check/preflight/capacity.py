@@ -7,28 +7,18 @@ it does not check: that it is active, of default tenancy, and does not end soon.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
-from scripts.check.preflight.reservations import (
-    BEFORE_ITS_START,
-    by_type,
-    is_block,
-    members,
-    reservations,
-    size,
-    still_to_launch,
-    users,
-)
+from scripts.account.reservations import by_type, members, reservations, still_to_launch, users
+from scripts.check.preflight.check import check
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
-    from scripts.check.preflight.reservations import User
-
-Reservation = Mapping[str, Any]
+    from scripts.account.reservations import Reservation, User
 
 _PLATFORM = "Linux/UNIX"
 """Platform of reservations for every OS that the settings know (CAPACITY_RESERVATION_OS_MAP in its constants.py)."""
@@ -126,7 +116,7 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
     known, ids = reservations(deployment), members(deployment, group_arn)
     problems = {each: list(_problems(deployment, known[each], using)) for each in ids if each in known}
     fit = [known[key] for key, each in problems.items() if not any(problem.status is FAIL for problem in each)]
-    free, more = sum(map(_free, fit)), still_to_launch(deployment, using, ids)
+    free, more = sum(each.free for each in fit), still_to_launch(deployment, using, ids)
     summary = f"{len(fit)} of {len(ids)} reservations fit, {free} {instance_type} free, {more} more needed"
     named = [
         replace(problem, sentence=f"{key}: {problem.sentence}") for key, each in problems.items() for problem in each
@@ -134,8 +124,8 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
     if not fit:
         hint = f"put a reservation for {instance_type} in {zone_id} into it"
         return _joined([Finding(FAIL, summary, hint), *named], summary)
-    of_type = [known[key] for key in problems if known[key]["InstanceType"] == instance_type]
-    of_zone = [each for each in of_type if each["AvailabilityZoneId"] == zone_id]
+    of_type = [known[key] for key in problems if known[key].instance_type == instance_type]
+    of_zone = [each for each in of_type if each.zone_id == zone_id]
     if unplaced := [problem for each in of_zone for problem in _without_placement_group(each, using)]:
         return _joined(unplaced, summary)
     warnings = [each for each in named if each.status is WARN]
@@ -149,23 +139,25 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
 def _problems(deployment: Deployment, reservation: Reservation, using: Sequence[User]) -> Iterator[Finding]:
     """Yield why a reservation does not fit, however many instances it has."""
     yield from _state_problems(deployment, reservation, using)
-    settings = deployment.settings
-    wanted = {"AvailabilityZoneId": settings.zone_id, "InstancePlatform": _PLATFORM, "Tenancy": "default"}
-    for key, value in wanted.items():
-        if reservation[key] != value:
-            yield Finding(FAIL, f"its {key} is {reservation[key]}; needed: {value}", f"a reservation of {key} {value}")
+    for key, value, wanted in (
+        ("AvailabilityZoneId", reservation.zone_id, deployment.settings.zone_id),
+        ("InstancePlatform", reservation.platform, _PLATFORM),
+        ("Tenancy", reservation.tenancy, "default"),
+    ):
+        if value != wanted:
+            yield Finding(FAIL, f"its {key} is {value}; needed: {wanted}", f"a reservation of {key} {wanted}")
     for user in using:
         yield from _user_problems(reservation, user)
     yield from _without_placement_group(reservation, using)
 
 
 def _state_problems(deployment: Deployment, reservation: Reservation, using: Sequence[User]) -> Iterator[Finding]:
-    state, start, end = reservation["State"], reservation.get("StartDate"), reservation.get("EndDate")
+    state, start, end = reservation.state, reservation.begins, reservation.ends
     now = datetime.now(UTC)
     another = f"name another one for {_paths(using)}"
-    if is_block(reservation):
+    if reservation.is_block:
         another += f"; `{deployment.command('ec2', 'describe-capacity-block-offerings')}` lists those on offer"
-    if state in BEFORE_ITS_START:
+    if reservation.is_coming:
         starts = f"it is {state}" + (f" and starts {_time(start)}" if start else "")
         static = next((user for user in using if user.resource.min_count and not user.wants_block), None)
         if static:
@@ -173,7 +165,7 @@ def _state_problems(deployment: Deployment, reservation: Reservation, using: Seq
             yield Finding(FAIL, f"{starts}; the creation of the cluster waits for static nodes", hint)
         else:
             yield Finding(WARN, f"{starts}; its nodes cannot start before", "deploy later, or wait for the nodes")
-    elif state != "active" or (end and end <= now):
+    elif not reservation.is_active or (end and end <= now):
         yield Finding(FAIL, f"it is {state}" + (f" and ended {_time(end)}" if end and end <= now else ""), another)
     elif end and end - now < _SOON:
         yield Finding(WARN, f"it ends {_time(end)}, and its nodes with it", f"extend it, or {another}")
@@ -181,16 +173,15 @@ def _state_problems(deployment: Deployment, reservation: Reservation, using: Seq
 
 def _user_problems(reservation: Reservation, user: User) -> Iterator[Finding]:
     """Yield why a compute resource cannot use a reservation."""
-    of_type, instance_type = reservation["InstanceType"], user.resource.instance_type
+    of_type, instance_type = reservation.instance_type, user.resource.instance_type
     if of_type != instance_type:
         hint = f"{user.path}.instance_type: {of_type}, or a reservation for {instance_type}"
         yield Finding(FAIL, f"it is for {of_type}, and {user.path} has {instance_type}", hint)
-    if is_block(reservation) is not user.wants_block:
-        sentence = f"it is {'a' if is_block(reservation) else 'no'} Capacity Block"
+    if reservation.is_block is not user.wants_block:
+        sentence = f"it is {'a' if reservation.is_block else 'no'} Capacity Block"
         path, capacity_type = f"{user.queue_path}.capacity_type", user.queue.capacity_type
         yield Finding(FAIL, sentence, f"change {path}, which is {capacity_type}, or name another reservation")
-    chosen = user.queue.existing_placement_group
-    made_in = reservation.get("PlacementGroupArn", "").rpartition("/")[2]
+    chosen, made_in = user.queue.existing_placement_group, reservation.placement_group
     if chosen and made_in and chosen != made_in:
         sentence = f"it was made in placement group {made_in}, and {user.queue_path} is in {chosen}"
         yield Finding(FAIL, sentence, f"{user.queue_path}.existing_placement_group: {made_in}")
@@ -204,36 +195,29 @@ def _without_placement_group(reservation: Reservation, using: Sequence[User]) ->
     """
     for user in using:
         path, chosen = f"{user.queue_path}.existing_placement_group", user.queue.existing_placement_group
-        if chosen and not reservation.get("PlacementGroupArn"):
+        if chosen and not reservation.placement_group:
             sentence = f"it was made outside of placement groups, and {user.queue_path} is in {chosen}"
             hint = f"{path}: null and placement_group: none, or a reservation in {chosen}"
             yield Finding(FAIL, sentence, hint)
 
 
 def _too_small(deployment: Deployment, reservation: Reservation, more: int, using: Sequence[User]) -> Iterator[Finding]:
-    total, free = size(reservation), _free(reservation)
-    if free >= more or reservation["State"] not in {*BEFORE_ITS_START, "active"}:
+    total, free = reservation.total, reservation.free
+    if free >= more or not (reservation.is_coming or reservation.is_active):
         return
     hint = f"max_count of {_paths(using)}: {more - free} less"
-    if not is_block(reservation):
-        words = ("--capacity-reservation-id", reservation["CapacityReservationId"])
+    if not reservation.is_block:
+        words = ("--capacity-reservation-id", reservation.reservation_id)
         larger = ("--instance-count", str(total + more - free))
         hint = f"{deployment.command('ec2', 'modify-capacity-reservation', *words, *larger)}; or {hint}"
     yield Finding(FAIL, f"{free} of {total} instances free, {more} more needed", hint)
 
 
-def _free(reservation: Reservation) -> int:
-    """Return the free instances; of a reservation that has not started, all."""
-    return size(reservation) if reservation["State"] in BEFORE_ITS_START else int(reservation["AvailableInstanceCount"])
-
-
 def _summary(reservation: Reservation, more: int) -> str:
-    end = reservation.get("EndDate")
-    until = f"until {_time(end)}" if end else "without end"
-    who = "" if reservation["InstanceMatchCriteria"] == "targeted" else "; open to any instance of its type"
-    free = f"{_free(reservation)} of {size(reservation)} {reservation['InstanceType']} free"
-    where = reservation["AvailabilityZoneId"]
-    return f"{reservation['State']} {until}, {free} in {where}, {more} more needed{who}"
+    until = f"until {_time(reservation.ends)}" if reservation.ends else "without end"
+    who = "" if reservation.is_targeted else "; open to any instance of its type"
+    free = f"{reservation.free} of {reservation.total} {reservation.instance_type} free"
+    return f"{reservation.state} {until}, {free} in {reservation.zone_id}, {more} more needed{who}"
 
 
 def _joined(problems: Sequence[Finding], summary: str) -> Finding:

@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, SKIP, UNKNOWN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.core.aws_errors import denied_actions, denies
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, Finding
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, resolve_deployed
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster

@@ -9,8 +9,9 @@ from typing import Any
 
 from config.messages import dotted
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, UNKNOWN, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.core.aws_errors import is_denied
+from scripts.core.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ultracluster.domain.cluster_configuration import secret_arns
 from ultracluster.domain.violations import Path
 

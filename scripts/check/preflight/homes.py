@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from scripts.account import file_systems
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.check.preflight.network import vpc_finding
+from scripts.core.aws_errors import if_found
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 _PATH = "homes.file_system_id"
 _USABLE = ("AVAILABLE", "CREATED")
@@ -33,35 +36,34 @@ def _elastic(deployment: Deployment, name: str) -> Finding:
     """Judge the mount targets of an EFS file system, of which one must be in the zone."""
     zone_id = deployment.settings.zone_id
     command = deployment.command("efs", "describe-mount-targets", "--file-system-id", name)
-    answer = deployment.account.find("efs", "describe_mount_targets", FileSystemId=name)
-    if answer is None:
+    listed = if_found(lambda: file_systems.mount_targets(deployment.account, name))
+    if listed is None:
         return _missing(deployment, f"EFS file system {name}", command)
-    targets = {each["AvailabilityZoneId"]: each for each in answer["MountTargets"]}
+    targets = {each.zone_id: each for each in listed}
     if zone_id not in targets:
         zones = ", ".join(sorted(targets)) or "no zone"
         sentence = f"{name} has mount targets in {zones}; allowed: one in {zone_id}, the cluster's zone"
         words = ("efs", "create-mount-target", "--file-system-id", name, "--subnet-id", "SUBNET_ID")
         return Finding(FAIL, sentence, f"`{deployment.command(*words)}`, or change `{_PATH}`", command)
     target = targets[zone_id]
-    if target["LifeCycleState"] != "available":
-        sentence = f"the mount target of {name} in {zone_id} is {target['LifeCycleState']}; allowed: available"
+    if target.state != "available":
+        sentence = f"the mount target of {name} in {zone_id} is {target.state}; allowed: available"
         return Finding(FAIL, sentence, "wait until it is available, or make another one", command)
-    return vpc_finding(deployment, target["MountTargetId"], target["VpcId"], _PATH, command)
+    return vpc_finding(deployment, target.id, target.vpc_id, _PATH, command)
 
 
 def _volume(deployment: Deployment, name: str) -> Finding:
     command = deployment.command("fsx", "describe-volumes", "--volume-ids", name)
-    answer = deployment.account.find("fsx", "describe_volumes", VolumeIds=[name])
-    if answer is None:
+    volume = if_found(lambda: file_systems.volume(deployment.account, name))
+    if volume is None:
         return _missing(deployment, f"volume {name}", command)
-    [volume] = answer["Volumes"]
-    if volume["VolumeType"] != "OPENZFS":
-        sentence = f"{name} is a volume of {volume['VolumeType']}; allowed: OPENZFS"
+    if volume.type != "OPENZFS":
+        sentence = f"{name} is a volume of {volume.type}; allowed: OPENZFS"
         return Finding(FAIL, sentence, f"change `{_PATH}`", command)
-    if volume["Lifecycle"] not in _USABLE:
-        sentence = f"{name} is {volume['Lifecycle']}; allowed: {' or '.join(_USABLE)}"
+    if volume.state not in _USABLE:
+        sentence = f"{name} is {volume.state}; allowed: {' or '.join(_USABLE)}"
         return Finding(FAIL, sentence, "wait until it is, or look at the file system in the console of FSx", command)
-    return Finding(PASS, f"{name} of {volume['FileSystemId']} is {volume['Lifecycle']}", command=command)
+    return Finding(PASS, f"{name} of {volume.file_system_id} is {volume.state}", command=command)
 
 
 def _missing(deployment: Deployment, what: str, command: str) -> Finding:

@@ -7,8 +7,9 @@ from typing import Any
 
 from config.sections import ClusterSettings
 from scripts.account.deployment import Account, Deployment, filters, tags_of
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.core.aws_errors import code_of, is_denied, is_not_found
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",

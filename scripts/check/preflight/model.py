@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
-from scripts.check.preflight.check import CheckStatus
 from scripts.core.document import DeploymentName, Document, Result
-from scripts.core.report import TONES, Block, Conclusion, Facts, Finding, Gap, Line, Toned
+from scripts.core.findings import CheckStatus, Finding
+from scripts.core.report import TONES, Block, Conclusion, Facts, Gap, Line, Toned
 
 FailOn = Literal["fail", "unknown", "warn"]
 FAILURES: Mapping[FailOn, tuple[CheckStatus, ...]] = {
@@ -108,9 +108,9 @@ def _findings(results: Iterable[CheckResult]) -> Iterator[Finding]:
         if each.status is CheckStatus.SKIP and not each.hint:
             skipped[each.sentence].append(each.id)
         elif each.status is CheckStatus.PASS:
-            yield Finding(each.status, f"{each.id}: {each.sentence}")
+            yield Finding(each.status, each.sentence, subject=each.id)
         else:
-            yield Finding(each.status, f"{each.id}: {each.sentence}", each.hint, each.command)
+            yield Finding(each.status, each.sentence, each.hint, each.command, each.id)
     for reason, ids in skipped.items():
         yield Finding(CheckStatus.SKIP, f"{reason}: {', '.join(ids)}")
 

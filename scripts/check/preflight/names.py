@@ -8,7 +8,8 @@ from config.stack_identity import StackIdentity
 from scripts.account import generations
 from scripts.account.deployment import Deployment
 from scripts.account.stack_state import StackState
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 _NO_RSA = ("ubuntu2204", "ubuntu2404")
 """OS on which ParallelCluster rejects RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""

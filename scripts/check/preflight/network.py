@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from scripts.account import file_systems
 from scripts.account.deployment import Deployment, filters
 from scripts.check.estimate.sizes import fleet, others
 from scripts.check.estimate.sizes import subnets as planned_subnets
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.core.figures import counted
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, Finding
 from ultracluster.domain.instance_types import network_cards
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}
@@ -207,10 +209,9 @@ def _held(deployment: Deployment, subnet: ExistingSubnet) -> int:
     )
     if deployment.stack(deployment.settings.cluster_spec.name) is not None:
         held += others(deployment.settings, public=subnet.label == "public").load_balancers
-    file_system_id = deployment.outputs(deployment.stack_name("storage")).get("FileSystemId")
-    if file_system_id:
-        [file_system] = deployment.account.list("fsx", "describe_file_systems", FileSystemIds=[file_system_id])
-        held += len(file_system["NetworkInterfaceIds"]) if subnet.id in file_system["SubnetIds"] else 0
+    if name := file_systems.lustre_id(deployment):
+        file_system = file_systems.get(deployment.account, file_systems.FSX, name)
+        held += len(file_system.interface_ids) if subnet.id in file_system.subnet_ids else 0
     return held
 
 

@@ -18,9 +18,10 @@ from scripts.check.estimate.quotas import (
     quotas,
 )
 from scripts.check.preflight import usage
-from scripts.check.preflight.check import FAIL, PASS, SECONDS, Check, Finding, Permission
+from scripts.check.preflight.check import SECONDS, Check, Permission
 from scripts.check.preflight.usage import Use, block_vcpus, on_demand_vcpus, spot_vcpus
 from scripts.core.figures import counted, number
+from scripts.core.findings import FAIL, PASS, Finding
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment

@@ -8,8 +8,9 @@ from typing import Any
 
 from scripts.account.deployment import Deployment, filters
 from scripts.check.estimate.sizes import others
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
 from scripts.check.preflight.network import ExistingSubnet, judge_subnets
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 from ultracluster.domain import addresses
 from ultracluster.domain.network import PARALLELCLUSTER_ENDPOINTS
 

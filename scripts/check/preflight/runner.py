@@ -11,9 +11,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scripts.check.preflight.check import CREDENTIALS, FAIL, PASS, SKIP, UNKNOWN, Check, Finding
+from scripts.check.preflight.check import CREDENTIALS, Check
 from scripts.check.preflight.model import CheckResult, FailOn, PreflightReport
 from scripts.core.aws_errors import code_of, credentials_hint, is_denied
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, Finding
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError

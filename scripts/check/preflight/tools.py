@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from re import Pattern
 from typing import Any, NamedTuple
 
+from scripts.account import databases, file_systems
 from scripts.account.deployment import Deployment, filters, owner_words
-from scripts.check.preflight.reservations import BEFORE_ITS_START, is_block, reservations, size, unused_by_type, users
+from scripts.account.file_systems import FileSystem
+from scripts.account.reservations import reservations, unused_by_type, users
 
 _PAGES = {"PageSize": 1000}
 """Interfaces or volumes in one answer of EC2, the most that it gives."""
@@ -84,20 +86,19 @@ def vpcs(deployment: Deployment) -> Use:
 def lustre_gib(deployment: Deployment) -> Use:
     """Count the storage of file systems of the deployment's type."""
     made = _made(deployment)
-    listed = _file_systems(deployment)
-    return _use(listed, lambda each: each["FileSystemId"] in made, lambda each: each.get("StorageCapacity", 0))
+    return _use(_file_systems(deployment), lambda each: each.id in made, lambda each: each.capacity_gib)
 
 
 def lustre_file_systems(deployment: Deployment) -> Use:
     """Count the file systems of the deployment's type."""
     made = _made(deployment)
-    return _use(_file_systems(deployment), lambda each: each["FileSystemId"] in made)
+    return _use(_file_systems(deployment), lambda each: each.id in made)
 
 
 def efs_file_systems(deployment: Deployment) -> Use:
     """Count the EFS file systems of the Region."""
     made = _made(deployment)
-    return _use(deployment.account.list("efs", "describe_file_systems"), lambda each: each["FileSystemId"] in made)
+    return _use(file_systems.of_efs(deployment.account), lambda each: each.id in made)
 
 
 def openzfs_file_systems(deployment: Deployment) -> Use:
@@ -107,19 +108,18 @@ def openzfs_file_systems(deployment: Deployment) -> Use:
 
 def openzfs_gib(deployment: Deployment) -> Use:
     """Count the SSD storage of FSx for OpenZFS."""
-    return _openzfs(deployment, lambda each: each["StorageCapacity"] if each.get("StorageType", "SSD") == "SSD" else 0)
+    return _openzfs(deployment, lambda each: each.capacity_gib if each.storage_type == "SSD" else 0)
 
 
 def openzfs_mbps(deployment: Deployment) -> Use:
     """Count the throughput of FSx for OpenZFS."""
-    return _openzfs(deployment, lambda each: each["OpenZFSConfiguration"]["ThroughputCapacity"])
+    return _openzfs(deployment, lambda each: each.mbps)
 
 
 def db_instances(deployment: Deployment) -> Use:
     """Count the DB instances of RDS in the Region."""
     made = _made(deployment)
-    listed = deployment.account.list("rds", "describe_db_instances")
-    return _use(listed, lambda each: each["DBInstanceIdentifier"] in made)
+    return _use(databases.of_rds(deployment.account), lambda each: each.id in made)
 
 
 def gp3_tib(deployment: Deployment) -> Use:
@@ -161,9 +161,8 @@ def _blocks(deployment: Deployment) -> tuple[Counter[str], Counter[str]]:
     named = users(deployment.settings, "capacity_reservation_id")
     own, others = Counter[str](), Counter[str]()
     for key, each in reservations(deployment).items():
-        counted = each["State"] == "active" or (key in named and each["State"] in BEFORE_ITS_START)
-        if is_block(each) and counted:
-            (own if key in named else others)[each["InstanceType"]] += size(each)
+        if each.is_block and (each.is_active or (key in named and each.is_coming)):
+            (own if key in named else others)[each.instance_type] += each.total
     return own, others
 
 
@@ -183,21 +182,20 @@ def _nat_gateways(deployment: Deployment) -> list[dict[str, Any]]:
     return deployment.account.list("ec2", "describe_nat_gateways", Filter=states)
 
 
-def _file_systems(deployment: Deployment) -> list[dict[str, Any]]:
+def _file_systems(deployment: Deployment) -> list[FileSystem]:
     """Return the file systems of the deployment's type; SCRATCH_1 and SCRATCH_2 have one quota together."""
     kind = deployment.settings.storage.file_system.deployment_type.replace("SCRATCH_2", "SCRATCH")
     return [
         each
-        for each in deployment.account.list("fsx", "describe_file_systems")
-        if each.get("LustreConfiguration", {}).get("DeploymentType", "").startswith(kind)
+        for each in file_systems.of_fsx(deployment.account)
+        if each.type == "LUSTRE" and each.deployment_type.startswith(kind)
     ]
 
 
-def _openzfs(deployment: Deployment, amount: Callable[[Any], float]) -> Use:
+def _openzfs(deployment: Deployment, amount: Callable[[FileSystem], float]) -> Use:
     made = _made(deployment)
-    listed = deployment.account.list("fsx", "describe_file_systems")
-    openzfs = [each for each in listed if each["FileSystemType"] == "OPENZFS"]
-    return _use(openzfs, lambda each: each["FileSystemId"] in made, amount)
+    openzfs = [each for each in file_systems.of_fsx(deployment.account) if each.type == "OPENZFS"]
+    return _use(openzfs, lambda each: each.id in made, amount)
 
 
 def _in_zone(deployment: Deployment, listed: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scripts.account.deployment import Deployment, filters
-from scripts.check.preflight.check import FAIL, PASS, WARN, Finding, check
+from scripts.check.preflight.check import check
+from scripts.core.findings import FAIL, PASS, WARN, Finding
 
 
 @check("zone", "Availability zone", calls=("ec2:DescribeAvailabilityZones",))

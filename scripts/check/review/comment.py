@@ -14,13 +14,13 @@ from scripts.check.estimate.prices import find_prices
 from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.check.plan.model import REPLACING, Effect, Plan
 from scripts.check.plan.plan import read_stacks
-from scripts.check.plan.report import changed, shown_findings, verdict
-from scripts.check.preflight.check import CheckStatus, Finding
+from scripts.check.plan.report import changed, verdict
 from scripts.check.review.checkouts import plan, remarks
 from scripts.check.review.drawing import draw
 from scripts.check.review.page import as_block
 from scripts.core.errors import UnusableError
 from scripts.core.figures import NONE, usd
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.markdown import folded, of_blocks, of_table
 from scripts.core.report import Folded, Table, columns
 
@@ -79,7 +79,7 @@ def _body(
     if preflight and not preflight["ok"]:
         result += " The account is not ready."
     old_drawing, drawing = (_drawing(each, changes.region) for each in (before, after))
-    shown = of_blocks([*shown_findings(changes.findings), *changed(changes)])
+    shown = of_blocks([*changes.findings, *changed(changes)])
     architecture = [folded("Architecture", as_block(drawing))] if drawing != old_drawing else []
     return result, [_counts(changes), *parts, *shown, readiness(preflight), *architecture, _LIMITS]
 
@@ -179,7 +179,7 @@ def readiness(document: Mapping[str, Any] | None) -> str:
     findings = [_finding(result, account) for result in document["results"] if result["status"] in _SHOWN]
     if not findings:
         return f"**Preflight**: {result}."
-    return "".join(of_blocks([Folded(f"Preflight: {result}", list(shown_findings(findings)))]))
+    return "".join(of_blocks([Folded(f"Preflight: {result}", findings)]))
 
 
 def _finding(result: Mapping[str, Any], account: str | None) -> Finding:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from config.stack_identity import StackIdentity
 from scripts.account import generations, stacks
 from scripts.account.deployment import Deployment
 from scripts.account.resource_kinds import LEFT
-from scripts.watch.inventory.model import Leftover, permitted
+from scripts.watch.inventory.model import Key, Leftover, permitted
 from scripts.watch.inventory.removal import exists
 
 
@@ -84,12 +85,38 @@ def tagged(deployment: Deployment, part: str) -> Iterator[Leftover]:
             yield Leftover(type=kind, id=resource, reason=f"tag Name={path}", kept_on_purpose=True, stack=stack)
 
 
-def kept_by(deployment: Deployment, part: str) -> list[Leftover]:
-    """Return what the deleted stack of storage or team kept and still exists."""
+@dataclass(frozen=True)
+class Holdings:
+    """What exists of a part of a deployment: in its stack, and kept by a deleted one.
+
+    Attributes:
+        keys: Types and ids of all.
+        own: Ids of what the stack has.
+        kept: What a deleted one kept.
+        retained: Ids of what outlives the deletion of its stack.
+    """
+
+    keys: tuple[Key, ...]
+    own: frozenset[str]
+    kept: tuple[Leftover, ...]
+    retained: frozenset[str]
+
+    def of(self, kind: str) -> tuple[str, ...]:
+        """Return the ids of a type."""
+        return tuple(name for each, name in self.keys if each == kind)
+
+
+def holdings(deployment: Deployment, part: str) -> Holdings:
+    """Return what exists of storage or team, by its stack as it was deployed, not by the settings file."""
     stack = deployment.stack_name(part)
-    existing = set(deployment.physical_ids(stack).values())
+    existing = stacks.existing(deployment, stack)
+    own = frozenset(each.physical_id for each in existing)
     by_id = {each.id: each for each in (*kept(deployment, [stack]), *tagged(deployment, part))}
-    return [each for each in by_id.values() if each.id not in existing]
+    left = tuple(each for each in by_id.values() if each.id not in own)
+    policies = stacks.deletion_policies(deployment, stack, existing)
+    retained = {name for name, policy in policies.items() if policy.startswith("Retain")} | {each.id for each in left}
+    keys = dict.fromkeys([*((each.type, each.physical_id) for each in existing), *(each.key for each in left)])
+    return Holdings(tuple(keys), own, left, frozenset(retained))
 
 
 def _existing(deployment: Deployment) -> Iterator[int]:

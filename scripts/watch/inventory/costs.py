@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from scripts.account.deployment import Deployment, filters, tags_of
+from scripts.account import backups, databases, file_systems
+from scripts.account.deployment import Deployment
 from scripts.account.resource_kinds import Paid, kind_of
 from scripts.check.estimate import products
 from scripts.check.estimate.prices import Prices
 from scripts.check.estimate.products import HOURS_PER_MONTH, Product
 from scripts.watch.inventory import clusters as of_clusters
-from scripts.watch.inventory.model import FINAL_BACKUP, Costs, Key, permitted
+from scripts.watch.inventory.model import Costs, Key, permitted
 from ultracluster.domain.lustre import LustreSpec
-from ultracluster.domain.names import SNAPSHOT_TAG
 
 _GB, _GIB = 10**9, 2**30
 _RATES = {
@@ -83,16 +83,12 @@ def _volumes(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[s
 def _snapshots(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
     """Yield snapshots: the last one of a volume with what it costs at most, for it shares its blocks with older ones.
 
-    The others are paid by what has changed. EC2 names the size of all blocks where it knows it.
-    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html
+    The others are paid by what has changed.
     """
-    account, name = clusters[0].account, clusters[0].settings.name
-    wanted = filters({f"tag:{SNAPSHOT_TAG}": [name]})
-    for each in account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted):
-        is_last = tags_of(each).get(FINAL_BACKUP) == name
-        gib = Decimal(each.get("FullSnapshotSizeInBytes") or each["VolumeSize"] * _GIB) / _GIB
-        monthly = per_month(prices, products.EBS_SNAPSHOT, gib) if is_last else None
-        yield each["SnapshotId"], Facts(monthly, each["StartTime"])
+    for each in backups.of_head_nodes(clusters[0]):
+        is_last = each.final_of == clusters[0].settings.name
+        monthly = per_month(prices, products.EBS_SNAPSHOT, Decimal(each.bytes) / _GIB) if is_last else None
+        yield each.id, Facts(monthly, each.started)
 
 
 def _endpoints(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
@@ -103,42 +99,36 @@ def _endpoints(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple
 
 
 def _file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
-    for each in clusters[0].account.list("fsx", "describe_file_systems"):
-        if lustre := each.get("LustreConfiguration"):
+    for each in file_systems.of_fsx(clusters[0].account):
+        kind, gib = each.deployment_type, Decimal(each.capacity_gib)
+        if each.type == "LUSTRE":
             spec = LustreSpec.model_construct(  # its own values, which the settings' rules may reject
-                deployment_type=lustre["DeploymentType"],
-                throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+                deployment_type=kind, throughput_mbps_per_tib=each.mbps_per_tib
             )
-            monthly = per_month(prices, products.lustre_storage(spec), Decimal(each["StorageCapacity"]))
-            yield each["FileSystemId"], Facts(monthly, each.get("CreationTime"))
-        elif openzfs := each.get("OpenZFSConfiguration"):
-            kind = openzfs["DeploymentType"]
+            yield each.id, Facts(per_month(prices, products.lustre_storage(spec), gib), each.created)
+        elif each.type == "OPENZFS":
             parts = (
-                per_month(prices, products.openzfs_storage(kind), Decimal(each["StorageCapacity"])),
-                per_month(prices, products.openzfs_throughput(kind), Decimal(openzfs["ThroughputCapacity"])),
+                per_month(prices, products.openzfs_storage(kind), gib),
+                per_month(prices, products.openzfs_throughput(kind), Decimal(each.mbps)),
             )
             monthly = None if None in parts else sum(filter(None, parts), Decimal(0))
-            yield each["FileSystemId"], Facts(monthly, each.get("CreationTime"))
+            yield each.id, Facts(monthly, each.created)
 
 
 def _elastic_file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
-    for each in clusters[0].account.list("efs", "describe_file_systems"):
-        monthly = per_month(prices, products.EFS_STORAGE, Decimal(each["SizeInBytes"]["Value"]) / _GB)
-        yield each["FileSystemId"], Facts(monthly, each["CreationTime"])
+    for each in file_systems.of_efs(clusters[0].account):
+        yield each.id, Facts(per_month(prices, products.EFS_STORAGE, Decimal(each.used_bytes) / _GB), each.created)
 
 
 def _databases(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
     """Yield databases; their prices are not in the table."""
-    for each in clusters[0].account.list("rds", "describe_db_instances"):
-        yield each["DBInstanceIdentifier"], Facts(None, each.get("InstanceCreateTime"))
+    for each in databases.of_rds(clusters[0].account):
+        yield each.id, Facts(None, each.created)
 
 
 def _recovery_points(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
-    account, vault = clusters[0].account, f"{clusters[0].settings.name}-homes"
-    if vault in [each["BackupVaultName"] for each in account.list("backup", "list_backup_vaults")]:
-        for each in account.list("backup", "list_recovery_points_by_backup_vault", BackupVaultName=vault):
-            monthly = per_month(prices, products.EFS_BACKUP, Decimal(each.get("BackupSizeInBytes", 0)) / _GB)
-            yield each["RecoveryPointArn"], Facts(monthly, each["CreationDate"])
+    for each in backups.of_homes(clusters[0]):
+        yield each.id, Facts(per_month(prices, products.EFS_BACKUP, Decimal(each.bytes) / _GB), each.started)
 
 
 def _log_groups(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:

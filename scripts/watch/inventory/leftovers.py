@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator, Sequence, Set
 
 from config.settings import PARTS
-from scripts.account import stacks
-from scripts.account.deployment import Deployment, filters, tags_of
+from scripts.account import backups, stacks
+from scripts.account.deployment import Deployment, filters
 from scripts.account.remote.streamed_command import log_group
 from scripts.account.resource_kinds import LEFT, PREFIX, REMOVAL_ORDER
 from scripts.watch.inventory import clusters as of_clusters
-from scripts.watch.inventory.model import FINAL_BACKUP, Key, Leftover, permitted
+from scripts.watch.inventory.model import Key, Leftover, permitted
 from scripts.watch.inventory.removal import exists
-from ultracluster.domain.names import SNAPSHOT_TAG
 
 _UUID = 36
 _CLUSTER_TAG = "parallelcluster:cluster-name"
@@ -80,11 +79,10 @@ def _searches(
 
 def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
     """Yield the snapshots of head nodes, which no stack has and which outlive the policy that made them."""
-    tag = filters({f"tag:{SNAPSHOT_TAG}": [deployment.settings.name]})
-    for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=tag):
-        kind = "last one of" if tags_of(each).get(FINAL_BACKUP) == deployment.settings.name else "of"
-        reason = f"{kind} the head node's volume {each['VolumeId']}, for ./ultracluster restore"
-        yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
+    for each in backups.of_head_nodes(deployment):
+        kind = "last one of" if each.final_of == deployment.settings.name else "of"
+        reason = f"{kind} the head node's volume {each.of}, for ./ultracluster restore"
+        yield Leftover(type="AWS::EC2::Snapshot", id=each.id, reason=reason, kept_on_purpose=True)
 
 
 def _has_team(deployment: Deployment) -> bool:
@@ -97,29 +95,22 @@ def _has_team(deployment: Deployment) -> bool:
 
 def _recovery_points(deployment: Deployment) -> Iterator[Leftover]:
     """Yield the last backups of homes on EFS, and the vault that has them, or has none any more."""
-    vault = vault_name(deployment)
-    if not exists(deployment, "AWS::Backup::BackupVault", vault):
+    vault = backups.vault_name(deployment)
+    if not backups.has_vault(deployment.account, vault):
         return
-    points = deployment.account.list("backup", "list_recovery_points_by_backup_vault", BackupVaultName=vault)
+    points = backups.of_homes(deployment)
     for each in points:
-        reason = f"last backup of {each['ResourceArn'].rpartition('/')[2]}"
-        kind = "AWS::Backup::RecoveryPoint"
-        yield Leftover(type=kind, id=each["RecoveryPointArn"], reason=reason, kept_on_purpose=True)
+        kind, reason = "AWS::Backup::RecoveryPoint", f"last backup of {each.of}"
+        yield Leftover(type=kind, id=each.id, reason=reason, kept_on_purpose=True)
     reason = "has last backups of homes" if points else "had last backups of homes, and is empty"
     yield Leftover(type="AWS::Backup::BackupVault", id=vault, reason=reason, kept_on_purpose=bool(points))
 
 
-def vault_name(deployment: Deployment) -> str:
-    """Return the name of the vault with the last backups of homes, which `destroy` makes."""
-    return f"{deployment.settings.name}-homes"
-
-
 def _database_snapshots(deployment: Deployment) -> Iterator[Leftover]:
-    tag = {"Key": FINAL_BACKUP, "Value": deployment.settings.name}
-    for each in deployment.account.list("rds", "describe_db_snapshots", SnapshotType="manual"):
-        if tag in each.get("TagList", []):
-            reason, name = f"last backup of {each['DBInstanceIdentifier']}", each["DBSnapshotIdentifier"]
-            yield Leftover(type="AWS::RDS::DBSnapshot", id=name, reason=reason, kept_on_purpose=True)
+    for each in backups.of_databases(deployment.account):
+        if each.final_of == deployment.settings.name:
+            reason = f"last backup of {each.of}"
+            yield Leftover(type="AWS::RDS::DBSnapshot", id=each.id, reason=reason, kept_on_purpose=True)
 
 
 def _tagged(deployment: Deployment, cluster: str, kind: str, operation: str, path: str) -> Iterator[Leftover]:

@@ -18,8 +18,6 @@ from scripts.core.report import Block, Conclusion, Gap, Line, Table, Toned, colu
 
 _T = TypeVar("_T")
 
-FINAL_BACKUP = "ultracluster:final-backup-of"
-"""Tag of a backup that was made before its file system was deleted; its value is the deployment."""
 FEW = 3
 """Resources of one type and stack that have a line each on a terminal; more are one line."""
 _TITLES = ("what", "id", "stack", ">age", ">a month")

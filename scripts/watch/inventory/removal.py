@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from scripts.account import backups, databases, file_systems
 from scripts.account.deployment import Deployment, filters
+from scripts.account.file_systems import EFS, FSX
 from scripts.account.resource_kinds import PREFIX, kind_of
 from scripts.core.aws_errors import is_not_found, passes
 from scripts.core.errors import OperationError
 from scripts.watch.inventory.model import Leftover
+
+_WITHOUT_BACKUP = {
+    "OpenZFSConfiguration": {"SkipFinalBackup": True, "Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]},
+}
+"""How FSx deletes a file system of OpenZFS without a last backup, which it takes unless told."""
 
 
 class InUseError(Exception):
@@ -25,6 +32,7 @@ def remove(deployment: Deployment, leftover: Leftover) -> None:
     """
     from botocore.exceptions import ClientError
 
+    deployment.account.forget()  # what is there now decides
     try:
         _delete(deployment, leftover.type, leftover.id)
     except ClientError as error:
@@ -51,39 +59,30 @@ def _instance(deployment: Deployment, name: str) -> None:
 
 
 def _file_system(deployment: Deployment, name: str) -> None:
-    fsx = deployment.account.client("fsx")
-    [described] = fsx.describe_file_systems(FileSystemIds=[name])["FileSystems"]
-    if described["Lifecycle"] != "DELETING":
-        fsx.delete_file_system(FileSystemId=name, **_openzfs_or_lustre(described))
+    file_system = file_systems.get(deployment.account, FSX, name)
+    if not file_system.is_deleting:
+        how = _WITHOUT_BACKUP if file_system.type == "OPENZFS" else {}
+        deployment.account.client("fsx").delete_file_system(FileSystemId=name, **how)
     raise InUseError(f"{name} is being deleted")
 
 
-def _openzfs_or_lustre(described: dict[str, Any]) -> dict[str, Any]:
-    """Return how FSx deletes a file system, without a last backup, which OpenZFS takes unless told."""
-    if described["FileSystemType"] != "OPENZFS":
-        return {}
-    return {
-        "OpenZFSConfiguration": {"SkipFinalBackup": True, "Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]},
-    }
-
-
 def _elastic_file_system(deployment: Deployment, name: str) -> None:
-    efs = deployment.account.client("efs")
-    [described] = efs.describe_file_systems(FileSystemId=name)["FileSystems"]
-    for each in efs.describe_mount_targets(FileSystemId=name)["MountTargets"]:
-        if each["LifeCycleState"] != "deleting":
-            efs.delete_mount_target(MountTargetId=each["MountTargetId"])
-    if described["LifeCycleState"] != "deleting":
+    account, efs = deployment.account, deployment.account.client("efs")
+    file_system = file_systems.get(account, EFS, name)
+    for each in file_systems.mount_targets(account, name):
+        if each.state != "deleting":
+            efs.delete_mount_target(MountTargetId=each.id)
+    if not file_system.is_deleting:
         efs.delete_file_system(FileSystemId=name)
     raise InUseError(f"{name} is being deleted")
 
 
 def _database(deployment: Deployment, name: str) -> None:
     rds = deployment.account.client("rds")
-    [described] = rds.describe_db_instances(DBInstanceIdentifier=name)["DBInstances"]
-    if described.get("DeletionProtection"):
+    database = databases.get(deployment.account, name)
+    if database.is_protected:
         rds.modify_db_instance(DBInstanceIdentifier=name, DeletionProtection=False, ApplyImmediately=True)
-    if described["DBInstanceStatus"] != "deleting":
+    if not database.is_deleting:
         rds.delete_db_instance(DBInstanceIdentifier=name, SkipFinalSnapshot=True)
     raise InUseError(f"{name} is being deleted")
 
@@ -182,11 +181,6 @@ def _log_group_exists(deployment: Deployment, name: str) -> bool:
     return name in [each["logGroupName"] for each in groups]
 
 
-def _vault_exists(deployment: Deployment, name: str) -> bool:
-    """Tell whether a vault is listed: AWS Backup refuses to describe one that does not exist, as if not permitted."""
-    return name in [each["BackupVaultName"] for each in deployment.account.list("backup", "list_backup_vaults")]
-
-
 def _secret_exists(deployment: Deployment, name: str) -> bool:
     """Tell whether a secret exists that is not scheduled for deletion."""
     described = deployment.account.find("secretsmanager", "describe_secret", SecretId=name)
@@ -194,7 +188,7 @@ def _secret_exists(deployment: Deployment, name: str) -> bool:
 
 
 _FOUND: dict[str, Callable[[Deployment, str], bool]] = {
-    "AWS::Backup::BackupVault": _vault_exists,
+    "AWS::Backup::BackupVault": lambda deployment, name: backups.has_vault(deployment.account, name),
     "AWS::Logs::LogGroup": _log_group_exists,
     "AWS::SecretsManager::Secret": _secret_exists,
 }

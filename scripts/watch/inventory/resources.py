@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from scripts.account import compute_fleet, stacks
+from scripts.account import backups, compute_fleet, stacks
 from scripts.account.deployment import Deployment, tags_of
 from scripts.watch.inventory import clusters as of_clusters
 from scripts.watch.inventory import leftovers
 from scripts.watch.inventory.costs import Facts, facts
-from scripts.watch.inventory.model import FINAL_BACKUP, Inventory, Key, Resource, permitted
+from scripts.watch.inventory.model import Inventory, Key, Resource, permitted
 
 KEPT = "(kept)"
 LEFT = "(left over)"
@@ -90,11 +90,10 @@ def _backups(deployment: Deployment, resources: Iterable[Resource]) -> Iterator[
     https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteFileSystem.html
     """
     stack_of = {each.id: each.stack for each in resources if each.type == "AWS::FSx::FileSystem"}
-    for each in deployment.account.list("fsx", "describe_backups"):
-        name, kind, since = each["FileSystem"]["FileSystemId"], "AWS::FSx::Backup", each["CreationTime"]
-        if name in stack_of or tags_of(each).get(FINAL_BACKUP) == deployment.settings.name:
-            stack = stack_of.get(name, KEPT) if each["Type"] == "AUTOMATIC" else KEPT
-            yield Resource(type=kind, id=each["BackupId"], stack=stack, since=since)
+    for each in backups.of_fsx(deployment.account):
+        if each.of in stack_of or each.final_of == deployment.settings.name:
+            stack = stack_of.get(each.of, KEPT) if each.is_automatic else KEPT
+            yield Resource(type="AWS::FSx::Backup", id=each.id, stack=stack, since=each.started)
 
 
 def _tags(deployment: Deployment, clusters: Sequence[Deployment]) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.account import compute_fleet, homes
+from scripts.account import compute_fleet, file_systems, homes
 from scripts.account.deployment import tags_of
 from scripts.account.remote.head_node import Answer, HeadNode, NotRunError
+from scripts.account.reservations import Reservation, members, reservations, users
 from scripts.account.slurm import COMMAND, SlurmError, parse
 from scripts.account.stacks import other_clusters
 from scripts.check.estimate.sizes import SCRATCH_MBPS_PER_TIB
-from scripts.check.preflight.reservations import CAPACITY_BLOCK, members, size, users
 from scripts.core.aws_errors import is_unreachable
 from scripts.watch.status import software
 from scripts.watch.status.cost import cost_now
@@ -25,7 +25,6 @@ from scripts.watch.status.model import (
     FileSystem,
     HeadNodeStatus,
     Homes,
-    Reservation,
     SlurmStatus,
     Spending,
     StackStatus,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from scripts.watch.diagnose.diagnose import Diagnosis
 
 _WORKERS = 10
-_RESERVATIONS_PER_CALL = 1000
 WAIT_SECONDS = 10.0
 """How long to wait for the answer of the head node at most: a call each second."""
 _LONGEST_SECONDS = 60
@@ -99,7 +97,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
             "elasticfilesystem:DescribeFileSystems",
             "fsx:DescribeFileSystems",
         )
-        reservations = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
+        reserved = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
         alarms = start(_alarms, "cloudwatch:DescribeAlarms")
         spending = start(lambda deployment: _spending(deployment, now), "cloudwatch:GetMetricData")
     own_stacks, described, other, asked = stacks.result(), nodes.result(), others.result(), answer.result()
@@ -130,7 +128,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         file_system=file_system.result(),
         usage=usage.result(),
         homes=of_homes.result(),
-        reservations=reservations.result(),
+        reservations=reserved.result(),
         alarms=alarms.result(),
         cost=cost,
         spending=spending.result(),
@@ -155,8 +153,8 @@ def _stack(deployment: Deployment, name: str) -> StackStatus:
 
 
 def _other_clusters(deployment: Deployment) -> tuple[StackStatus, ...]:
-    listed = deployment.account.list("cloudformation", "describe_stacks")
-    return tuple(StackStatus(name, status) for name, status in other_clusters(deployment.settings, listed).items())
+    others = other_clusters(deployment.settings, deployment.stacks())
+    return tuple(StackStatus(name, status) for name, status in others.items())
 
 
 def _nodes(deployment: Deployment) -> Nodes:
@@ -190,27 +188,9 @@ def _reservations(deployment: Deployment) -> tuple[Reservation, ...]:
     groups = users(deployment.settings, "capacity_reservation_group_arn")
     if not named and not groups:
         return ()
-    listed = deployment.account.list(
-        "ec2", "describe_capacity_reservations", PaginationConfig={"PageSize": _RESERVATIONS_PER_CALL}
-    )
-    existing = {each["CapacityReservationId"]: each for each in listed}
+    existing = reservations(deployment)
     ids = dict.fromkeys([*named, *(each for group in groups for each in members(deployment, group))])
-    return tuple(_reservation(each, existing.get(each)) for each in ids)
-
-
-def _reservation(reservation_id: str, described: dict[str, Any] | None) -> Reservation:
-    if described is None:
-        return Reservation(reservation_id, "missing")
-    return Reservation(
-        reservation_id,
-        described["State"],
-        described.get("ReservationType") == CAPACITY_BLOCK,
-        described["InstanceType"],
-        size(described),
-        described["AvailableInstanceCount"],
-        described.get("StartDate"),
-        described.get("EndDate"),
-    )
+    return tuple(existing.get(each, Reservation(each, "missing")) for each in ids)
 
 
 def _alarms(deployment: Deployment) -> tuple[str, ...]:
@@ -243,13 +223,12 @@ def _spending(deployment: Deployment, now: datetime) -> Spending | Unavailable |
 
 
 def _file_system(deployment: Deployment) -> FileSystem | Unavailable:
-    file_system_id = _file_system_id(deployment)
-    if not file_system_id:
+    name = file_systems.lustre_id(deployment)
+    if not name:
         return _NO_FILE_SYSTEM
-    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[file_system_id])["FileSystems"]
-    capacity = described["StorageCapacity"]
-    per_tib = described["LustreConfiguration"].get("PerUnitStorageThroughput") or SCRATCH_MBPS_PER_TIB
-    return FileSystem(file_system_id, described["Lifecycle"], capacity, capacity * per_tib / 1000)
+    lustre = file_systems.get(deployment.account, file_systems.FSX, name)
+    throughput = lustre.capacity_gib * (lustre.mbps_per_tib or SCRATCH_MBPS_PER_TIB) / 1000
+    return FileSystem(name, lustre.state, lustre.capacity_gib, throughput)
 
 
 def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
@@ -260,9 +239,9 @@ def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
     if name is None:
         return _NO_FILE_SYSTEM
     if deployment.settings.homes.type == "efs":
-        [elastic] = deployment.account.ask("efs", "describe_file_systems", FileSystemId=name)["FileSystems"]
-        return Homes(name, elastic["LifeCycleState"].upper(), elastic["SizeInBytes"]["Value"])
-    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[name])["FileSystems"]
+        elastic = file_systems.get(deployment.account, file_systems.EFS, name)
+        return Homes(name, elastic.state, elastic.used_bytes)
+    openzfs = file_systems.get(deployment.account, file_systems.FSX, name)
     answer = deployment.account.ask(
         "cloudwatch",
         "get_metric_data",
@@ -271,12 +250,12 @@ def _homes(deployment: Deployment, now: datetime) -> Homes | Unavailable | None:
         EndTime=now,
     )
     used = _newest(answer["MetricDataResults"][0])
-    return Homes(name, described["Lifecycle"], used, described["StorageCapacity"])
+    return Homes(name, openzfs.state, used, openzfs.capacity_gib)
 
 
 def _usage(deployment: Deployment, now: datetime) -> Usage | Unavailable:
     """Return what CloudWatch has of the file system's last minutes, which arrive some minutes late."""
-    file_system_id = _file_system_id(deployment)
+    file_system_id = file_systems.lustre_id(deployment)
     if not file_system_id:
         return _NO_FILE_SYSTEM
     answer = deployment.account.ask(
@@ -289,10 +268,6 @@ def _usage(deployment: Deployment, now: datetime) -> Usage | Unavailable:
     newest = {each["Id"]: _newest(each) for each in answer["MetricDataResults"]}
     moved = [value for key in ("read", "written") if (value := newest[key]) is not None]
     return Usage(newest["free"], sum(moved) / _PERIOD_SECONDS / 1e6 if moved else None)
-
-
-def _file_system_id(deployment: Deployment) -> str:
-    return deployment.outputs(deployment.stack_name("storage")).get("FileSystemId", "")
 
 
 def _query(key: str, name: str, file_system_id: str) -> Mapping[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from pydantic import Field, computed_field, model_serializer
 from pydantic.dataclasses import dataclass
 
+from scripts.account.reservations import Reservation
 from scripts.account.slurm import Job, Problem, SlurmState
 from scripts.account.stack_state import StackState
-from scripts.check.preflight.reservations import BEFORE_ITS_START
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.figures import dollars, duration
 from scripts.core.report import Block
@@ -178,37 +178,6 @@ class Usage:
     used_mbps: float | None = Field(
         description="MB/s read and written in the newest minute that has values; None: no recent value."
     )
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A capacity reservation or Capacity Block that the settings name, itself or by its group."""
-
-    reservation_id: str = Field(description="Its id.")
-    state: str = Field(description="As EC2 has it, such as `active`; `missing`: the account has none of that id.")
-    is_block: bool = Field(default=False, description="Whether it is a Capacity Block.")
-    instance_type: str = Field(default="", description="Its instance type; empty: not known.")
-    total: int = Field(default=0, description="Number of instances.")
-    left: int = Field(default=0, description="How many of them are free.")
-    begins: datetime | None = Field(
-        default=None, description="When it starts; None: it has started, or that is not known."
-    )
-    ends: datetime | None = Field(default=None, description="When it ends; None: when it is cancelled.")
-
-    def sentence(self, now: datetime) -> str:
-        """Return it for people."""
-        kind = "Capacity Block " if self.is_block else ""
-        if not self.total:
-            return f"{kind}{self.reservation_id}, {self.state}"
-        text = f"{kind}{self.reservation_id}, {self.state}, {self.total} {self.instance_type}"
-        if self.state == "active":
-            text += f", {self.total - self.left} used, {self.left} left"
-        if self.begins and self.state in BEFORE_ITS_START:
-            text += f", starts in {duration(self.begins - now)}"
-        if self.ends:
-            left = duration(abs(self.ends - now))
-            text += f", ends in {left}" if self.ends > now else f", ended {left} ago"
-        return text
 
 
 @dataclass(frozen=True)
@@ -411,7 +380,7 @@ def _other_problems(status: Status) -> Iterator[str]:
         yield f"the homes {status.homes.file_system_id} are {status.homes.lifecycle}"
     if not isinstance(status.reservations, Unavailable):
         for each in status.reservations:
-            if each.state != "active" and each.state not in BEFORE_ITS_START:
+            if not (each.is_active or each.is_coming):
                 yield f"the reservation {each.reservation_id} is {each.state}"
     if not isinstance(status.alarms, Unavailable):
         yield from (f"alarm {each} is raised" for each in status.alarms)

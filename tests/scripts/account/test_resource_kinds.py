@@ -24,8 +24,6 @@ TYPE = re.compile(r"(AWS|Custom)::\w+(::\w+)?")
 CALLS = [call for each in KINDS.values() for call in (each.found, each.deleted) if call]
 TABLES = {
     "change/destroy/stacks.py": "functions",
-    "change/destroy/storage.py": "names of types",
-    "change/destroy/team.py": "names of types",
     "check/plan/permissions.py": "beginnings of types",
     "watch/inventory/costs.py": "functions, products",
     "watch/inventory/removal.py": "functions",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import click
 import pytest
 
-from scripts.check.preflight.check import CheckStatus
 from scripts.check.preflight.model import CheckResult, PreflightReport
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.report import (
     Block,
     Changes,
     Command,
     Conclusion,
     Facts,
-    Finding,
     Folded,
     Gap,
     Line,
@@ -41,7 +40,7 @@ BLOCKS: list[Block] = [
     Command("aws ls | cat"),
     Link("nodes", "https://example.org/#a_b"),
     Folded("2 roles", [Changes("one", ["a"], ["b"]), Changes("two", [], ["c"])]),
-    Conclusion([Gap(), Finding("WARN", "a: b", "a hint", "x | y"), Finding("SKIP", "c")]),
+    Conclusion([Gap(), Finding(CheckStatus.WARN, "b", "a hint", "x | y", "a"), Finding(CheckStatus.SKIP, "c")]),
     Conclusion([Line(Toned("Unhealthy:", "bad"))]),
 ]
 

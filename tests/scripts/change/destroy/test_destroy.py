@@ -7,11 +7,11 @@ import pytest
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
+from scripts.account.backups import FINAL_BACKUP
 from scripts.change.destroy.destroy import destroy
 from scripts.change.destroy.model import ORDER, DestroyOptions
 from scripts.emulated import accounts
 from scripts.emulated.accounts import reason_to_stay
-from scripts.watch.inventory.model import FINAL_BACKUP
 from tests.scripts.change.destroy.accounts import KilledError, Killer
 from tests.scripts.change.destroy.remains import leave_in_network
 from tests.scripts.operated import Operated

@@ -10,6 +10,7 @@ import pytest
 
 from config.settings import load
 from scripts.account.deployment import Deployment
+from scripts.account.file_systems import FileSystem
 from scripts.change.destroy.model import ORDER, DestroyOptions, DestroyPlan
 from scripts.change.destroy.plan import Existing, decide, plan
 from scripts.change.destroy.storage import Storage
@@ -21,13 +22,8 @@ from tests.scripts.slurm_samples import IDLE, shell
 DEPLOYMENT = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
 NAMES = ("trn1-16-cluster", "trn1-16", "trn1-16-monitoring", "trn1-16-storage", "trn1-16-network")
 PROTECTED = ("trn1-16-storage", "trn1-16-network")
-FILE_SYSTEM = {
-    "FileSystemId": "fs-1",
-    "Lifecycle": "AVAILABLE",
-    "VpcId": "vpc-1",
-    "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"},
-}
-SCRATCH = {**FILE_SYSTEM, "LustreConfiguration": {"DeploymentType": "SCRATCH_2"}}
+FILE_SYSTEM = FileSystem("fs-1", "LUSTRE", deployment_type="PERSISTENT_2", vpc_id="vpc-1")
+SCRATCH = replace(FILE_SYSTEM, deployment_type="SCRATCH_2")
 LINKED = {"fs-1": frozenset({"dra-1"})}
 STORAGE = Storage((FILE_SYSTEM,), ("sg-1",), ("bucket-1",))
 RETAINED = replace(STORAGE, retained=frozenset({"fs-1", "sg-1", "bucket-1"}))

@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from config.settings import load
+from scripts.account.databases import DATABASE, Database
 from scripts.account.deployment import Deployment
-from scripts.change.destroy import team as destroy_team
+from scripts.account.file_systems import EFS, FSX, FileSystem
 from scripts.change.destroy.model import ORDER, DestroyOptions
 from scripts.change.destroy.plan import Existing, decide
-from scripts.change.destroy.team import DATABASE, EFS, FSX, Team
+from scripts.change.destroy.team import Team
 from scripts.core.options import CONFIG
 
 DEPLOYMENT = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-ELASTIC = {"FileSystemId": "fs-12345678", "LifeCycleState": "available", "NumberOfMountTargets": 1}
-OPENZFS = {"FileSystemId": "fs-1", "Lifecycle": "AVAILABLE", "VpcId": "vpc-1", "OpenZFSConfiguration": {}}
-PROTECTED = {"DBInstanceStatus": "available", "DBSubnetGroup": {"VpcId": "vpc-1"}, "DeletionProtection": True}
+ELASTIC = FileSystem("fs-12345678", "EFS", mount_targets=1)
+OPENZFS = FileSystem("fs-1", "OPENZFS", vpc_id="vpc-1")
+PROTECTED = Database("db-1", vpc_id="vpc-1", is_protected=True)
 TEAM = Team({(EFS, "fs-12345678"): ELASTIC, (DATABASE, "db-1"): PROTECTED}, role="arn:aws:iam::1:role/r")
 ALL = DestroyOptions(parts=ORDER)
 WITHOUT_TEAM = DestroyOptions(parts=("cluster", "monitoring", "storage", "network"), unprotect=True)
@@ -29,7 +30,7 @@ def blockers(team: Team, options: DestroyOptions = ALL) -> list[str]:
 
 
 def test_what_is_retained_or_protected_is_deleted_by_unprotect_alone() -> None:
-    kept = replace(TEAM, policies={"fs-12345678": "RetainExceptOnCreate"})
+    kept = replace(TEAM, retained=frozenset({"fs-12345678"}))
     assert blockers(kept) == [
         "homes.retain keeps fs-12345678, as deployed: --unprotect deletes it anyway.",
         "Database db-1 has deletion protection: --unprotect removes it.",
@@ -46,20 +47,21 @@ def test_efs_without_the_role_of_its_stack_has_no_last_backup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "described", "is_in_network"),
+    ("key", "holder", "is_in_network"),
     [
         ((EFS, "fs-12345678"), ELASTIC, True),
-        ((EFS, "fs-12345678"), {**ELASTIC, "NumberOfMountTargets": 0}, False),
+        ((EFS, "fs-12345678"), replace(ELASTIC, mount_targets=0), False),
         ((FSX, "fs-1"), OPENZFS, True),
-        ((FSX, "fs-1"), {**OPENZFS, "VpcId": "vpc-2"}, False),
+        ((FSX, "fs-1"), replace(OPENZFS, vpc_id="vpc-2"), False),
         ((DATABASE, "db-1"), PROTECTED, True),
     ],
 )
-def test_the_network_goes_with_what_is_in_it(key: Any, described: dict[str, Any], is_in_network: bool) -> None:
-    texts = blockers(Team({key: described}), WITHOUT_TEAM)
+def test_the_network_goes_with_what_is_in_it(key: Any, holder: FileSystem | Database, is_in_network: bool) -> None:
+    texts = blockers(Team({key: holder}), WITHOUT_TEAM)
     assert texts == ([f"{key[1]} of trn1-16-team is in the network: pass --team, too."] if is_in_network else [])
 
 
 def test_what_is_being_deleted_needs_no_backup() -> None:
-    assert destroy_team.is_deleting({"LifeCycleState": "deleting"})
-    assert not any(destroy_team.is_deleting(each) for each in (ELASTIC, OPENZFS, PROTECTED))
+    orphan = {(EFS, "fs-12345678"): ELASTIC}
+    assert len(blockers(Team(orphan))) == 1
+    assert blockers(Team({(EFS, "fs-12345678"): replace(ELASTIC, state="DELETING")})) == []

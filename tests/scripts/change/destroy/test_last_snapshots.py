@@ -67,9 +67,14 @@ ON_VOLUME: Mapping[str, tuple[dict[str, Any] | None, bool]] = {
 def test_home_is_where_the_deployed_cluster_has_it(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration, on_volume = ON_VOLUME[where]
     cluster = {"Type": CLUSTER, "Properties": {"ClusterConfiguration": configuration}}
-    template = configuration and {"TemplateBody": {"Resources": {"Cluster": cluster}}}
     deployment = Deployment("trn1-16", DEPLOYMENT.settings)
-    monkeypatch.setattr(deployment.account, "find", lambda *_, **__: template)
+
+    def template(_: str) -> dict[str, Any]:
+        if configuration is None:
+            raise refusal("ValidationError", "GetTemplate", "Stack with id trn1-16-cluster does not exist")
+        return {"Resources": {"Cluster": cluster}}
+
+    monkeypatch.setattr(deployment, "template", template)
     assert homes.on_head_node(deployment) is on_volume
 
 

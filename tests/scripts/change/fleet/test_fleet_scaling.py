@@ -17,8 +17,9 @@ from scripts.change.fleet import scaling
 from scripts.check.plan.findings import of_cluster
 from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, Plan, Source, StackPlan
 from scripts.check.preflight import catalog
-from scripts.check.preflight.check import Check, CheckStatus, Finding
+from scripts.check.preflight.check import Check
 from scripts.core.errors import OperationError, UnusableError
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.options import CONFIG
 from tests.scripts.change.fleet.fakes import SILENCE, FakeCluster
 
@@ -163,9 +164,9 @@ def test_a_running_fleet_is_no_blocker_and_all_else_is() -> None:
 
     blocked = planned(Kind.FLEET_STOPPED, fleet_runs, other, warning)
     assert blocked.findings == (other, warning)
-    assert scaling.blockers(blocked) == [f"trn1-16-cluster: {other.sentence}"]
+    assert blocked.blockers == [f"trn1-16-cluster: {other.sentence}"]
     assert planned(Kind.FLEET_STOPPED, fleet_runs, warning).ok
-    assert len(scaling.blockers(planned(Kind.REFUSED, fleet_runs))) == 1
+    assert len(planned(Kind.REFUSED, fleet_runs).blockers) == 1
 
 
 def test_steps_say_what_happens_to_fleet_and_jobs(cluster: ScaledCluster) -> None:

@@ -60,7 +60,12 @@ class New(Deployment):
 
     def __init__(self, value: Any) -> None:
         super().__init__("dev", settings(value))
-        volume = {"FileSystemId": "fs-2", "OpenZFSConfiguration": {"VolumePath": "/fsx/a b"}}
+        volume = {
+            "VolumeType": "OPENZFS",
+            "Lifecycle": "AVAILABLE",
+            "FileSystemId": "fs-2",
+            "OpenZFSConfiguration": {"VolumePath": "/fsx/a b"},
+        }
         self.account.ask = lambda *_, **__: {"Volumes": [volume]}  # type: ignore[method-assign]
 
     def outputs(self, stack: str) -> dict[str, str]:

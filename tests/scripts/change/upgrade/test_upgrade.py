@@ -14,8 +14,8 @@ from scripts.change.candidate import Candidate
 from scripts.change.upgrade.backend import HeadNodeState, UpgradeBackend
 from scripts.change.upgrade.upgrade import Upgrade, UpgradeResult, edit
 from scripts.check.plan.model import ClusterChange, ClusterPlan, Effect, Kind, Plan, ResourceChange, Source, StackPlan
-from scripts.check.preflight.check import CheckStatus, Finding
 from scripts.core.errors import OperationError, UnusableError
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.options import CONFIG
 
 OTHER_OS = "cluster.os=ubuntu2204"

@@ -13,7 +13,7 @@ import pytest
 from scripts.check.plan import change_sets
 from scripts.check.plan.model import ClusterPlan, Effect, Kind, Plan, PlanError, Source
 from scripts.check.plan.plan import plan_of_account
-from scripts.check.preflight.check import CheckStatus
+from scripts.core.findings import CheckStatus
 from tests.scripts.check.plan.account import ENVIRONMENT, PARTS, DeployedCluster, faster_file_system, unchanged
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]

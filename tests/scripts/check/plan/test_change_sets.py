@@ -13,7 +13,7 @@ from scripts.check.plan.change_sets import changes, delete
 from scripts.check.plan.comparison import NOT_YET_IN, READ_LATE
 from scripts.check.plan.findings import of_stack
 from scripts.check.plan.model import Effect, PlanError, PropertyChange, ResourceChange, Source, StackPlan
-from scripts.check.preflight.check import CheckStatus
+from scripts.core.findings import CheckStatus
 from tests.scripts.refusals import refusal
 
 FILE_SYSTEM = "AWS::FSx::FileSystem"

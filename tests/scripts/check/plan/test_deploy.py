@@ -15,8 +15,8 @@ from scripts.change import deploy
 from scripts.change.deploy import run_cdk
 from scripts.check.plan import cdk, plan
 from scripts.check.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
-from scripts.check.preflight.check import CheckStatus, Finding
 from scripts.core.errors import ExitCode
+from scripts.core.findings import CheckStatus, Finding
 from tests.scripts.change.destroy.accounts import Terminal
 from tests.scripts.check.plan.conftest import Run
 

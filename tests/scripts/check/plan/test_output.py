@@ -18,7 +18,7 @@ from scripts.check.plan.model import (
     Source,
     StackPlan,
 )
-from scripts.check.preflight.check import CheckStatus
+from scripts.core.findings import CheckStatus
 from scripts.core.report import Line, Table
 from tests.scripts.reports import as_markdown
 

@@ -12,8 +12,9 @@ import pytest
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT
 from scripts.account.deployment import Account, Deployment
-from scripts.check.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, CheckStatus, Finding
+from scripts.check.preflight.check import Check
 from scripts.check.preflight.runner import findings
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, WARN, CheckStatus, Finding
 from tests.configurations import CONFIG
 from tests.scripts.refusals import refusal
 

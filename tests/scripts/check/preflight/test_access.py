@@ -15,9 +15,9 @@ from emulator.aws import ACCOUNT
 from scripts.account.deployment import Account, Deployment
 from scripts.check.plan import cdk
 from scripts.check.preflight import access
-from scripts.check.preflight.check import FAIL, PASS, UNKNOWN, WARN
 from scripts.check.preflight.runner import findings
 from scripts.core import options
+from scripts.core.findings import FAIL, PASS, UNKNOWN, WARN
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.check.preflight.accounts import KEY, REGION, Case, case

@@ -16,7 +16,7 @@ from scripts.check.preflight.accounting import (
     accounting_security_group,
     accounting_zone,
 )
-from scripts.check.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, CheckStatus
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import REGION, VPC, Case, Raw, case, everything, new_network, stacks
 from tests.scripts.refusals import refusal
 

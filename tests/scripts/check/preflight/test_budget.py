@@ -6,7 +6,7 @@ import pytest
 
 from scripts.account.deployment import Account
 from scripts.check.preflight import budget
-from scripts.check.preflight.check import PASS, SKIP, UNKNOWN, WARN
+from scripts.core.findings import PASS, SKIP, UNKNOWN, WARN
 from tests.scripts.check.preflight.accounts import Case, Raw, case
 from tests.scripts.refusals import refusal
 

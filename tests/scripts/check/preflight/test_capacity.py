@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from scripts.account.deployment import Account
+from scripts.account.reservations import unused_by_type
 from scripts.check.preflight.capacity import CHECKS, capacity_block, capacity_reservation, capacity_reservation_group
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
-from scripts.check.preflight.reservations import unused_by_type
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import (
     BLOCK,
     RESERVATION,

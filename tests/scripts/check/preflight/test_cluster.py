@@ -13,9 +13,9 @@ from emulator.inventory import inventory
 from scripts.account.deployment import Account, Deployment
 from scripts.check.preflight import cluster
 from scripts.check.preflight.catalog import policy
-from scripts.check.preflight.check import FAIL, PASS, SKIP, UNKNOWN, CheckStatus, Finding
 from scripts.check.preflight.cluster import parallelcluster
 from scripts.check.preflight.runner import findings
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, CheckStatus, Finding
 from tests.scripts.check.preflight.accounts import REGION, AlteredAccount, new_network, stacks
 from tests.scripts.operated import Operated
 from toolchain.cluster import ClusterRequest

@@ -12,8 +12,9 @@ import pytest
 from emulator.aws import ACCOUNT
 from scripts.account.deployment import Account, Deployment
 from scripts.check.preflight.catalog import policy, select
-from scripts.check.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, Finding, Permission, check
+from scripts.check.preflight.check import Check, Permission, check
 from scripts.core.errors import UnusableError
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, WARN, Finding
 from tests.command_line import Call
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from emulator.aws import ACCOUNT
 from scripts.account.deployment import Account
-from scripts.check.preflight.check import FAIL, PASS, UNKNOWN, WARN, CheckStatus
 from scripts.check.preflight.data import data_bucket, fsx_service_role, kms_key, secrets
+from scripts.core.findings import FAIL, PASS, UNKNOWN, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import BUCKET, KEY, REGION, Case, Raw, case
 from tests.scripts.refusals import refusal
 

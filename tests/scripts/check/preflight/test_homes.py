@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scripts.account.deployment import Account
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
 from scripts.check.preflight.homes import homes_backups, homes_file_system
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import VPC, Case, Raw, case, everything, new_network
 from tests.scripts.refusals import refusal
 

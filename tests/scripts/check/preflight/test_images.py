@@ -10,7 +10,7 @@ import pytest
 
 from scripts.account.deployment import Account
 from scripts.check.preflight import images
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN
+from scripts.core.findings import FAIL, PASS, SKIP, WARN
 from tests.scripts.check.preflight.accounts import REGION, Case, Raw, case, deployment_of, everything
 from tests.scripts.refusals import refusal
 

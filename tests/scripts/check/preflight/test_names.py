@@ -10,7 +10,7 @@ import pytest
 
 from scripts.account.deployment import Account
 from scripts.check.preflight import names
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.configurations import CONFIG
 from tests.scripts.check.preflight.accounts import Case, Raw, case, stacks
 from tests.scripts.refusals import refusal

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scripts.account.deployment import Account
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
 from scripts.check.preflight.network import free_addresses, subnets, vpc
 from scripts.check.preflight.routes import network_acl, private_head_node, routes, s3_endpoint
+from scripts.core.findings import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import PRIVATE, PUBLIC, VPC, Case, Raw, case, new_network, stacks
 
 
@@ -235,6 +235,7 @@ def test_what_exists_already_counts(account: Account) -> None:
     cluster = {"describe_stacks": stacks(reserved={})}
     assert needed(account, **instances, **cluster)[1] == held(2)
     outputs = {"Outputs": [{"OutputKey": "FileSystemId", "OutputValue": "fs-1"}]}
-    servers = [{"NetworkInterfaceIds": ["eni-1", "eni-2"], "SubnetIds": [PRIVATE]}]
+    known = {"FileSystemId": "fs-1", "FileSystemType": "LUSTRE", "Lifecycle": "AVAILABLE"}
+    servers = {"FileSystems": [{**known, "NetworkInterfaceIds": ["eni-1", "eni-2"], "SubnetIds": [PRIVATE]}]}
     storage = {"describe_stacks": stacks(**{"reserved-storage": outputs}), "describe_file_systems": servers}
     assert needed(account, **storage)[1] == held(2)

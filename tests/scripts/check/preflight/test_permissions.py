@@ -13,9 +13,10 @@ from config.settings import Settings
 from emulator.aws import EmulatedAws
 from scripts.account.deployment import Account, Deployment
 from scripts.check.preflight.catalog import CATALOG, policy
-from scripts.check.preflight.check import PASS, SKIP, UNKNOWN, Check, CheckStatus
+from scripts.check.preflight.check import Check
 from scripts.check.preflight.cluster import parallelcluster
 from scripts.check.preflight.runner import run
+from scripts.core.findings import PASS, SKIP, UNKNOWN, CheckStatus
 from tests.scripts.check.preflight.accounts import Case, Raw, everything, new_network
 from tests.scripts.check.preflight.test_accounting import accounting, existing
 from tests.scripts.check.preflight.test_budget import with_a_budget

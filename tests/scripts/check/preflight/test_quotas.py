@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from config.settings import load
 from scripts.account.deployment import Account
 from scripts.check.estimate.quotas import quotas
-from scripts.check.preflight.check import FAIL, PASS, UNKNOWN, Check
+from scripts.check.preflight.check import Check
 from scripts.check.preflight.quotas import CHECKS
 from scripts.check.preflight.runner import findings
+from scripts.core.findings import FAIL, PASS, UNKNOWN
 from tests.configurations import CONFIG
 from tests.scripts.check.preflight.accounts import (
     AlteredAccount,
@@ -181,12 +183,17 @@ def interface(subnet_id: str = ZONE, description: str = "", instance_id: str = "
 
 def file_system(name: str, gib: int, kind: str) -> dict[str, Any]:
     facts = {"FileSystemType": "LUSTRE", "LustreConfiguration": {"DeploymentType": kind}}
-    return {"FileSystemId": name, "StorageCapacity": gib, **facts}
+    return {"FileSystemId": name, "Lifecycle": "AVAILABLE", "StorageCapacity": gib, **facts}
+
+
+def elastic(name: str) -> dict[str, Any]:
+    facts = {"CreationTime": datetime(2026, 11, 22, tzinfo=UTC), "SizeInBytes": {"Value": 1}, "NumberOfMountTargets": 1}
+    return {"FileSystemId": name, "LifeCycleState": "available", **facts}
 
 
 def openzfs(name: str, gib: int, mbps: int, storage: str = "SSD") -> dict[str, Any]:
     facts = {"FileSystemType": "OPENZFS", "OpenZFSConfiguration": {"ThroughputCapacity": mbps}}
-    return {"FileSystemId": name, "StorageCapacity": gib, "StorageType": storage, **facts}
+    return {"FileSystemId": name, "Lifecycle": "AVAILABLE", "StorageCapacity": gib, "StorageType": storage, **facts}
 
 
 def volume(gib: int, *instance_ids: str) -> dict[str, Any]:
@@ -201,7 +208,8 @@ FILE_SYSTEMS = [
 
 
 OPENZFS = [*FILE_SYSTEMS, openzfs("fs-1", 1000, 128), openzfs("fs-2", 0, 160, "INTELLIGENT_TIERING")]
-DATABASES = [{"DBInstanceIdentifier": "db-ours"}, {"DBInstanceIdentifier": "db-1"}]
+ELASTIC = [elastic(name) for name in ("fs-ours", "fs-1", "fs-2")]
+DATABASES = [{"DBInstanceIdentifier": each, "DBInstanceStatus": "available"} for each in ("db-ours", "db-1")]
 
 
 OWN_NODE = {"describe_instances": running(instance("trn1.32xlarge", own=True))}
@@ -234,7 +242,7 @@ NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capaci
         ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, bool, ("2", "0")),
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("6,000", "0")),
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, SCRATCH, ("600", "4,800")),
-        ("efs-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, team("efs"), ("3", "0")),
+        ("efs-file-systems", {**MADE, "describe_file_systems": ELASTIC}, team("efs"), ("3", "0")),
         ("openzfs-file-systems", {**MADE, "describe_file_systems": OPENZFS}, team("fsx-openzfs"), ("2", "1")),
         ("openzfs-storage", {**MADE, "describe_file_systems": OPENZFS}, team("fsx-openzfs"), ("1,000", "256")),
         ("openzfs-throughput", {**MADE, "describe_file_systems": OPENZFS}, team("fsx-openzfs"), ("288", "64")),

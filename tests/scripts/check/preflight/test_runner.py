@@ -9,9 +9,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from scripts.account.deployment import Deployment
-from scripts.check.preflight.check import FAIL, PASS, SECONDS, SKIP, UNKNOWN, Check, CheckStatus, Finding, check
+from scripts.check.preflight.check import SECONDS, Check, check
 from scripts.check.preflight.model import CheckResult
 from scripts.check.preflight.runner import findings, run
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, CheckStatus, Finding
 from tests.scripts.check.preflight.accounts import deployment_of, new_network
 from tests.scripts.refusals import refusal
 

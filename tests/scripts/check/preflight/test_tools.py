@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from scripts.check.preflight import tools
-from scripts.check.preflight.check import FAIL, PASS, WARN, Check, CheckStatus
+from scripts.check.preflight.check import Check
 from scripts.check.preflight.runner import findings
+from scripts.core.findings import FAIL, PASS, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import deployment_of, new_network
 
 NOWHERE = Path(__file__).parent / "there-is-no-such-directory"

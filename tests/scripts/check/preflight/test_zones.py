@@ -8,7 +8,7 @@ import pytest
 
 from scripts.account.deployment import Account
 from scripts.check.preflight import zones
-from scripts.check.preflight.check import FAIL, PASS, SKIP, WARN
+from scripts.core.findings import FAIL, PASS, SKIP, WARN
 from tests.scripts.check.preflight.accounts import Case, case, new_network
 
 

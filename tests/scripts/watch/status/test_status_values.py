@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from config.settings import PARTS, Settings, load
+from scripts.account.reservations import Reservation
 from scripts.account.slurm import parse
 from scripts.core.clock import Clock
 from scripts.core.errors import ExitCode, OperationError
@@ -21,7 +22,6 @@ from scripts.watch.status.model import (
     Cost,
     FileSystem,
     HeadNodeStatus,
-    Reservation,
     SlurmStatus,
     Spending,
     StackStatus,

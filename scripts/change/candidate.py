@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from config.edit import Scalar
     from config.settings import Settings
     from scripts.change.approval import Approval
-    from scripts.check.plan.model import Plan
+    from scripts.check.plan.report import Plan
     from scripts.check.preflight.check import Check
     from scripts.check.preflight.model import FailOn
     from ultracluster.domain.violations import Path as KeyPath

@@ -47,8 +47,7 @@ from scripts.core.report import Column, Line, Table, Toned, columns
 from scripts.core.text import fit
 from scripts.core.view import View
 from scripts.use.costs import costs, summary
-from scripts.use.costs.costs import CostReport
-from scripts.use.costs.report import as_csv
+from scripts.use.costs.report import CostReport, as_csv
 from scripts.use.runs import RunList
 from scripts.watch.logs.jobs import KnownJob
 from scripts.watch.status.software import parse as parse_software

@@ -23,7 +23,8 @@ from scripts.account.slurm import slurm_state
 from scripts.change.candidate import Candidate
 from scripts.change.fleet import control as fleet
 from scripts.change.fleet.queues import confirm_termination
-from scripts.check.plan.model import Kind, Plan
+from scripts.check.plan.model import Kind
+from scripts.check.plan.report import Plan
 from scripts.core import interrupts, terminal
 from scripts.core.clock import Changes, Clock
 from scripts.core.document import Document

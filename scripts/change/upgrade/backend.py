@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from config.settings import Settings
-    from scripts.check.plan.model import Plan
+    from scripts.check.plan.report import Plan
 
 VERIFICATION = Path(__file__).with_name("verify.sh")
 _EVERY = 15.0

@@ -2,77 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from scripts.check.estimate import products
-from scripts.check.estimate.costs import Costs, costs, wanted
+from scripts.check.estimate.costs import costs, wanted
 from scripts.check.estimate.hardware import hardware
 from scripts.check.estimate.prices import Prices, find_prices
-from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES, Source, SourceName
-from scripts.check.estimate.quotas import Quota, quotas
+from scripts.check.estimate.quotas import quotas
 from scripts.check.estimate.sizes import (
-    FileSystemSizes,
     FleetSizes,
-    NodeSizes,
-    Sizes,
-    Subnet,
     file_system,
     fleet,
     subnets,
 )
+from scripts.check.estimate.tables import Estimate, PriceSources
 from scripts.check.estimate.training import TrainingRun, estimate_run
 from scripts.check.estimate.workloads import INSTANCE_TYPE, WORKLOADS
-from scripts.core.document import DeploymentName, Document, Result
-from scripts.core.report import Block, Gap, Line, Toned
 
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.check.estimate.prices import Mode
-
-
-class PriceSources(Document):
-    """Where the prices are from.
-
-    Attributes:
-        price_list_day: The day on which the Price List API answered; None: all prices are those of the table.
-        remark: Why the Price List API was not asked, or that its answer is a kept one; empty when neither.
-    """
-
-    currency: Literal["USD"] = "USD"
-    hours_per_month: int = HOURS_PER_MONTH
-    price_list_day: date | None
-    remark: str
-    table_sources: Mapping[SourceName, Source] = SOURCES
-
-
-class Estimate(Result):
-    """What a deployment is, needs and costs."""
-
-    deployment: DeploymentName
-    region: str
-    zone_id: str
-    nodes: tuple[NodeSizes, ...]
-    at_min_count: Sizes
-    at_max_count: Sizes
-    subnets: tuple[Subnet, ...]
-    file_system: FileSystemSizes
-    prices: PriceSources
-    costs: Costs
-    quotas: tuple[Quota, ...]
-    remarks: tuple[str, ...]
-    run: TrainingRun | None
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield it for people."""
-        from scripts.check.estimate.tables import tables
-
-        yield Line([Toned(f"Estimate of {self.deployment}", "strong"), f", {self.region}, {self.zone_id}"])
-        for each in tables(self):
-            yield Gap()
-            yield each
-        yield from (Line(f"Note: {remark}") for remark in self.remarks)
 
 
 def wanted_products(settings: Settings) -> list[products.Product]:

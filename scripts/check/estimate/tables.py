@@ -1,23 +1,69 @@
-"""An estimate as tables of text."""
+"""An estimate, and its tables for people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Literal
 
-from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
+from scripts.check.estimate.costs import Costs
+from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES, Source, SourceName
+from scripts.check.estimate.quotas import Quota
+from scripts.check.estimate.sizes import FileSystemSizes, NodeSizes, Sizes, Subnet
+from scripts.check.estimate.training import TrainingRun
 from scripts.check.estimate.workloads import INSTANCE_TYPE, WORKLOADS
+from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.figures import NONE, counted, hours, number, usd
-from scripts.core.report import Column, Table
+from scripts.core.report import Block, Column, Gap, Line, Table, Toned
 
 if TYPE_CHECKING:
     from scripts.check.estimate.costs import Amounts
-    from scripts.check.estimate.estimate import Estimate
     from scripts.check.estimate.prices import Price
-    from scripts.check.estimate.training import TrainingRun
 
 _EXAMPLE_GB = 100
 _TABLE_MARK = "(t)"
 _LARGE_BATCH_MARK = "!"
+
+
+class PriceSources(Document):
+    """Where the prices are from.
+
+    Attributes:
+        price_list_day: The day on which the Price List API answered; None: all prices are those of the table.
+        remark: Why the Price List API was not asked, or that its answer is a kept one; empty when neither.
+    """
+
+    currency: Literal["USD"] = "USD"
+    hours_per_month: int = HOURS_PER_MONTH
+    price_list_day: date | None
+    remark: str
+    table_sources: Mapping[SourceName, Source] = SOURCES
+
+
+class Estimate(Result):
+    """What a deployment is, needs and costs."""
+
+    deployment: DeploymentName
+    region: str
+    zone_id: str
+    nodes: tuple[NodeSizes, ...]
+    at_min_count: Sizes
+    at_max_count: Sizes
+    subnets: tuple[Subnet, ...]
+    file_system: FileSystemSizes
+    prices: PriceSources
+    costs: Costs
+    quotas: tuple[Quota, ...]
+    remarks: tuple[str, ...]
+    run: TrainingRun | None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        yield Line([Toned(f"Estimate of {self.deployment}", "strong"), f", {self.region}, {self.zone_id}"])
+        for each in tables(self):
+            yield Gap()
+            yield each
+        yield from (Line(f"Note: {remark}") for remark in self.remarks)
 
 
 def tables(estimate: Estimate) -> list[Table]:

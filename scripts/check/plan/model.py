@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import computed_field
 from pydantic.dataclasses import dataclass
 
-from scripts.check.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
-from scripts.core.document import DeploymentName, Result
+from scripts.check.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES
 from scripts.core.errors import UnusableError
-from scripts.core.findings import CheckStatus, Finding
-
-if TYPE_CHECKING:
-    from scripts.core.report import Block
 
 
 class PlanError(UnusableError):
@@ -182,68 +176,3 @@ class ClusterPlan:
     def kinds(self) -> set[Kind]:
         """What ParallelCluster does with the changes."""
         return {change.kind for change in self.changes}
-
-
-class Plan(Result):
-    """What a deployment would do.
-
-    Attributes:
-        region: Region of the stacks.
-        against: What it was compared with: the account, or a directory.
-        stacks: In the order of their deployment.
-        cluster: What happens to the cluster.
-        findings: What blocks it (FAIL), and what needs attention (WARN).
-    """
-
-    deployment: DeploymentName
-    region: str
-    against: str
-    stacks: tuple[StackPlan, ...]
-    cluster: ClusterPlan
-    findings: tuple[Finding, ...]
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def ok(self) -> bool:
-        """Whether nothing blocks it."""
-        return not self.blockers
-
-    @property
-    def blockers(self) -> list[str]:
-        """What blocks it, a sentence each after what it is about."""
-        return [f"{each.subject}: {each.sentence}" for each in self.findings if each.status is CheckStatus.FAIL]
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def empty(self) -> bool:
-        """Whether the deployment would change nothing at all."""
-        return not any(stack.changes or stack.other or stack.source is Source.NEW for stack in self.stacks)
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def permissions(self) -> list[PermissionChange]:
-        """What changes in IAM, security groups and the like."""
-        changes = [
-            permission_change(
-                f"{stack.name}/{change.logical_id} ({change.effect})",
-                [(each.path, each.before, each.after) for each in change.properties if each.path not in UNRELATED],
-            )
-            for stack in self.stacks
-            for change in stack.changes
-            if change.security
-        ]
-        changes += [
-            permission_change(
-                f"cluster {self.cluster.name}: {change.path}",
-                [(change.path.rpartition(".")[2], change.before, change.after)],
-            )
-            for change in self.cluster.changes
-            if change.security
-        ]
-        return [each for each in changes if each.lost or each.gained]
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield it for people; what blocks it is the conclusion."""
-        from scripts.check.plan.report import blocks
-
-        return blocks(self)

@@ -15,7 +15,8 @@ from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
 from scripts.check.plan.comparison import Comparison
 from scripts.check.plan.live import MANIFEST, LiveStacks
-from scripts.check.plan.model import ClusterPlan, Plan, PlanError, Source, StackPlan
+from scripts.check.plan.model import ClusterPlan, PlanError, Source, StackPlan
+from scripts.check.plan.report import Plan
 from scripts.check.preflight import access, runner
 from scripts.core import options
 from scripts.core.findings import CheckStatus, Finding

@@ -1,10 +1,12 @@
-"""A plan for people."""
+"""What a deployment would do: the plan, as programs and people get it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
+
+from pydantic import computed_field
 
 from scripts.check.plan.findings import shown_difference
 from scripts.check.plan.model import (
@@ -13,11 +15,13 @@ from scripts.check.plan.model import (
     ClusterPlan,
     Effect,
     Kind,
-    Plan,
     ResourceChange,
     Source,
     StackPlan,
 )
+from scripts.check.plan.permissions import UNRELATED, PermissionChange, permission_change
+from scripts.core.document import DeploymentName, Result
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.report import Block, Changes, Conclusion, Folded, Gap, Line, Table, Toned, columns
 
 _PERMISSIONS: Final = "IAM, security groups and the like"
@@ -26,31 +30,88 @@ _EMPHASIZED: Final = (*REPLACING, Effect.REMOVED, Kind.TERMINATES, Kind.REFUSED)
 """Beginnings of cells that are bold."""
 
 
-def blocks(plan: Plan) -> Iterator[Block]:
-    """Yield what changes; what blocks it and the verdict are its conclusions."""
-    yield Line([Toned(f"Plan of {plan.deployment}", "strong"), f", {plan.region}, against {plan.against}"])
-    yield from changed(plan)
-    if plan.findings:
-        yield Conclusion([Gap(), *plan.findings])
-    yield Conclusion([Gap(), Line(Toned(verdict(plan), "strong" if plan.ok else "bad"))])
+class Plan(Result):
+    """What a deployment would do.
 
+    Attributes:
+        region: Region of the stacks.
+        against: What it was compared with: the account, or a directory.
+        stacks: In the order of their deployment.
+        cluster: What happens to the cluster.
+        findings: What blocks it (FAIL), and what needs attention (WARN).
+    """
 
-def changed(plan: Plan) -> Iterator[Block]:
-    """Yield what changes in stacks and cluster, and who may do what then."""
-    for stack in plan.stacks:
-        yield from _stack(stack)
-    yield from _cluster(plan.cluster)
-    if plan.permissions:
-        changes = [Changes(each.subject, each.lost, each.gained) for each in plan.permissions]
-        yield Folded(f"{_PERMISSIONS}: {len(changes)}", changes)
+    deployment: DeploymentName
+    region: str
+    against: str
+    stacks: tuple[StackPlan, ...]
+    cluster: ClusterPlan
+    findings: tuple[Finding, ...]
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ok(self) -> bool:
+        """Whether nothing blocks it."""
+        return not self.blockers
 
-def verdict(plan: Plan) -> str:
-    """Return the result in a sentence."""
-    blocking = sum(each.status == "FAIL" for each in plan.findings)
-    if blocking:
-        return f"{blocking} blocking issue{'s' if blocking > 1 else ''}: this cannot be deployed."
-    return "Nothing would change." if plan.empty else "Nothing blocks this deployment."
+    @property
+    def blockers(self) -> list[str]:
+        """What blocks it, a sentence each after what it is about."""
+        return [f"{each.subject}: {each.sentence}" for each in self.findings if each.status is CheckStatus.FAIL]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def empty(self) -> bool:
+        """Whether the deployment would change nothing at all."""
+        return not any(stack.changes or stack.other or stack.source is Source.NEW for stack in self.stacks)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def permissions(self) -> list[PermissionChange]:
+        """What changes in IAM, security groups and the like."""
+        changes = [
+            permission_change(
+                f"{stack.name}/{change.logical_id} ({change.effect})",
+                [(each.path, each.before, each.after) for each in change.properties if each.path not in UNRELATED],
+            )
+            for stack in self.stacks
+            for change in stack.changes
+            if change.security
+        ]
+        changes += [
+            permission_change(
+                f"cluster {self.cluster.name}: {change.path}",
+                [(change.path.rpartition(".")[2], change.before, change.after)],
+            )
+            for change in self.cluster.changes
+            if change.security
+        ]
+        return [each for each in changes if each.lost or each.gained]
+
+    @property
+    def verdict(self) -> str:
+        """The result in a sentence."""
+        blocking = sum(each.status is CheckStatus.FAIL for each in self.findings)
+        if blocking:
+            return f"{blocking} blocking issue{'s' if blocking > 1 else ''}: this cannot be deployed."
+        return "Nothing would change." if self.empty else "Nothing blocks this deployment."
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people; what blocks it, and the verdict, are its conclusions."""
+        yield Line([Toned(f"Plan of {self.deployment}", "strong"), f", {self.region}, against {self.against}"])
+        yield from self.changed()
+        if self.findings:
+            yield Conclusion([Gap(), *self.findings])
+        yield Conclusion([Gap(), Line(Toned(self.verdict, "strong" if self.ok else "bad"))])
+
+    def changed(self) -> Iterator[Block]:
+        """Yield what changes in stacks and cluster, and who may do what then."""
+        for stack in self.stacks:
+            yield from _stack(stack)
+        yield from _cluster(self.cluster)
+        if self.permissions:
+            changes = [Changes(each.subject, each.lost, each.gained) for each in self.permissions]
+            yield Folded(f"{_PERMISSIONS}: {len(changes)}", changes)
 
 
 def _section(

@@ -12,7 +12,7 @@ from config.settings import Settings, SettingsError, load
 from scripts.check.plan.plan import plan_of_directories
 
 if TYPE_CHECKING:
-    from scripts.check.plan.model import Plan
+    from scripts.check.plan.report import Plan
 
 _IDENTITY: Final = ("name", "account", "region")
 """Settings that identify a deployment: with another value CloudFormation finds no stack to update."""

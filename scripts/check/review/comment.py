@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from scripts.check.estimate.costs import Costs, costs, wanted
 from scripts.check.estimate.prices import find_prices
 from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
-from scripts.check.plan.model import REPLACING, Effect, Plan
+from scripts.check.plan.model import REPLACING, Effect
 from scripts.check.plan.plan import read_stacks
-from scripts.check.plan.report import changed, verdict
+from scripts.check.plan.report import Plan
 from scripts.check.review.checkouts import plan, remarks
 from scripts.check.review.drawing import draw
 from scripts.check.review.page import as_block
@@ -75,11 +75,11 @@ def _body(
         return "removed", parts
     if changes is None:
         return "cannot be used", [f"```\n{after.problem}\n```", *parts]
-    result = ("" if before else "a new configuration. ") + verdict(changes)
+    result = ("" if before else "a new configuration. ") + changes.verdict
     if preflight and not preflight["ok"]:
         result += " The account is not ready."
     old_drawing, drawing = (_drawing(each, changes.region) for each in (before, after))
-    shown = of_blocks([*changes.findings, *changed(changes)])
+    shown = of_blocks([*changes.findings, *changes.changed()])
     architecture = [folded("Architecture", as_block(drawing))] if drawing != old_drawing else []
     return result, [_counts(changes), *parts, *shown, readiness(preflight), *architecture, _LIMITS]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from scripts.check.estimate.estimate import Estimate, estimate, wanted_products
+from scripts.check.estimate.estimate import estimate, wanted_products
 from scripts.check.estimate.prices import find_prices
+from scripts.check.estimate.tables import Estimate
 from scripts.check.estimate.tables import tables as tables_of_estimate
 from scripts.check.plan.plan import in_order
 from scripts.check.review.drawing import draw

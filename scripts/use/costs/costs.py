@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from scripts.account.deployment import Deployment
@@ -26,18 +26,15 @@ from scripts.account.remote.values import Line
 from scripts.check.estimate import products
 from scripts.check.estimate.prices import find_prices
 from scripts.core.clock import Clock
-from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import OperationError
-from scripts.core.figures import Dollars, Number
 from scripts.core.interrupts import uninterrupted
-from scripts.core.report import Block
+from scripts.use.costs.report import By, Cost, CostReport
 from ultracluster.domain import metrics
 from ultracluster.domain.accounting import JOBS_OF_A_GENERATION, first_job_id
 
 if TYPE_CHECKING:
     from config.settings import Settings
 
-By = Literal["user", "account", "queue", "job"]
 Names = tuple[str, ...]
 """What jobs are added up by: a name, or of each job number, user, account and queue."""
 PART = OUTPUT_LIMIT - 200
@@ -61,49 +58,6 @@ _QUEUE = re.compile(r"-(st|dy)-.*")
 _DIMENSION = re.compile("[!-9;-~][ -~]{0,1023}")
 """What CloudWatch takes as value of a dimension (API reference of CloudWatch, Dimension)."""
 _PROGRAM = Path(__file__).with_name("summary.py")
-
-
-class Cost(Document):
-    """The nodes that somebody's jobs had, and what those cost."""
-
-    name: str = Field(description="User, account or queue, or number of a job; empty: Slurm knows none.")
-    user: str = Field(default="", description="Whose job it is; only with --by job.")
-    account: str = Field(default="", description="What the job is charged to; only with --by job.")
-    queue: str = Field(default="", description="Queue of the job; only with --by job.")
-    jobs: int = Field(description="Jobs that had nodes.")
-    runs: int = Field(description="How often they had nodes: a job that is preempted or requeued runs several times.")
-    node_hours: Number = Field(description="Nodes times hours; of nodes that jobs share by CPUs.")
-    usd: Dollars | None = Field(description="What those cost whose price is known; null: no price is.")
-
-
-class CostReport(Result):
-    """What ``costs --output json`` prints."""
-
-    deployment: DeploymentName
-    since: datetime
-    until: datetime
-    by: By
-    costs: tuple[Cost, ...] = Field(description="The dearest first.")
-    jobs: Cost = Field(description="All jobs together: the sum of costs.")
-    ran_node_hours: Number | None = Field(
-        description="Hours that nodes ran, by the metric NodesRunning; null: not known."
-    )
-    ran_usd: Dollars | None = Field(description="What those cost; null: not known.")
-    unattributed_node_hours: Number | None = Field(
-        description="Hours that nodes ran without a job: boot, idle, drained; null: not known."
-    )
-    unattributed_usd: Dollars | None = Field(description="What those cost; null: not known.")
-    unpriced_node_hours: dict[str, Number] = Field(
-        description="Node hours whose price is not known, by kind of node, and by queue of those without a job; they "
-        "are in no amount."
-    )
-    notes: tuple[str, ...] = Field(description="What a reader must know.")
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield it for people."""
-        from scripts.use.costs.report import table
-
-        yield table(self)
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,65 @@
-"""What jobs cost, as a table and as CSV."""
+"""What jobs cost: the report, its table and its CSV."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import Literal
+
+from pydantic import Field
 
 from scripts.core import spreadsheet
-from scripts.core.figures import number, usd
-from scripts.core.report import Column, Table
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.figures import Dollars, Number, number, usd
+from scripts.core.report import Block, Column, Table
 
-if TYPE_CHECKING:
-    from scripts.use.costs.costs import CostReport
-
+By = Literal["user", "account", "queue", "job"]
 SHOWN = 40
 """Rows of a table for people; JSON and CSV have all."""
 UNATTRIBUTED = "unattributed"
 _OF_JOB = ("user", "account", "queue")
+
+
+class Cost(Document):
+    """The nodes that somebody's jobs had, and what those cost."""
+
+    name: str = Field(description="User, account or queue, or number of a job; empty: Slurm knows none.")
+    user: str = Field(default="", description="Whose job it is; only with --by job.")
+    account: str = Field(default="", description="What the job is charged to; only with --by job.")
+    queue: str = Field(default="", description="Queue of the job; only with --by job.")
+    jobs: int = Field(description="Jobs that had nodes.")
+    runs: int = Field(description="How often they had nodes: a job that is preempted or requeued runs several times.")
+    node_hours: Number = Field(description="Nodes times hours; of nodes that jobs share by CPUs.")
+    usd: Dollars | None = Field(description="What those cost whose price is known; null: no price is.")
+
+
+class CostReport(Result):
+    """What ``costs --output json`` prints."""
+
+    deployment: DeploymentName
+    since: datetime
+    until: datetime
+    by: By
+    costs: tuple[Cost, ...] = Field(description="The dearest first.")
+    jobs: Cost = Field(description="All jobs together: the sum of costs.")
+    ran_node_hours: Number | None = Field(
+        description="Hours that nodes ran, by the metric NodesRunning; null: not known."
+    )
+    ran_usd: Dollars | None = Field(description="What those cost; null: not known.")
+    unattributed_node_hours: Number | None = Field(
+        description="Hours that nodes ran without a job: boot, idle, drained; null: not known."
+    )
+    unattributed_usd: Dollars | None = Field(description="What those cost; null: not known.")
+    unpriced_node_hours: dict[str, Number] = Field(
+        description="Node hours whose price is not known, by kind of node, and by queue of those without a job; they "
+        "are in no amount."
+    )
+    notes: tuple[str, ...] = Field(description="What a reader must know.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield it for people."""
+        yield table(self)
 
 
 def table(report: CostReport) -> Table:

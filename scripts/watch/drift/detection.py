@@ -20,7 +20,7 @@ from scripts.watch.drift.model import Drift, DriftKind, DriftReport
 from scripts.watch.status.model import Unavailable, try_fetch
 
 if TYPE_CHECKING:
-    from scripts.check.plan.model import Plan
+    from scripts.check.plan.report import Plan
 
 _POLL_SECONDS: Final = 5.0
 _DETECTION_SECONDS: Final = 900.0

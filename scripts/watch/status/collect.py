@@ -28,11 +28,11 @@ from scripts.watch.status.model import (
     SlurmStatus,
     Spending,
     StackStatus,
-    Status,
     Unavailable,
     Usage,
     try_fetch,
 )
+from scripts.watch.status.report import Status
 from ultracluster.domain import metrics
 
 if TYPE_CHECKING:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import Field, computed_field, model_serializer
+from pydantic import Field, model_serializer
 from pydantic.dataclasses import dataclass
 
-from scripts.account.reservations import Reservation
 from scripts.account.slurm import Job, Problem, SlurmState
 from scripts.account.stack_state import StackState
-from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.document import Document
 from scripts.core.figures import dollars, duration
-from scripts.core.report import Block
-from scripts.watch.status.links import links
-from scripts.watch.status.software import UNIT, Software
 
 USABLE_FILE_SYSTEM = frozenset({"AVAILABLE", "UPDATING"})
 """Lifecycles of a file system that can be used: https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html."""
@@ -216,180 +212,6 @@ class Spending:
         if self.nodes_usd is None:
             return f"not known, of {limit}: the head node has reported nothing in the last 10 minutes"
         return f"{dollars(self.nodes_usd)} for nodes this month, {self.nodes_usd / self.limit_usd:.0%} of {limit}"
-
-
-class Status(Result):
-    """A deployment at one time."""
-
-    deployment: DeploymentName
-    name: str = Field(description="`name` in the settings, with which the names of the stacks start.")
-    region: str = Field(description="AWS Region.")
-    cluster: str = Field(description="ParallelCluster's name of the cluster.")
-    time: datetime = Field(description="When it was collected.")
-    stacks: tuple[StackStatus, ...] = Field(
-        description="Those of the deployment in the order of creation, without those that could not be collected. "
-        "The cluster's own, which ParallelCluster creates, is among them while the stack before it is not ready."
-    )
-    unavailable_stacks: Unavailable | None = Field(
-        default=None, exclude=True, description="Why some are missing; None: none is."
-    )
-    other_clusters: tuple[StackStatus, ...] | Unavailable = Field(
-        description="The stacks of the deployment's other clusters: there is one during an upgrade."
-    )
-    head_node: HeadNodeStatus | Unavailable | None = Field(description="The head node; None: there is none.")
-    compute_nodes: dict[str, int] | Unavailable = Field(
-        description="Numbers of compute nodes that are not terminated, by state in EC2."
-    )
-    fleet: str | Unavailable = Field(description="Status of the compute fleet, as ParallelCluster has it.")
-    slurm: SlurmStatus | Unavailable = Field(description="Nodes and jobs.")
-    software: Software | None = Field(
-        description="Python environment of jobs, and nodes that failed to start; None: the head node did not answer."
-    )
-    file_system: FileSystem | Unavailable = Field(description="The file system.")
-    usage: Usage | Unavailable = Field(description="Its use.")
-    homes: Homes | Unavailable | None = Field(
-        default=None, description="The file system of /home; None: it is on the head node, or on the cluster's EFS."
-    )
-    reservations: tuple[Reservation, ...] | Unavailable = Field(description="Those that the settings name.")
-    alarms: tuple[str, ...] | Unavailable = Field(description="Names of the deployment's alarms in state ALARM.")
-    cost: Cost | Unavailable = Field(description="What it costs.")
-    spending: Spending | Unavailable | None = Field(
-        default=None, description="What nodes have cost this month; None: there is no budget."
-    )
-    diagnosis: dict[str, Any] | Unavailable | None = Field(
-        default=None, description="What `diagnose --output json` prints, where something failed."
-    )
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def problems(self) -> list[str]:
-        """What failed, is missing or could not be collected, a sentence each."""
-        if not self.exists:
-            return [f"there is nothing of {self.name} in {self.region}: ./ultracluster deploy {self.deployment}"]
-        return [
-            *_problems_of_stacks(self),
-            *_problems_of_cluster(self),
-            *_other_problems(self),
-            *_what_is_unavailable(self),
-        ]
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def healthy(self) -> bool:
-        """Whether there is none of that."""
-        return not self.problems
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def links(self) -> dict[str, str]:
-        """Addresses of pages of the AWS console, by what they show."""
-        return links(self.name, self.region, self.cluster)
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def unavailable(self) -> dict[str, str]:
-        """The reasons for what could not be collected, by what it is."""
-        return {name: each.reason for name, each in self.unavailable_parts().items()}
-
-    def with_diagnosis(self, diagnosis: Document | None) -> Status:
-        """Return it with a diagnosis, or with why there is none."""
-        if diagnosis is None or isinstance(diagnosis, Unavailable):
-            return self.model_copy(update={"diagnosis": diagnosis})
-        return self.model_copy(update={"diagnosis": diagnosis.model_dump(mode="json")})
-
-    def unavailable_parts(self) -> dict[str, Unavailable]:
-        """Return what could not be collected, by what it is."""
-        parts = {
-            "stacks": self.unavailable_stacks,
-            "other_clusters": self.other_clusters,
-            "instances": self.head_node,
-            "fleet": self.fleet,
-            "slurm": self.slurm,
-            "file_system": self.file_system,
-            "usage": self.usage,
-            "homes": self.homes,
-            "reservations": self.reservations,
-            "alarms": self.alarms,
-            "spending": self.spending,
-            "diagnosis": self.diagnosis,
-        }
-        return {name: each for name, each in parts.items() if isinstance(each, Unavailable)}
-
-    @property
-    def exists(self) -> bool:
-        """Whether any stack exists, or may exist."""
-        return self.unavailable_stacks is not None or any(each.status for each in self.stacks)
-
-    @property
-    def existing_stacks(self) -> dict[str, StackStatus]:
-        """The stacks that are known to exist, by name."""
-        return {each.name: each for each in self.stacks if each.status}
-
-    @property
-    def failed(self) -> bool:
-        """Whether a stack, the head node or the fleet is in a state that calls for a diagnosis."""
-        stacks = self.existing_stacks.values()
-        if any(each.failed for each in stacks):
-            return True
-        is_created = self.fleet != NO_FLEET and not any(each.in_progress for each in stacks)
-        return is_created and (self.fleet == PROTECTED or self.lacks_head_node)
-
-    @property
-    def lacks_head_node(self) -> bool:
-        """Whether it is known that no head node runs."""
-        if isinstance(self.head_node, Unavailable):
-            return False
-        return self.head_node is None or self.head_node.state != "running"
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield it for people; whether it is healthy is the conclusion."""
-        from scripts.watch.status.report import report
-
-        return report(self)
-
-
-def _problems_of_stacks(status: Status) -> Iterator[str]:
-    for each in status.stacks:
-        if each.name == status.cluster:
-            continue
-        if each.status is None:
-            yield f"there is no stack {each.name}"
-        elif each.failed:
-            yield f"stack {each.name} is {each.status}"
-    if (own := status.existing_stacks.get(status.cluster)) and own.failed:
-        yield f"ParallelCluster's stack {own.name} is {own.status}"
-
-
-def _problems_of_cluster(status: Status) -> Iterator[str]:
-    if status.head_node is None:
-        yield f"the cluster {status.cluster} has no head node"
-    elif isinstance(status.head_node, HeadNodeStatus) and status.head_node.state != "running":
-        yield f"the head node {status.head_node.instance_id} is {status.head_node.state}"
-    if status.fleet == PROTECTED:
-        yield "the fleet is PROTECTED: queues are closed whose nodes kept failing"
-    if status.software and (status.software.state == "failed" or status.software.is_interrupted):
-        why = status.software.reason if status.software.state == "failed" else "nothing builds it now."
-        retry = f"./ultracluster exec {status.deployment} -- sudo systemctl restart {UNIT}"
-        yield f"the software of jobs is not ready: {why} To retry: {retry}"
-
-
-def _other_problems(status: Status) -> Iterator[str]:
-    if isinstance(status.file_system, FileSystem) and status.file_system.lifecycle not in USABLE_FILE_SYSTEM:
-        yield f"the file system {status.file_system.file_system_id} is {status.file_system.lifecycle}"
-    if isinstance(status.homes, Homes) and status.homes.lifecycle not in USABLE_FILE_SYSTEM:
-        yield f"the homes {status.homes.file_system_id} are {status.homes.lifecycle}"
-    if not isinstance(status.reservations, Unavailable):
-        for each in status.reservations:
-            if not (each.is_active or each.is_coming):
-                yield f"the reservation {each.reservation_id} is {each.state}"
-    if not isinstance(status.alarms, Unavailable):
-        yield from (f"alarm {each} is raised" for each in status.alarms)
-
-
-def _what_is_unavailable(status: Status) -> Iterator[str]:
-    for name, each in status.unavailable_parts().items():
-        if each.is_problem and name != "diagnosis" and not (name == "slurm" and status.lacks_head_node):
-            yield f"{name.replace('_', ' ')}: {each.reason}"
 
 
 def try_fetch(fetch: Callable[[], T], *actions: str) -> T | Unavailable:

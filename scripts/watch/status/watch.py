@@ -11,8 +11,7 @@ from rich.live import Live
 from scripts.core.errors import ExitCode
 from scripts.core.report import Conclusion, Line, Toned
 from scripts.core.view import View, drawn
-from scripts.watch.status.model import Status
-from scripts.watch.status.report import explained
+from scripts.watch.status.report import Status, explained
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,8 @@ from scripts.account.deployment import Deployment
 from scripts.change.candidate import Candidate
 from scripts.change.fleet import scaling
 from scripts.check.plan.findings import of_cluster
-from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, Plan, Source, StackPlan
+from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, Source, StackPlan
+from scripts.check.plan.report import Plan
 from scripts.check.preflight import catalog
 from scripts.check.preflight.check import Check
 from scripts.core.errors import OperationError, UnusableError

@@ -13,7 +13,8 @@ from scripts.account.stack_state import StackState
 from scripts.change.candidate import Candidate
 from scripts.change.upgrade.backend import HeadNodeState, UpgradeBackend
 from scripts.change.upgrade.upgrade import Upgrade, UpgradeResult, edit
-from scripts.check.plan.model import ClusterChange, ClusterPlan, Effect, Kind, Plan, ResourceChange, Source, StackPlan
+from scripts.check.plan.model import ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, Source, StackPlan
+from scripts.check.plan.report import Plan
 from scripts.core.errors import OperationError, UnusableError
 from scripts.core.findings import CheckStatus, Finding
 from scripts.core.options import CONFIG

@@ -12,7 +12,7 @@ import pytest
 from config.settings import Settings
 from emulator.cdk import CommandLine
 from scripts.check.plan import plan
-from scripts.check.plan.model import Plan
+from scripts.check.plan.report import Plan
 from tests.deployed import DeployedAccount
 from tests.scripts.operated import OperatedClone
 from tests.stacks.deployments import deploy, edited

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from scripts.check.plan import change_sets
-from scripts.check.plan.model import ClusterPlan, Effect, Kind, Plan, PlanError, Source
+from scripts.check.plan.model import ClusterPlan, Effect, Kind, PlanError, Source
 from scripts.check.plan.plan import plan_of_account
+from scripts.check.plan.report import Plan
 from scripts.core.findings import CheckStatus
 from tests.scripts.check.plan.account import ENVIRONMENT, PARTS, DeployedCluster, faster_file_system, unchanged
 

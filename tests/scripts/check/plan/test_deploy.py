@@ -14,7 +14,8 @@ from scripts.account.deployment import Deployment
 from scripts.change import deploy
 from scripts.change.deploy import run_cdk
 from scripts.check.plan import cdk, plan
-from scripts.check.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
+from scripts.check.plan.model import ClusterPlan, Effect, ResourceChange, Source, StackPlan
+from scripts.check.plan.report import Plan
 from scripts.core.errors import ExitCode
 from scripts.core.findings import CheckStatus, Finding
 from tests.scripts.change.destroy.accounts import Terminal

@@ -12,12 +12,12 @@ from scripts.check.plan.model import (
     ClusterPlan,
     Effect,
     Kind,
-    Plan,
     PropertyChange,
     ResourceChange,
     Source,
     StackPlan,
 )
+from scripts.check.plan.report import Plan
 from scripts.core.findings import CheckStatus
 from scripts.core.report import Line, Table
 from tests.scripts.reports import as_markdown

@@ -22,7 +22,8 @@ from scripts.account.deployment import Deployment
 from scripts.core import options
 from scripts.core.options import CONFIG
 from scripts.use.costs import costs, summary
-from scripts.use.costs.costs import CostReport, Summary
+from scripts.use.costs.costs import Summary
+from scripts.use.costs.report import CostReport
 from tests.command_line import ultracluster
 from tests.scripts.operated import Operated
 from ultracluster.domain import metrics

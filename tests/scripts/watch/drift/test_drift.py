@@ -14,7 +14,8 @@ from botocore.exceptions import ClientError
 from config.settings import load
 from scripts.account import compute_fleet
 from scripts.account.deployment import Deployment
-from scripts.check.plan.model import ClusterPlan, Effect, Plan, PlanError, ResourceChange, Source, StackPlan
+from scripts.check.plan.model import ClusterPlan, Effect, PlanError, ResourceChange, Source, StackPlan
+from scripts.check.plan.report import Plan
 from scripts.core.clock import Clock
 from scripts.watch.drift.detection import detect
 from scripts.watch.drift.model import Drift, DriftKind, DriftReport

@@ -25,11 +25,10 @@ from scripts.watch.status.model import (
     SlurmStatus,
     Spending,
     StackStatus,
-    Status,
     Unavailable,
     Usage,
 )
-from scripts.watch.status.report import report
+from scripts.watch.status.report import Status
 from scripts.watch.status.software import FailedNode, Software
 from scripts.watch.status.watch import refresh
 from tests.command_line import ultracluster
@@ -84,7 +83,7 @@ def settings_with(reservation: str = "") -> Settings:
 
 
 def screen(state: Status) -> str:
-    return shown(report(state))
+    return shown(state.blocks())
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class Stage(Spec):
 
     name: Annotated[str, text(r"^[a-z][a-z0-9-]{0,39}$", "1 to 40 of a-z, 0-9 and -, a letter first")]
     """Name of the stage, and of its environment on GitHub."""
-    environment: str
+    deployment: str
     """File name in config/ without .yaml."""
     approval: bool = False
     """Whether somebody has to agree: GitHub's environment must have required reviewers; inside AWS it asks."""
@@ -62,7 +62,7 @@ class Stage(Spec):
         Raises:
             SettingsError: They cannot be used.
         """
-        return settings.load(folder / f"{self.environment}.yaml")
+        return settings.load(folder / f"{self.deployment}.yaml")
 
 
 class Pipeline(Spec):
@@ -99,7 +99,7 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
     if arn is not None and account is not None and f"::{account}:" not in arn:
         reason = "a role trusts those of its own account alone"
         yield pipeline.violation("oidc_provider_arn", f"a provider of account {account}", reason)
-    for key, values in (("name", names), ("environment", [stage.environment for stage in pipeline.stages])):
+    for key, values in (("name", names), ("deployment", [stage.deployment for stage in pipeline.stages])):
         for value, count in Counter(values).items():
             if count > 1:
                 yield Violation(("stages",), value, f"another {key} for each stage", "one would overwrite the other")
@@ -108,11 +108,11 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
     known = files.deployments(folder)
     first_of_name: dict[str, int] = {}
     for index, stage in enumerate(pipeline.stages):
-        place = ("stages", index, "environment")
-        if stage.environment not in known:
-            yield Violation(place, stage.environment, ", ".join(known), "files in config/")
+        place = ("stages", index, "deployment")
+        if stage.deployment not in known:
+            yield Violation(place, stage.deployment, ", ".join(known), "files in config/")
             continue
-        deployed, file = stage.settings(folder), f"config/{stage.environment}.yaml says so"
+        deployed, file = stage.settings(folder), f"config/{stage.deployment}.yaml says so"
         if deployed.region != pipeline.region:
             yield Violation(
                 place, deployed.region, f"region {pipeline.region}", f"{file}; all stages are in one Region"

@@ -110,7 +110,7 @@ class PipelineStack(cdk.Stack):
         changes = pipelines.CodeBuildStep(
             "Changes",
             input=self._source,
-            commands=[f"./ultracluster plan {stage.environment}"],
+            commands=[f"./ultracluster plan {stage.deployment}"],
             role_policy_statements=_statements(self._reviewing),
         )
         if not stage.approval:
@@ -137,7 +137,7 @@ class PipelineStack(cdk.Stack):
         return pipelines.CodeBuildStep(
             "Check",
             input=self._source,
-            commands=[*(f"{protect} {name}" for name in protected), f"./ultracluster status {stage.environment}"],
+            commands=[*(f"{protect} {name}" for name in protected), f"./ultracluster status {stage.deployment}"],
             role_policy_statements=statements,
         )
 

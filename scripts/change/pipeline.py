@@ -69,7 +69,7 @@ def outputs_of(pipeline: Pipeline, stage: str) -> dict[str, str]:
     return {
         "role": f"arn:aws:iam::{pipeline.account}:role/{role}" if ready else "",
         "region": pipeline.region,
-        "environment": chosen.environment if chosen else "",
+        "deployment": chosen.deployment if chosen else "",
         "approval": str(chosen is not None and chosen.approval).lower(),
         "ready": str(ready).lower(),
     }

@@ -63,7 +63,7 @@ def deploy(*, of_cdk: Sequence[str]) -> int:
 
 @options.subcommand(
     command,
-    """Print the role of a stage as lines of outputs: role, region, environment, approval and ready.
+    """Print the role of a stage as lines of outputs: role, region, deployment, approval and ready.
 
     STAGE is one of pipeline.yaml; `read` is the role of pull requests. `ready` is false, and a notice says why, as long
     as pipeline.yaml names no repository and account: pull requests are reviewed without AWS then, and nothing is
@@ -83,7 +83,7 @@ def outputs(*, stage: str, confirm: str | None) -> int:
     pipeline = load()
     lines = outputs_of(pipeline, stage)
     if confirm is not None:
-        name = options.settings_of(lines["environment"]).name
+        name = options.settings_of(lines["deployment"]).name
         if confirm != name:
             raise UnusableError(f"--confirm: got {confirm!r}; allowed: {name!r}, the name of the deployment")
     echo("\n".join(f"{name}={value}" for name, value in lines.items()))

@@ -69,12 +69,12 @@ def test_the_schema_is_current_and_the_file_follows_it() -> None:
         ("repository: Acme/trn1", "repository: Acme/*", "repository: got 'Acme/*'"),
         ("- name: prod", "- name: dev", "stages: got 'dev'; allowed: another name for each stage"),
         ("- name: prod", "- name: read", "stages: got 'read'; allowed: any other name"),
-        ("environment: trn1-16", "environment: dev", "stages: got 'dev'; allowed: another environment for each stage"),
-        ("environment: trn1-16", "environment: nowhere", "stages[1].environment: got 'nowhere'; allowed: dev, "),
+        ("deployment: trn1-16", "deployment: dev", "stages: got 'dev'; allowed: another deployment for each stage"),
+        ("deployment: trn1-16", "deployment: nowhere", "stages[1].deployment: got 'nowhere'; allowed: dev, "),
         (
             "region: us-west-2",
             "region: eu-north-1",
-            "stages[0].environment: got 'us-west-2'; allowed: region eu-north-1",
+            "stages[0].deployment: got 'us-west-2'; allowed: region eu-north-1",
         ),
         (
             "oidc_provider_arn: null",
@@ -106,7 +106,7 @@ def test_settings_of_a_stage_that_do_not_fit_the_others_are_refused(
 
     [line] = reported(path)
 
-    assert line.startswith(f"13: stages[1].environment: {expected} (config/trn1-16.yaml says so")
+    assert line.startswith(f"13: stages[1].deployment: {expected} (config/trn1-16.yaml says so")
 
 
 def test_each_stage_has_a_role_and_pull_requests_have_one_of_their_own(write: Write) -> None:
@@ -115,11 +115,11 @@ def test_each_stage_has_a_role_and_pull_requests_have_one_of_their_own(write: Wr
     assert prod == {
         "role": f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-prod",
         "region": "us-west-2",
-        "environment": "trn1-16",
+        "deployment": "trn1-16",
         "approval": "true",
         "ready": "true",
     }
-    assert (read["role"], read["environment"]) == (f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-read", "")
+    assert (read["role"], read["deployment"]) == (f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-read", "")
 
 
 def test_the_program_prints_outputs_and_notices_about_what_is_missing(
@@ -130,7 +130,7 @@ def test_the_program_prints_outputs_and_notices_about_what_is_missing(
 
     assert ultracluster("pipeline", "outputs", "dev") == 0
     assert capsys.readouterr() == (
-        "role=\nregion=us-west-2\nenvironment=dev\napproval=false\nready=false\n",
+        "role=\nregion=us-west-2\ndeployment=dev\napproval=false\nready=false\n",
         "::notice file=pipeline.yaml::repository is still your-org/your-fork: give your own\n"
         "::notice file=pipeline.yaml::account is null: give the AWS account to deploy to, in quotes\n",
     )

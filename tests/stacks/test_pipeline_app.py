@@ -48,7 +48,7 @@ def test_the_file_at_the_top_needs_two_values_to_let_github_in(tmp_path: Path) -
     ("old", "new", "expected"),
     [
         ("repository: Acme/trn1", "repository: your-org/your-fork", "repository is still your-org/your-fork"),
-        ("environment: trn1-16", "environment: nowhere", "stages[1].environment: got 'nowhere'"),
+        ("deployment: trn1-16", "deployment: nowhere", "stages[1].deployment: got 'nowhere'"),
     ],
 )
 def test_what_keeps_it_from_synthesizing_is_reported(

@@ -158,7 +158,7 @@ def test_the_summary_of_a_destruction_has_the_result_and_not_the_log(tmp_path: P
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "destroy.log").write_text("inventory\n\nprogress\n\nDeleted in 8 s: a.\n", encoding="utf-8")
     [script] = [each.body["run"] for each in steps() if (each.file, each.body.get("name")) == ("destroy", "Summary")]
-    run(script, tmp_path, ENVIRONMENT="dev", RESULT="success")
+    run(script, tmp_path, DEPLOYMENT="dev", RESULT="success")
     lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").splitlines()
     assert lines == ["### Destroying `dev`: success", "```", "", "Deleted in 8 s: a.", "```"]
 
@@ -183,7 +183,7 @@ def test_the_summary_of_a_deployment_that_failed_has_the_end_of_its_log_and_the_
     (tmp_path / "build").mkdir()
     log = [f"line {number}" for number in range(100)]
     (tmp_path / "build" / "deploy.log").write_text("\n".join([*log, "refused"]) + "\n", encoding="utf-8")
-    run(body_of("Diagnosis")["run"], tmp_path, ENVIRONMENT="dev")
+    run(body_of("Diagnosis")["run"], tmp_path, DEPLOYMENT="dev")
     lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").splitlines()
     assert lines == ["```", *log[-19:], "refused", "diagnose dev", "```"]
     assert "steps.deploy.outcome == 'failure'" in body_of("Diagnosis")["if"]

@@ -14,7 +14,7 @@ from scripts.account.deployment import Deployment, filters
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.core.clock import Clock
-from scripts.core.document import Result
+from scripts.core.document import Document, Result
 from scripts.core.errors import OperationError, told
 from scripts.core.report import Block, Line, Table, columns
 from scripts.core.terminal import Say, report_interrupted
@@ -28,7 +28,7 @@ _DEVICE = "/dev/sdf"
 _WAITER = {"Delay": 3, "MaxAttempts": 200}
 
 
-class Snapshot(Result):
+class Snapshot(Document):
     """A snapshot of a head node's root volume."""
 
     id: str = Field(description="Its id.")
@@ -37,8 +37,12 @@ class Snapshot(Result):
     since: datetime = Field(description="When it was started.")
     gib: int = Field(description="Size of the volume in GiB.")
 
+
+class RestoredSnapshot(Snapshot, Result):
+    """A snapshot whose /home was copied to the head node."""
+
     def blocks(self) -> Iterator[Block]:
-        """Yield for people that it is restored."""
+        """Yield it for people."""
         yield Line(f"/home of {self.id} is on the head node. Users and what was installed outside /home are not.")
 
 
@@ -50,7 +54,7 @@ class SnapshotList(Result):
     def blocks(self) -> Iterator[Block]:
         """Yield it for people."""
         if not self.snapshots:
-            yield Line("There is no snapshot of a head node.")
+            yield Line("There is no snapshot of a head node of this deployment.")
         rows = [
             (each.id, f"{each.since:%Y-%m-%d %H:%M}", f"{each.gib:,}", each.volume, each.cluster)
             for each in self.snapshots
@@ -82,7 +86,7 @@ def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str 
     raise OperationError(f"--snapshot: got {wanted}; allowed: one of: {known}")
 
 
-def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) -> Snapshot:
+def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) -> RestoredSnapshot:
     """Copy /home of a snapshot to the head node. A file that is there already stays, unless it is that of /etc/skel.
 
     Called again after an interruption it continues with the volume that is there.
@@ -127,7 +131,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
         except (OperationError, WaiterError) as error:
             raise OperationError(told(error), left) from error
     say(answer.output.strip())
-    return chosen
+    return RestoredSnapshot(**dict(chosen))
 
 
 def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:

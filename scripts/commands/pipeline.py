@@ -88,7 +88,7 @@ def outputs(*, stage: str, confirm: str | None) -> int:
             raise UnusableError(f"--confirm: got {confirm!r}; allowed: {name!r}, the name of the deployment")
     echo("\n".join(f"{name}={value}" for name, value in lines.items()))
     for each in pipeline.missing:
-        echo(f"::notice file={PATH.name}::{each}", err=True)
+        echo(f"::notice file={PATH.name}::{each}", err=True, to_runner=True)
     return ExitCode.DONE
 
 

@@ -22,11 +22,15 @@ class Document(BaseModel):
 
     def to_json(self) -> str:
         """Return it as JSON, in ASCII: what users of a cluster wrote moves no cursor of a terminal."""
-        return self.model_dump_json(indent=2, by_alias=True, ensure_ascii=True)
+        return self._dumped(indent=2)
 
     def to_line(self) -> str:
         """Return it as JSON on one line."""
-        return self.model_dump_json(by_alias=True, ensure_ascii=True)
+        return self._dumped()
+
+    def _dumped(self, indent: int | None = None) -> str:
+        text = self.model_dump_json(indent=indent, by_alias=True, ensure_ascii=True)
+        return text.replace("##[", "#\\u0023[")  # GitHub's runners obey it anywhere
 
 
 class Result(Document):

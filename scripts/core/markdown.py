@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import assert_never
+from typing import Final, assert_never
+from urllib.parse import quote
 
 from scripts.core.findings import Finding
 from scripts.core.report import (
@@ -25,11 +28,14 @@ from scripts.core.report import (
 
 _BOLD = ("bad", "good", "strong")
 """Tones of what is bold."""
+_OF_ADDRESSES: Final = "!#$%&'*+,/:;=?@[]~"
+"""What stays as it is in an address, which no bracket ends."""
 
 
 def of_blocks(blocks: Iterable[Block]) -> Iterator[str]:
     """Yield blocks as blocks of Markdown, the conclusions first, without empty ones; findings are one table."""
-    for kind, group in groupby(concluded(blocks, page=True), type):
+    shown = (each for each in concluded(blocks, page=True) if not isinstance(each, Gap))
+    for kind, group in groupby(shown, type):
         if kind is Finding:
             yield _findings([each for each in group if isinstance(each, Finding)])
         elif kind is Changes:
@@ -44,15 +50,13 @@ def _of_block(block: Block) -> Iterator[str]:
         case Line():
             text = " ".join("".join(map(_of_part, block.parts)).split())
             if text:
-                yield f"- {text}" if block.level or block.item else text
+                yield f"- {_paragraph(text)}" if block.level or block.item else _paragraph(text)
         case Command():
             yield f"- {code(block.words)}" if block.level else code(block.words)
         case Link():
-            yield f"- [{escaped(block.title)}]({block.address})"
+            yield f"- [{escaped(block.title)}]({quote(block.address, safe=_OF_ADDRESSES)})"
         case Title():
             yield _bold(escaped(block.text))
-        case Gap():
-            pass
         case Facts():
             yield table(
                 ("", ""), [(_bold(escaped(name)) if name else "", _of_cell(value)) for name, value in block.rows]
@@ -61,8 +65,8 @@ def _of_block(block: Block) -> Iterator[str]:
             if block.rows:
                 yield from filter(None, (_bold(escaped(block.title)), of_table(block)))
         case Folded():
-            yield folded(escaped(block.summary), "\n\n".join(of_blocks(block.blocks)))
-        case Finding() | Changes() | Conclusion():
+            yield folded(html.escape(block.summary), joined(of_blocks(block.blocks)))
+        case Gap() | Finding() | Changes() | Conclusion():
             raise TypeError(block)
         case _:
             assert_never(block)
@@ -86,7 +90,20 @@ def _differences(changes: Iterable[Changes]) -> str:
         for each in changes
         for line in (f"# {each.subject}", *(f"- {text}" for text in each.lost), *(f"+ {text}" for text in each.gained))
     ]
-    return "\n".join(["```diff", *(" ".join(line.split("\n")) for line in lines), "```"])
+    return "\n".join(["```diff", *(" ".join(line.splitlines()) for line in lines), "```"])
+
+
+def joined(blocks: Iterable[str]) -> str:
+    """Return blocks of Markdown as one text."""
+    text = last = ""
+    for each in blocks:
+        text, last = f"{text}{between(last, each) if last else ''}{each}", each
+    return text
+
+
+def between(before: str, after: str) -> str:
+    """Return what stands between two blocks of Markdown: items of a list are next to each other."""
+    return "\n" if before.startswith("- ") and after.startswith("- ") else "\n\n"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -98,7 +115,7 @@ def of_table(shown: Table) -> str:
     """Return a table for people as one of Markdown, with the notes below it."""
     rows = [list(map(_of_cell, row)) for row in shown.rows]
     titles = [escaped(column.title) for column in shown.columns]
-    return "\n\n".join([table(titles, rows), *map(escaped, shown.notes)])
+    return "\n\n".join([table(titles, rows), *(_paragraph(escaped(note)) for note in shown.notes)])
 
 
 def folded(summary: str, text: str) -> str:
@@ -108,8 +125,10 @@ def folded(summary: str, text: str) -> str:
 
 def code(text: str) -> str:
     """Return text as code, on one line; nothing of nothing."""
-    fence = "``" if "`" in text else "`"
-    return f"{fence}{' '.join(text.split())}{fence}" if text else ""
+    text = " ".join(text.split())
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    space = " " if longest else ""
+    return f"{'`' * (longest + 1)}{space}{text}{space}{'`' * (longest + 1)}" if text else ""
 
 
 def escaped(text: str) -> str:
@@ -121,6 +140,11 @@ def _escaped(text: str) -> str:
     for character in ("\\", "|", "<", "*", "_", "`", "[", "]", "~", "&"):
         text = text.replace(character, f"\\{character}")
     return text
+
+
+def _paragraph(text: str) -> str:
+    """Return escaped text that starts neither a heading, a list, a quotation nor a rule."""
+    return re.sub(r"^(\d{0,9})(?=[-+>#=.):])", r"\1\\", text)
 
 
 def _of_cell(text: str) -> str:

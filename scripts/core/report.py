@@ -13,7 +13,7 @@ Tone = Literal["", "good", "warn", "bad", "unknown", "strong", "dim", "source"]
 
 
 class Toned(str):
-    """A text with a tone; a text without is one, too, of no tone."""
+    """A text with a tone. It compares as its text, and what is made of it has no tone."""
 
     __slots__ = ("tone",)
     tone: Tone
@@ -23,6 +23,10 @@ class Toned(str):
         toned = super().__new__(cls, text)
         toned.tone = tone
         return toned
+
+    def __getnewargs__(self) -> tuple[str, Tone]:  # type: ignore[override]
+        """Return what a copy is made of."""
+        return str(self), self.tone
 
 
 def tone_of(text: str) -> Tone:
@@ -62,7 +66,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Command:
-    """A command line, which stays on one line, so that it can be copied."""
+    """A command line."""
 
     words: str
     level: int = 1
@@ -70,7 +74,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Link:
-    """A page on the web, whose address stays in one piece."""
+    """A page on the web."""
 
     title: str
     address: str

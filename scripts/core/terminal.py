@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from scripts.core import interrupts
 from scripts.core.errors import OperationError, UnusableError
-from scripts.core.text import echo, fit, fit_renderable
+from scripts.core.text import echo, fit, fit_renderable, obeyed_by_no_runner
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from scripts.core.document import Result
-    from scripts.core.view import Page, View
+    from scripts.core.report import Block
 
 PLAIN_WIDTH = 124
 """Columns without a terminal: those of the widest table, so that none is cut off in a log."""
@@ -51,6 +51,9 @@ def console(output: str = "text", width: int | None = None, *, to_stderr: bool =
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            return obeyed_by_no_runner(super()._render_buffer(buffer))
+
         def render_str(self, text: str, **more: Any) -> Text:
             return super().render_str(fit(text), **more)
 
@@ -75,18 +78,35 @@ def console(output: str = "text", width: int | None = None, *, to_stderr: bool =
     return screen
 
 
-def view(output: str = "text", width: int | None = None) -> View | Page:
+class Shows(Protocol):
+    """Shows reports."""
+
+    def show(self, blocks: Iterable[Block]) -> None:
+        """Show blocks."""
+
+
+class Silence:
+    """Shows nothing: a program reads the output."""
+
+    def show(self, blocks: Iterable[Block]) -> None:
+        """Show nothing."""
+
+
+def view(output: str = "text", width: int | None = None) -> Shows:
     """Return what shows reports to people, as text or Markdown; it is silent for programs."""
+    if output not in ("text", "markdown"):
+        return Silence()
+
     from scripts.core.view import Page, View
 
-    if output != "markdown":
+    if output == "text":
         return View(console(output, width))
     context = click.get_current_context()
     words = [context.command_path.partition(" ")[2], context.params.get("name")]
     return Page(f"`{' '.join(filter(None, words))}`")
 
 
-def show(result: Result, output: str, width: int | None = None) -> View | Page:
+def show(result: Result, output: str, width: int | None = None) -> Shows:
     """Print a result in the form that is wanted, and return what shows more to people."""
     if output == "json":
         print(result.to_json())

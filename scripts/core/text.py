@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ _UNFIT = re.compile(
 )
 """What is no character to be seen: controls (C0, C1), formats such as those that turn the direction of text, halves of
 characters. Line ends and tabs may stay (https://www.unicode.org/reports/tr44/#General_Category_Values)."""
+
+
+_RUNNER_COMMAND = re.compile(r"(^[ \t]*:(?=:)|##(?=\[))", re.MULTILINE)
 
 
 def fit(text: str) -> str:
@@ -40,6 +44,16 @@ def fit_renderable(shown: RenderableType) -> RenderableType:
     return shown
 
 
-def echo(text: str = "", *, err: bool = False, end: str = "\n") -> None:
-    """Print text for people that fits a terminal, to standard output or error."""
-    print(fit(text), end=end, file=sys.stderr if err else sys.stdout, flush=True)
+def obeyed_by_no_runner(text: str) -> str:
+    """Return text of whole lines that GitHub's runners do not obey: no workflow command starts in it.
+
+    Elsewhere it stays as it is. A command starts at the start of a line, whatever space is before it, or at ``##[``
+    (https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands).
+    """
+    return _RUNNER_COMMAND.sub(r"\1 ", text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
+
+
+def echo(text: str = "", *, err: bool = False, end: str = "\n", to_runner: bool = False) -> None:
+    """Print text for people that fits a terminal, to standard output or error; `to_runner`: a runner may obey it."""
+    shown = fit(text) if to_runner else obeyed_by_no_runner(fit(text))
+    print(shown, end=end, file=sys.stderr if err else sys.stdout, flush=True)

@@ -26,6 +26,7 @@ from scripts.core.report import (
     Table,
     Title,
     Tone,
+    Toned,
     concluded,
     tone_of,
 )
@@ -48,11 +49,16 @@ _WIDTH: Final = max(map(len, TONES))
 _INDENT: Final = "  "
 
 
+class _Whole(Text):
+    """A text that stays on one line, however long."""
+
+
 class View:
     """Shows reports as text on a console.
 
-    Lines of a terminal are broken between words, those of a pipe are not, so that programs such as grep find them
-    whole; COLUMNS has them broken there, too.
+    Sentences are broken between words on a terminal, and not in a pipe, so that programs such as grep find them whole;
+    COLUMNS has them broken there, too. Commands, hints, which have some, and addresses stay whole everywhere, so that
+    they can be copied. Facts and tables fit into the columns.
     """
 
     def __init__(self, console: Console) -> None:
@@ -64,9 +70,9 @@ class View:
         if self._console.quiet:
             return
         for block in _spaced(concluded(blocks, page=False)):
-            whole = isinstance(block, Command | Link) or not (self._breaks or isinstance(block, Facts | Table))
             for each in _drawn(block):
-                self._console.print(each, soft_wrap=whole)
+                is_whole = isinstance(each, _Whole) or (isinstance(each, Text) and not self._breaks)
+                self._console.print(each, soft_wrap=is_whole)
 
 
 class Page:
@@ -83,14 +89,13 @@ class Page:
     def show(self, blocks: Iterable[Block]) -> None:
         """Print blocks, the conclusions first, the last of them at the top."""
         for text in markdown.of_blocks(blocks):
-            is_list = text.startswith("- ") and self._last.startswith("- ")
-            start = "" if is_list else "\n" if self._last else f"{self._title}\n\n"
-            echo(f"{start}{text}")
+            start = markdown.between(self._last, text) if self._last else f"{self._title}\n\n"
+            echo(f"{start.removeprefix(chr(10))}{text}")
             self._last = text
 
 
 def drawn(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """Yield what rich draws, in the order of a terminal."""
+    """Yield what rich draws, in the order of a terminal, all of it broken to fit the columns."""
     for block in _spaced(concluded(blocks, page=False)):
         yield from _drawn(block)
 
@@ -101,6 +106,8 @@ def _spaced(blocks: Iterable[Block]) -> Iterator[Block]:
     for block in blocks:
         if isinstance(block, Folded):
             yield from _spaced((Title(block.summary), *block.blocks))
+        elif isinstance(block, Title) and isinstance(last, Gap):
+            yield Line(Toned(block.text, "strong"))
         elif not (isinstance(block, Gap) and isinstance(last, Gap)):
             yield block
         last = block
@@ -111,15 +118,16 @@ def _drawn(block: Block) -> Iterator[RenderableType]:
         case Line():
             yield Text.assemble(_INDENT * block.level, "- " if block.item else "", *map(_text, block.parts))
         case Command():
-            yield Text(f"{_INDENT * block.level}{fit(block.words)}", "green")
+            yield _Whole(f"{_INDENT * block.level}{fit(block.words)}", "green")
         case Link():
-            yield Text(f"{_INDENT}{fit(block.title):<9} {fit(block.address)}")
+            yield _Whole(f"{_INDENT}{fit(block.title):<9} {fit(block.address)}")
         case Title():
             yield Text(f"\n{fit(block.text)}", "bold")
         case Gap():
             yield Text()
         case Facts():
-            yield _facts(block)
+            if block.rows:
+                yield _facts(block)
         case Finding():
             yield from _finding(block)
         case Changes():
@@ -138,14 +146,14 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     status = Text(f"{finding.status:{_WIDTH}}", _STYLES[TONES[finding.status]])
     yield Text.assemble(status, f"  {fit(finding.text)}")
     if finding.hint:
-        yield Text(f"{'':{_WIDTH}}  {fit(finding.hint)}")
+        yield _Whole(f"{'':{_WIDTH}}  {fit(finding.hint)}")
     if finding.command:
-        yield Text(f"{'':{_WIDTH}}  $ {fit(finding.command)}", "dim")
+        yield _Whole(f"{'':{_WIDTH}}  $ {fit(finding.command)}", "dim")
 
 
 def _facts(facts: Facts) -> RenderableType:
     grid = rich.table.Table.grid(padding=(0, 1))
-    grid.add_column(width=max(len(name) for name, _ in facts.rows))
+    grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in facts.rows:
         grid.add_row(fit(name), _text(value))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from scripts.core.markdown import of_blocks
+from scripts.core.markdown import joined, of_blocks
 from scripts.core.report import Block
 from scripts.core.view import View
 
@@ -21,4 +21,4 @@ def shown(blocks: Iterable[Block], width: int = 80) -> str:
 
 def as_markdown(blocks: Iterable[Block]) -> str:
     """Return what a page has, without its title."""
-    return "\n\n".join(of_blocks(blocks))
+    return joined(of_blocks(blocks))

@@ -16,7 +16,7 @@ import shlex
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -27,6 +27,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from config.settings import load
 from scripts.account.causes import COMMAND, filled, table
@@ -42,15 +43,31 @@ from scripts.check.review.deployment import Review
 from scripts.check.review.drawing import Box
 from scripts.core import spreadsheet, terminal
 from scripts.core.document import Document
+from scripts.core.findings import CheckStatus, Finding
 from scripts.core.options import CONFIG
-from scripts.core.report import Column, Line, Table, Toned, columns
+from scripts.core.report import (
+    Block,
+    Changes,
+    Column,
+    Command,
+    Conclusion,
+    Facts,
+    Folded,
+    Line,
+    Link,
+    Table,
+    Title,
+    Toned,
+    columns,
+)
 from scripts.core.text import fit
-from scripts.core.view import View
+from scripts.core.view import Page, View
 from scripts.use.costs import costs, summary
 from scripts.use.costs.report import CostReport, as_csv
-from scripts.use.runs import RunList
+from scripts.use.runs import ListedRun, RunList
 from scripts.watch.logs.jobs import KnownJob
 from scripts.watch.status.software import parse as parse_software
+from tests.scripts.reports import as_markdown
 from tests.scripts.slurm_samples import answer
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +75,7 @@ PIECES = (
     "\n", "\r\n", "\0", "\x1b[2J", "\x1b]52;c;eA==\x07", "\x1b]0;title\x1b\\", "\x9b31m", "\x7f", "\u202e", "\u2066",
     "\u2028", "\ud800", "=1+1", "@A1", ";=1", "\t", "<b id=x>", "</td>", "<!--",
     "&lt;", "[/b]", "[bold]", "[link=http://evil.example]x[/link]", "--shell=/home/grace/evil", "-x", "'",
-    '"', "`id`", "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
+    '"', "`id`", "`` <b> ``", "`", "\n```\n", "# ", "1. ", "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
 )  # fmt: skip
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, max_size=6).map("".join)
 QUICK = settings(
@@ -80,32 +97,97 @@ def test_a_terminal_gets_no_character_that_it_obeys() -> None:
             assert fitted == character, hex(number)
 
 
-def shape(*rows: tuple[str, ...]) -> tuple[list[str], str]:
-    """Return what a console prints of a table whose rows have these cells, and of one of them, without their text."""
-    console = terminal.console(width=200)
-    console.file = printed = io.StringIO()
-    View(console).show(
-        [Table("", columns("one", ">two", "three"), rows), Line([Toned("label ", "source"), rows[0][0], rows[0][1]])]
-    )
-    text = printed.getvalue()
-    assert fit(text) == text
-    return [re.sub(r"[^\s─]", "x", line).rstrip() for line in text.splitlines()], text
+def blocks_with(text: str) -> list[Block]:
+    """Return a block of each kind, in which users wrote what they like."""
+    rows = [(text, "1", Toned(text, "bad")), ("a", text, "b")]
+    changes = [Changes(text, [text], [text]), Changes("b", [], [text])]
+    return [
+        Title(text),
+        Line([Toned("label ", "source"), text, Toned(f" {text}", "strong")]),
+        Line(text),
+        Line(text, item=True),
+        Line(text, level=1),
+        Command(text),
+        Facts([(text, text), ("", Toned(text, "bad"))]),
+        Finding(CheckStatus.FAIL, text, text, text, text),
+        Finding(CheckStatus.PASS, text),
+        Table(text, columns("one", ">two", "three"), rows, notes=[text]),
+        Folded(text, [*changes, Link(text, f"https://example.org/{text}")]),
+        Conclusion([Line(text)]),
+    ]
+
+
+def printed(blocks: Sequence[Block]) -> str:
+    """Return what a console prints that is no terminal."""
+    console = terminal.console(width=4000)
+    console.file = written = io.StringIO()
+    View(console).show(blocks)
+    return written.getvalue()
+
+
+def one_line(hostile: str) -> str:
+    return " ".join(re.sub("[\x07\x08\x0b\x0c\r]", "", hostile).split())[:40] or "-"  # rich leaves these out itself
 
 
 @QUICK
 @given(HOSTILE)
-def test_tables_and_lines_have_the_shape_of_those_with_harmless_text(hostile: str) -> None:
-    line = " ".join(re.sub("[\x07\x08\x0b\x0c\r]", "", hostile).split())[:40] or "-"  # rich leaves these out itself
+def test_reports_have_the_shape_of_those_with_harmless_text(hostile: str) -> None:
+    line = one_line(hostile)
     if any(unicodedata.east_asian_width(each) in "WF" or unicodedata.combining(each) for each in fit(line)):
         return  # they are as wide as they are
-    harmless = re.sub(r"\S", "x", fit(line))
-    assert shape((line, "1", line), ("a", line, "b"))[0] == shape((harmless, "1", harmless), ("a", harmless, "b"))[0]
+    text = printed(blocks_with(line))
+    assert fit(text) == text
+    harmless = printed(blocks_with(re.sub(r"\S", "x", fit(line))))
+    assert [re.sub(r"[^\s─]", "x", each).rstrip() for each in text.splitlines()] == [
+        re.sub(r"[^\s─]", "x", each).rstrip() for each in harmless.splitlines()
+    ]
+
+
+def structure(text: str) -> list[str]:
+    """Return the kinds of what Markdown has, without its text."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    inline = [child for token in tokens if token.children for child in token.children]
+    return [
+        f"{token.type} {token.tag} {token.content.count('<') if token.type.startswith('html') else ''}"
+        for token in (*tokens, *inline)
+        if token.type not in ("text", "softbreak")
+    ]
+
+
+def assert_harmless_on_a_page(hostile: str) -> None:
+    """Check that Markdown as GitHub reads it has no heading, list, tag, link or code that a user wrote."""
+    if fit(hostile).strip():
+        pages = [as_markdown(blocks_with(fit(each))) for each in (re.sub(r"https?:", "x", hostile)[:200], "x")]
+        assert structure(pages[0]) == structure(pages[1])
+
+
+@QUICK
+@given(HOSTILE)
+def test_pages_have_the_structure_of_those_with_harmless_text(hostile: str) -> None:
+    assert_harmless_on_a_page(hostile)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_start_of_a_line_changes_the_structure_of_a_page(piece: str) -> None:
+    assert_harmless_on_a_page(f"{piece}x")
+
+
+@QUICK
+@given(st.lists(st.sampled_from(("::add-mask::x", "##[error]", " ", "\n", "x" * 70)), max_size=9).map("".join))
+def test_no_text_of_users_is_a_command_to_a_runner(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as echoed:
+        patch.setenv("GITHUB_ACTIONS", "true")
+        patch.setenv("COLUMNS", "80")
+        Page("x").show(blocks_with(text))
+        print(ListedRun(directory=text.replace("\n", " ")[:150] or "-").to_json())
+        lines = [*printed(blocks_with(text)).splitlines(), *echoed.getvalue().splitlines()]
+    assert not [each for each in lines if each.lstrip().startswith("::") or "##[" in each]
 
 
 def test_markup_is_text() -> None:
-    _, printed = shape(("[/b]", "[link=http://evil.example]x[/link]", "[red]"))
-    assert "[/b]" in printed
-    assert "[link=http://evil.example]x[/link]" in printed
+    text = printed(blocks_with("[/b] [link=http://evil.example]x[/link] [red]"))
+    assert "[/b]" in text
+    assert "[link=http://evil.example]x[/link]" in text
 
 
 def is_json(argument: ast.expr | None) -> bool:

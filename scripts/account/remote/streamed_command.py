@@ -25,7 +25,7 @@ from scripts.core.aws_errors import is_denied
 from scripts.core.document import Document
 from scripts.core.errors import HeadNodeError, UnusableError
 from scripts.core.interrupts import uninterrupted
-from scripts.core.text import echo, fit
+from scripts.core.text import echo, fit, obeyed_by_no_runner
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_OF_GRACE = 20.0
@@ -78,7 +78,7 @@ def print_output(stream: str, text: str) -> None:
     """Print text of an output of the command on the same output of this program; what goes to a terminal fits it."""
     target = getattr(sys, stream)
     shown = fit(text.replace("\r\n", "\n").replace("\r", "\n")) if target.isatty() else text
-    print(shown, end="", file=target, flush=True)
+    print(obeyed_by_no_runner(shown), end="", file=target, flush=True)
 
 
 def print_remark(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What a deployment would do: the plan."""
+"""What a deployment would do to stacks and cluster."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Plan(Result):
         yield Line([Toned(f"Plan of {self.deployment}", "strong"), f", {self.region}, against {self.against}"])
         yield from self.changed()
         if self.findings:
-            yield Conclusion([Gap(), *self.findings])
+            yield Conclusion([part for each in self.findings for part in (Gap(), each)])
         yield Conclusion([Gap(), Line(Toned(self.verdict, "strong" if self.ok else "bad"))])
 
     def changed(self) -> Iterator[Block]:

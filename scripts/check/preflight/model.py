@@ -1,4 +1,4 @@
-"""The results of a run of checks, as JSON and in a sentence."""
+"""The results of a run of checks."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ class Resource(_Item):
         """Its tags but those of AWS, for people."""
         return ", ".join(f"{key}={value}" for key, value in sorted(self.tags.items()) if not key.startswith("aws:"))
 
-    def cells(self, now: datetime) -> tuple[str, str, str, str, str]:
-        """Return what a table has of it: type, id or name, stack, age and cost."""
-        kind, stack = self.type.rpartition("::")[2], self.root or self.stack
+    def cells(self, now: datetime, stack: str) -> tuple[str, str, str, str, str]:
+        """Return what a table has of it: type, id or name, a stack, age and cost."""
+        kind = self.type.rpartition("::")[2]
         name = self.id.split("/")[1] if self.id.startswith("arn:aws:cloudformation:") else self.id
         age = "" if self.since is None else " ".join(duration(now - self.since).split()[:2])
         return f"{kind} *" if self.holds_data else kind, name, stack, age, self.cost
@@ -117,7 +117,11 @@ class Inventory(Result):
             yield Line(f"There is nothing of {self.deployment}.")
         for service, group in groupby(summed(self.resources), lambda each: each.service):
             rows = [
-                [Toned(cell, "warn" if each.holds_data else "") for cell in each.cells(self.time)] for each in group
+                [
+                    Toned(cell, "warn" if each.holds_data else "")
+                    for cell in each.cells(self.time, each.root or each.stack)
+                ]
+                for each in group
             ]
             yield Table(service, columns(*_TITLES), rows)
             yield Gap()
@@ -127,7 +131,7 @@ class Inventory(Result):
         """Yield every resource by itself, with its tags but those of AWS."""
         yield Conclusion([Line(f"{self.time:%Y-%m-%d %H:%M} UTC. {self._total}"), *self._refused])
         for service, group in groupby(self.resources, lambda each: each.service):
-            rows = [[*each.cells(self.time), each.own_tags] for each in group]
+            rows = [[*each.cells(self.time, each.stack), each.own_tags] for each in group]
             yield Table(service, columns(*_TITLES, "tags"), rows)
 
     @property

@@ -7,7 +7,10 @@ from urllib.parse import quote
 
 
 def links(name: str, region: str, cluster: str) -> dict[str, str]:
-    """Return the addresses of a deployment's pages by what they show; none of an emulated account, which has none."""
+    """Return the addresses of a deployment's pages by what they show.
+
+    There are none where AWS_ENDPOINT_URL names another AWS, such as an emulated one.
+    """
     if os.environ.get("AWS_ENDPOINT_URL"):
         return {}
     host = f"https://{region}.console.aws.amazon.com"

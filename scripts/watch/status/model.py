@@ -1,4 +1,4 @@
-"""The state of a deployment, as far as the permissions in use show it; what `status --output json` prints."""
+"""The parts of a deployment's state."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Status(Result):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def links(self) -> dict[str, str]:
-        """Addresses of pages of the AWS console, by what they show."""
+        """Addresses of pages of the AWS console, by what they show; none where AWS_ENDPOINT_URL names another AWS."""
         return links(self.name, self.region, self.cluster)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -170,15 +170,19 @@ class Status(Result):
         return self.head_node is None or self.head_node.state != "running"
 
     def blocks(self) -> Iterator[Block]:
-        """Yield stacks, facts, queues, nodes and pages of the console; whether all is well is the conclusion."""
+        """Yield it for people, with the pages of the console."""
+        yield from self.state()
+        if self.exists and self.links:
+            yield Title("In the console")
+            yield from (Link(title, address) for title, address in self.links.items())
+
+    def state(self) -> Iterator[Block]:
+        """Yield stacks, facts, queues and nodes; whether all is well is the conclusion."""
         yield _stacks(self)
         yield Gap()
         if self.exists:
             yield Facts(list(_facts(self)))
             yield from _nodes_and_jobs(self)
-            if self.links:
-                yield Title("In the console")
-                yield from (Link(title, address) for title, address in self.links.items())
         problems = [Line(each, item=True) for each in self.problems]
         verdict = Toned("Unhealthy:", "bad") if problems else Toned("Healthy.", "good")
         yield Conclusion([Gap(), Line(verdict), *problems])

@@ -46,6 +46,6 @@ def refresh(collect: Callable[[], Status], console: Console, *, clock: Clock, se
             if any(each.in_progress for each in status.existing_stacks.values()):
                 return
             why = Line(Toned(f"Why: ./ultracluster diagnose {status.deployment}", "strong"))
-            blocks = [*status.blocks(), *([Conclusion([why])] if status.failed else [])]
+            blocks = [*status.state(), *([Conclusion([why])] if status.failed else [])]
             live.update(Group(*drawn(blocks)), refresh=True)
             clock.sleep(seconds)

@@ -45,7 +45,7 @@ def test_programs_get_the_list_and_the_snapshot_that_was_copied(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(restoration, "snapshots", lambda _: SNAPSHOTS)
-    monkeypatch.setattr(restoration, "restore", lambda *_: SNAPSHOTS[1])
+    monkeypatch.setattr(restoration, "restore", lambda *_: restoration.RestoredSnapshot(**dict(SNAPSHOTS[1])))
     assert ultracluster("restore", "trn1-16", "--list", "--output", "json") == ExitCode.DONE
     assert [each["id"] for each in json.loads(capsys.readouterr().out)["snapshots"]] == ["snap-1", "snap-2", "snap-3"]
     assert ultracluster("restore", "trn1-16", "--output", "json") == ExitCode.DONE

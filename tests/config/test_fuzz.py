@@ -12,14 +12,17 @@ import pytest
 
 from tests.config import fuzz
 
-AT_LEAST = 200
-SECONDS = 60
+OFTEN, RARELY = 1000, 5000
+"""Files of `make test-all`, and further ones of `make test-scenarios`."""
 
 
 @pytest.mark.slow
-def test_no_file_ends_in_anything_but_settings_or_a_clear_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "files"), [(0, OFTEN), pytest.param(OFTEN, RARELY, marks=pytest.mark.scenario)], ids=["some", "many"]
+)
+def test_no_file_ends_in_anything_but_settings_or_a_clear_error(first: int, files: int, tmp_path: Path) -> None:
     """In a process of its own, whose end by a signal is the fault of its last file, which stays."""
-    program = [sys.executable, "-m", "tests.config.fuzz", "0", str(AT_LEAST), str(SECONDS), str(tmp_path / "files")]
+    program = [sys.executable, "-m", "tests.config.fuzz", str(first), str(files), str(tmp_path / "files")]
     path = f"{fuzz.ROOT}{os.pathsep}{fuzz.ROOT / 'constructs'}"
     (tmp_path / "files").mkdir()
     done = subprocess.run(
@@ -32,4 +35,4 @@ def test_no_file_ends_in_anything_but_settings_or_a_clear_error(tmp_path: Path) 
         pytest.fail(f"case {last} ended the process with {done.returncode}, file in {tmp_path}: {done.stderr[-2000:]}")
     again = "".join(f"\n\n.venv/bin/python -m tests.config.fuzz {case}\n{text}" for case, text in problems.items())
     assert not problems, again
-    assert len(lines) >= AT_LEAST
+    assert [each["case"] for each in lines if "kind" in each] == list(range(first, first + files))

@@ -13,6 +13,11 @@ from tempfile import TemporaryDirectory
 from emulator.aws import ACCOUNT, EmulatedAws
 
 ROOT = Path(__file__).parents[1]
+UNPACKED = {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache")}
+"""Environment of a process that gets another HOME: it would unpack the CDK again, for seconds.
+
+https://github.com/aws/jsii/blob/main/packages/@jsii/kernel/src/tar-cache/default-cache-root.ts
+"""
 
 
 class CommandLine:
@@ -26,6 +31,7 @@ class CommandLine:
         # Node is looked up on PATH; `make setup` puts it and `cdk` beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self.environment = {
+            **UNPACKED,
             **aws.environment,
             "HOME": self._home.name,
             "PATH": path,

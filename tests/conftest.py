@@ -55,6 +55,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="write the golden files")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def without_template_validator() -> Iterator[None]:
+    """Let no command that tests start spend half of its synth in the CDK's template validator.
+
+    tests/stacks/test_validation.py runs it on every kind of deployment, in the process of jsii that was started with
+    its import; tests/end_to_end runs it as users do, in test_plain_cdk.py and in a rehearsal of test_shipped.py.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDK_VALIDATION", "false")
+        yield
+
+
 @pytest.fixture(scope="session")
 def boto3_data() -> Iterator[None]:
     """Let boto3's sessions share what they read of its data, which takes a short test longer than all else."""

@@ -14,6 +14,7 @@ import pytest
 
 from config.settings import load
 from emulator.aws import EmulatedAws
+from emulator.cdk import UNPACKED
 from scripts.emulated import accounts
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
@@ -63,8 +64,7 @@ def cdk(clone: Path, tmp_path: Path) -> Cdk:
                 "HOME": str(tmp_path),
                 "PATH": os.pathsep.join([str(clone.parent / "environment" / "bin"), "/usr/bin", "/bin"]),
                 "CDK_DISABLE_CLI_TELEMETRY": "1",
-                # With a home of its own a process would unpack the CDK again.
-                "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
+                **UNPACKED,
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,

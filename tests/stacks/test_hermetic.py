@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from emulator.cdk import UNPACKED
+
 ROOT = Path(__file__).parents[2]
 CONTEXT = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
 NODE_WITHOUT_NETWORK = """\
@@ -40,8 +42,7 @@ def synthesize(root: Path, outdir: Path, environment: Mapping[str, str], *python
             "CDK_CONTEXT_JSON": json.dumps({**CONTEXT, "env": "trn1-16"}),
             "CDK_OUTDIR": str(outdir),
             "CDK_VALIDATION": "false",
-            # With a home of its own a process would unpack the CDK again, which takes longer than all else.
-            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
+            **UNPACKED,
             **environment,
         },
         capture_output=True,

@@ -12,7 +12,7 @@ import pytest
 
 from tests.config import fuzz
 
-OFTEN, RARELY = 1000, 5000
+OFTEN, RARELY = 2000, 8000
 """Files of `make test-all`, and further ones of `make test-scenarios`."""
 
 

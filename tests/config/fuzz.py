@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def any_value(chance: random.Random, depth: int = 0) -> Any:
     """Return a value of no schema."""
     kind = chance.random()
     if kind < 0.7 or depth > 4:
-        return chance.choice(SCALARS)
+        return deepcopy(chance.choice(SCALARS))  # a later change of the value is of this case alone
     if kind < 0.85:
         return [any_value(chance, depth + 1) for _ in range(chance.choice((1, 2, 3, 60)))]
     keys = ("name", "Name", "type", "users", "Scheduling", "SlurmQueues", "SlurmSettings", "existing", "", "\x1b", "1")

@@ -75,7 +75,8 @@ PIECES = (
     "\n", "\r\n", "\0", "\x1b[2J", "\x1b]52;c;eA==\x07", "\x1b]0;title\x1b\\", "\x9b31m", "\x7f", "\u202e", "\u2066",
     "\u2028", "\ud800", "=1+1", "@A1", ";=1", "\t", "<b id=x>", "</td>", "<!--",
     "&lt;", "[/b]", "[bold]", "[link=http://evil.example]x[/link]", "--shell=/home/grace/evil", "-x", "'",
-    '"', "`id`", "`` <b> ``", "`", "\n```\n", "# ", "1. ", "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
+    '"', "`id`", "`` <b> ``", "`", "\n```\n", "# ", "1. ",
+    "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
 )  # fmt: skip
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, max_size=6).map("".join)
 QUICK = settings(

@@ -115,17 +115,32 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 	@# jsonpatch orders the operations of a difference by sets.
 	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 
+COMPILE = UV_PYTHON_DOWNLOADS=never .uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+  --no-annotate --custom-compile-command "make update-deps"
+
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited
+	@mkdir -p build
 	@for each in dev pcluster docs machines; do \
 	  out=constraints.txt; [ $$each = dev ] || out=constraints-$$each.txt; \
-	  UV_PYTHON_DOWNLOADS=never .uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --no-emit-package ultracluster \
-	    --custom-compile-command "make update-deps" requirements-$$each.txt -o $$out; done
+	  $(COMPILE) --no-emit-package ultracluster requirements-$$each.txt -o $$out; done
+	@# All is pinned. torch has other builds on other indexes, such as that for CPUs: no hash of its holds for all.
+	@for each in training xla; do \
+	  $(COMPILE) --no-deps --no-emit-package torch requirements-$$each.txt -o constraints-$$each.txt; \
+	  grep '^torch==' requirements-$$each.txt >> constraints-$$each.txt; done
+	@grep -o '^uv==[0-9.]*' nodes/requirements-uv.txt | $(COMPILE) - -o build/uv.txt
+	@{ grep '^#' nodes/requirements-uv.txt; grep -v '^#' build/uv.txt; } > build/requirements-uv.txt && mv build/requirements-uv.txt nodes
 	@# In another directory, because npm would reuse node_modules, without checksums.
 	@rm -rf build/resolve && mkdir -p build/resolve && cp package.json .npmrc build/resolve
 	@(cd build/resolve && npm install --package-lock-only --loglevel=error >/dev/null)
 	@mv build/resolve/package-lock.json . && rm -r build/resolve
 	@echo "Done. Review the diff, then: make lint type test-all"
+
+.PHONY: audit
+audit: setup ## Find known vulnerabilities of pins in public databases: ARGS='--ignore-vuln ID'
+	@failed=0; for each in constraints*.txt nodes/requirements-*.txt; do \
+	  echo "$$each:"; pip-audit --strict --disable-pip --no-deps --progress-spinner off $(ARGS) --requirement $$each || failed=1; done; \
+	  npm audit --package-lock-only || failed=1; exit $$failed
 
 .PHONY: clean
 clean: ## Delete generated files; the environments stay

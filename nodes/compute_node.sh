@@ -56,6 +56,7 @@ look_up_instance_type "$instance_type"
 check_mounted "$mount_dir"
 check_scratch
 set_limits
+protect_files
 set_kernel_settings
 set_host_name
 write_profile

@@ -37,6 +37,7 @@ remember "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits
+protect_files
 write_profile
 add_slurm_hooks
 keep_slurm_running

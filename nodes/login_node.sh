@@ -17,6 +17,7 @@ remember "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits
+protect_files
 write_profile
 install_python
 follow_team login

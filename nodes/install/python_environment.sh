@@ -60,10 +60,11 @@ build_environment() {
     download "$directory/bin/python" -m pip install --quiet --no-input --no-cache-dir --timeout 30 --retries 2 \
         --disable-pip-version-check --require-hashes --no-deps --requirement "$here/requirements-uv.txt"
     # First what training needs and PyTorch, of known content; then Neuron's packages and what they need, which have the last
-    # word on versions. AWS's list of those has no hashes.
+    # word on versions. AWS's list of those has no hashes. Neuron's index comes first: a package that it has comes from
+    # nowhere else, whatever version somebody gives the public index under that name.
     uv_install "$directory" --require-hashes --no-deps --requirement "$here/requirements-training.txt" \
         --requirement "$here/requirements-pytorch-$pytorch.txt"
-    uv_install "$directory" --extra-index-url https://pip.repos.neuron.amazonaws.com "torch==$pytorch" \
+    uv_install "$directory" --index https://pip.repos.neuron.amazonaws.com "torch==$pytorch" \
         "torch-xla==$torch_xla" "torch-neuronx==$torch_neuronx" "neuronx-cc==$compiler" "libneuronxla==$libneuronxla"
     check_environment "$directory"
     echo "$2" >"$directory/.complete"
@@ -83,11 +84,13 @@ remove_unfinished() {
 }
 
 # uv_install ENVIRONMENT ARGUMENT...: installs packages. What was downloaded stays in a cache on the same file system, for
-# the next attempt or the next run; the environment gets links to it, so it takes no space twice. As with pip, a package
-# may come from any index that has it, and is compiled now: users cannot write here.
+# the next attempt or the next run; the environment gets links to it, so it takes no space twice. Unlike with pip, a
+# package comes from the first index that has one of its name, the default one last
+# (https://docs.astral.sh/uv/concepts/indexes/#searching-across-multiple-indexes). It is compiled now: users cannot write
+# here.
 uv_install() {
     download env UV_CACHE_DIR="${1%/*}/.cache" UV_HTTP_TIMEOUT=30 UV_PYTHON_DOWNLOADS=never "$1/bin/uv" pip install \
-        --quiet --python "$1" --compile-bytecode --index-strategy unsafe-best-match "${@:2}"
+        --quiet --python "$1" --compile-bytecode --index-strategy first-index "${@:2}"
 }
 
 # download COMMAND...: runs what downloads packages, until the mirrors give them.

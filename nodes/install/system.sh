@@ -43,6 +43,17 @@ SETTINGS
     sysctl --quiet --load=/etc/sysctl.d/99-ultracluster.conf
 }
 
+# protect_files: in directories like /tmp, no program of root writes to a file that a user has put there under a name that it
+# meant to create (https://docs.kernel.org/admin-guide/sysctl/fs.html#protected-regular). ParallelCluster 3.16.1 switches
+# that off on Ubuntu, before this script (aws-parallelcluster-cookbook, sticky_bits_ubuntu20+.rb, of recipes/config.rb
+# alone; gone in 3.16.3: https://github.com/aws/aws-parallelcluster/releases/tag/v3.16.3). 2 is the value of Ubuntu. At a
+# start of the node the last file has the last word: ours comes after Chef's 99-chef-fs.protected_regular.conf.
+protect_files() {
+    [[ $os == ubuntu* ]] || return 0
+    write_file /etc/sysctl.d/99-ultracluster-files.conf 644 <<<'fs.protected_regular = 2'
+    sysctl --quiet --load=/etc/sysctl.d/99-ultracluster-files.conf
+}
+
 # set_host_name: makes the name of the node lead to its primary address. On nodes with several interfaces the first boot
 # may leave another one in /etc/hosts, and collectives then wait for each other
 # (https://github.com/aws-neuron/aws-neuron-parallelcluster-samples, examples/cluster-configs).

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
@@ -23,6 +22,7 @@ from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import ENDED, ExitCode, OperationError
 from scripts.core.figures import duration
 from scripts.core.report import Block, Line, Table, columns
+from scripts.core.temporary import temporary_directory
 from scripts.core.text import echo
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
     from scripts.core.view import View
 
     name, started = deployment.name, time.monotonic()
-    with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
-        assembly = Path(directory) / "cdk.out"
+    with temporary_directory() as directory:  # nothing else writes to it while somebody thinks about the question
+        assembly = directory / "cdk.out"
         settle(deployment, console)
         cdk.synthesize(name, assembly)
         approval = Approval.of(deployment, assembly)

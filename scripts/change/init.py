@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -14,6 +12,7 @@ import click
 from config.edit import set_values
 from config.settings import SettingsError, load
 from scripts.core import options
+from scripts.core.temporary import temporary_directory
 from scripts.core.text import echo
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, zone_id_prefix
 
@@ -108,8 +107,8 @@ class Draft:
             f"# All other settings have their defaults: {options.SETTINGS_REFERENCE}\n\n"
         )
         body = re.sub(rf"(?<=#)(.*)\b{template}-", rf"\1{name}-", "".join(lines))
-        with TemporaryDirectory() as directory:
-            path = Path(directory) / f"{name}.yaml"
+        with temporary_directory() as directory:
+            path = directory / f"{name}.yaml"
             path.write_text(f"{schema}{head}{body}", encoding="utf-8")
             set_values(path, values)
             try:

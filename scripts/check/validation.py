@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +12,7 @@ from config.settings import Settings
 from scripts.core import options
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.report import Block, Gap, Line
+from scripts.core.temporary import temporary_directory
 from scripts.emulated import EmulatedAws, Resolver, accounts, publish_files
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
@@ -137,13 +137,13 @@ def outcomes(
 
     of_aws, of_toolchain = (BotoCoreError, ClientError), (RunnerError, SynthesisError, UnsupportedError)
     with (
-        tempfile.TemporaryDirectory() as directory,
+        temporary_directory() as directory,
         ThreadPoolExecutor(max_workers=1) as synthesis,
         EmulatedAws() as aws,
         ParallelCluster(aws.environment) as parallelcluster,
     ):
         # One deployment is synthesized while the one before it is examined.
-        assemblies = {name: synthesis.submit(synthesize, name, Path(directory, name)) for name in names}
+        assemblies = {name: synthesis.submit(synthesize, name, directory / name) for name in names}
         for name in names:
             aws.reset()
             try:

@@ -8,13 +8,12 @@ Exit code: that of `cdk bootstrap`; before that 2: arguments or settings cannot 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from scripts.account import argument
 from scripts.core import options, terminal
 from scripts.core.errors import ExitCode
+from scripts.core.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
@@ -31,9 +30,9 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
     settings = deployment.settings
     identity = deployment.account.ask("sts", "get_caller_identity")  # without credentials the CDK hides the reason
     target = f"aws://{settings.account or identity['Account']}/{settings.region}"
-    with TemporaryDirectory() as directory:
+    with temporary_directory() as directory:
         words = ("bootstrap", target, *bootstrap.arguments(settings.bootstrap), *of_cdk)
-        code = cdk.run(*words, directory=Path(directory))
+        code = cdk.run(*words, directory=directory)
     if code == ExitCode.DONE:
         terminal.suggest(f"preflight {deployment.name}")
     return code

@@ -12,14 +12,13 @@ settings or credentials cannot be used; 130: Ctrl-C.
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
 from scripts.account import argument
 from scripts.core import options, terminal
+from scripts.core.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
@@ -69,11 +68,11 @@ def command(
     backend = UpgradeBackend(name, console, Clock(), say, skip=skip)
     if not dry_run:
         operations.check(deployment)
-    with TemporaryDirectory() as directory:
+    with temporary_directory() as directory:
         work = Recovery(
             path,
             deployment.settings,
-            Path(directory),
+            directory,
             backend,
             agreed,
             say,

@@ -12,14 +12,13 @@ or credentials cannot be used; 130: Ctrl-C.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
 from scripts.account import argument
 from scripts.core import options, terminal
+from scripts.core.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
@@ -80,8 +79,8 @@ def command(
     changes = dict(map(edit, edits))
     if not dry_run:
         operations.check(deployment)
-    with TemporaryDirectory() as directory:
-        work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
+    with temporary_directory() as directory:
+        work = Upgrade(path, deployment.settings, directory, backend, agreed, say, changes, anyway, dry_run)
         result = work.run(abandon=abandon)
     terminal.show(result, output)
     if result.outcome in ("complete", "abandoned"):

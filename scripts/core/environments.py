@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -26,10 +25,12 @@ PINS = {
     ".venv-pcluster": ("constraints-pcluster.txt",),
     "node_modules": ("package.json", "package-lock.json", ".npmrc"),
     ".venv-docs": ("constraints-docs.txt",),
-    ".venv-training": ("requirements-training.txt",),
-    ".venv-xla": ("requirements-xla.txt",),
+    ".venv-training": ("constraints-training.txt",),
+    ".venv-xla": ("constraints-xla.txt",),
 }
 """The files that pin what is in each environment; `ultracluster` has the same table of the first four."""
+WITH_ANY_TORCH = (".venv-training", ".venv-xla")
+"""Those whose torch has no hash, but the exact version: it has a build for CPUs on another index."""
 
 
 class SetUpError(Exception):
@@ -98,12 +99,10 @@ def build_uv() -> None:
         raise SetUpError(
             f"{sys.executable} has no venv module\n\nhint: install it; Debian and Ubuntu: apt install python3-venv"
         ) from None
-    pin = re.search(r"^uv==[0-9.]+", (ROOT / PINS[".uv"][0]).read_text(encoding="utf-8"), re.MULTILINE)
-    if not pin:
-        raise SetUpError(f"{PINS['.uv'][0]} does not pin uv")
     with building(".uv") as directory:
         run(sys.executable, "-m", "venv", "--clear", directory)
-        run(directory / "bin" / "python", "-m", "pip", "install", "-qq", pin[0])
+        checked = ("--require-hashes", "--only-binary", ":all:", "--requirement", PINS[".uv"][0])
+        run(directory / "bin" / "python", "-m", "pip", "install", "-qq", *checked)
 
 
 def build_python(name: str) -> None:
@@ -114,9 +113,11 @@ def build_python(name: str) -> None:
     with building(name) as directory:
         if is_new:
             run(UV, "venv", "--quiet", "--clear", "--seed", "--python", ROOT / ".uv" / "bin" / "python", directory)
-        run(UV, "pip", "install", "--quiet", "--exact", "--python", directory, "--requirements", PINS[name][0])
+        checked = () if name in WITH_ANY_TORCH else ("--require-hashes",)
+        install = (UV, "pip", "install", "--quiet", "--python", directory)
+        run(*install, "--exact", *checked, "--requirements", PINS[name][0])
         if name == ".venv":
-            run(UV, "pip", "install", "--quiet", "--python", directory, "--no-deps", "--editable", "./constructs")
+            run(*install, "--no-deps", "--no-build-isolation", "--editable", "./constructs")
             link_checkout(directory)
 
 

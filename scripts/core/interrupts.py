@@ -8,7 +8,8 @@ lost: an exception in the `close` of an `io.IOBase` that is being freed, as ever
 
 A call that changes something is not cut off in its middle, but by a second signal: its answer says what there is now.
 
-A signal that was ignored at the start, as SIGHUP is under nohup, stays ignored.
+A signal that was ignored at the start, as SIGHUP is under nohup, stays ignored. SIGKILL, which nothing can handle, also
+ends the program that runs (`ending_together`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _READING = ("AssumeRole", "Describe", "Filter", "Get", "Head", "List", "Simulate")
 """How names of AWS's operations start that change nothing."""
+_WATCHER = "import os, sys; sys.stdin.read(); os.kill(int(sys.argv[1]), 9)"
+"""Kills a process once its standard input is closed, by the kernel if whoever holds the other end was killed."""
 _AWAITED = b"\nStopping once AWS has answered the call in progress; the same again stops now.\n"
 
 
@@ -211,7 +214,7 @@ def run(
             _remember(number)
             process.terminate()
 
-        with handled({signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
+        with handled({signal.SIGTERM: terminate, signal.SIGHUP: terminate}), ending_together(process):
             sources = zip((process.stdout, process.stderr), sinks, strict=True)
             readers = [Thread(target=_forward, args=each, daemon=True) for each in sources if each[0]]
             for reader in readers:
@@ -220,6 +223,23 @@ def run(
             for reader in readers:
                 reader.join(SECONDS_FOR_OUTPUT)
     return 128 - code if code < 0 else code
+
+
+@contextmanager
+def ending_together(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Let a program that was just started be killed as soon as this one is.
+
+    Linux alone has a call for that (man 2 PR_SET_PDEATHSIG), which goes by threads. So another program waits for this
+    one's end, in a session of its own: Ctrl-C is not for it.
+    """
+    words = [sys.executable, "-I", "-S", "-c", _WATCHER, str(process.pid)]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as watcher:
+        try:
+            yield
+        finally:
+            watcher.kill()
 
 
 def _forward(source: IO[str], sink: IO[str]) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any, Literal
 
 from rich.console import Console
@@ -23,6 +22,7 @@ from scripts.account.stack_state import StackState
 from scripts.core import options
 from scripts.core.errors import ExitCode, UnusableError
 from scripts.core.report import Table, columns
+from scripts.core.temporary import temporary_directory
 from scripts.core.view import View
 from scripts.emulated import FAULTS, EmulatedAws, accounts, inventory
 from scripts.rehearse.emulate import wait_for_ctrl_c
@@ -297,14 +297,14 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
     """
     is_stopping = any(fault == "stopping" for fault, _ in choices.faults)
     with (
-        TemporaryDirectory() as directory,
+        temporary_directory() as directory,
         # ParallelCluster's function would wait for nodes that do not end, up to its 15 minutes.
         accounts.account(console.print, speed=choices.speed, nodes=not is_stopping) as account,
     ):
-        aws, file = account.aws, Path(directory) / f"{name}.yaml"
+        aws, file = account.aws, directory / f"{name}.yaml"
         files.copy(options.CONFIG / file.name, file)
         settings = load(file)
-        variables = {**aws.environment, **accounts.variables(settings.region), "ULTRACLUSTER_CONFIG": directory}
+        variables = {**aws.environment, **accounts.variables(settings.region), "ULTRACLUSTER_CONFIG": str(directory)}
         stage = Stage(console, log, choices.pause, variables)
         life = Life(name, settings, aws, stage, choices.nodes) if account.machines else None
         rehearsal = Rehearsal(name, file, aws, stage, life)

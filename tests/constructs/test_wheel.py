@@ -76,7 +76,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with an sdist, and with the wheel that is built from it."""
     directory = tmp_path_factory.mktemp("built")
     shutil.copytree(CONSTRUCTS, directory / "constructs", ignore=NOT_SHIPPED)
-    run(UV, "build", "--quiet", "constructs", "--out-dir", "dist", directory=directory)
+    checked = ("--build-constraints", ROOT / "constraints.txt", "--require-hashes")
+    run(UV, "build", "--quiet", "constructs", "--out-dir", "dist", *checked, directory=directory)
     return directory / "dist"
 
 

@@ -20,6 +20,7 @@ fi
 mount -t overlay overlay -o "lowerdir=$layers,upperdir=$upper,workdir=$work" "$root"
 mount -t proc proc "$root/proc"
 mount --bind "$machine/meminfo" "$root/proc/meminfo"
+mount --bind "$machine/protected_regular" "$root/proc/sys/fs/protected_regular"
 for directory in "$machine"/mounts/*; do
     mount --bind "$directory" "$root/${directory##*/}"
 done

@@ -78,6 +78,7 @@ class Machine:
         self.mount("scratch")
         self.write("/etc/os-release", OS_RELEASE[os_name])
         self.write("/etc/kernel-release", KERNELS[os_name] + "\n")
+        self.protected_regular = 0
         self._fit(instance_type)
 
     def clone(self, *, instance_type: str | None = None) -> Machine:
@@ -85,7 +86,7 @@ class Machine:
         other = Machine.__new__(Machine)
         other.__dict__.update(self.__dict__)
         other._directory = self._new_directory()
-        for part in ("upper", "mounts", "meminfo"):
+        for part in ("upper", "mounts", "meminfo", "protected_regular"):
             # shutil has no copy of overlayfs's marks for what was deleted
             subprocess.run(["cp", "--archive", self._directory / part, other._directory], check=True)
         if instance_type:
@@ -149,6 +150,15 @@ class Machine:
 
     def read(self, path: str) -> str:
         return self.path(path).read_text(encoding="utf-8")
+
+    @property
+    def protected_regular(self) -> int:
+        """The kernel's setting of that name, of which a kernel has one for all machines; ParallelCluster leaves 0."""
+        return int((self._directory / "protected_regular").read_text(encoding="utf-8"))
+
+    @protected_regular.setter
+    def protected_regular(self, value: int) -> None:
+        (self._directory / "protected_regular").write_text(f"{value}\n", encoding="utf-8")
 
     def remove_efa(self, *, from_bus: bool) -> None:
         """Take an EFA device away: from its driver, or from the instance."""

@@ -17,6 +17,12 @@ APT, DNF, PIP = (f"{kind}.repos.neuron.amazonaws.com" for kind in ("apt", "yum",
 ARCHIVE = "archive.test"
 """Host of the operating system's own packages, and of pip's public index."""
 
+NEEDED_OF_NEURON = ("nki", "0.2.0")
+"""A package that Neuron's packages need, without saying which version, and that their index has."""
+NEURON_NAMES = ("torch_neuronx", "neuronx_cc", "libneuronxla", NEEDED_OF_NEURON[0])
+IMPOSTOR = "99.0"
+"""The version under which the public index has somebody else's packages of the names of Neuron's."""
+
 KERNELS = {
     "ubuntu2404": "6.14.0-1018-aws",
     "ubuntu2204": "6.8.0-1035-aws",
@@ -173,11 +179,16 @@ def write_wheels(sites: Path) -> dict[str, str]:
     release = RELEASES[DEFAULT_SDK]
     pytorch = release.pytorch["2.9"]
     neuron, public = sites / PIP, sites / ARCHIVE / "simple"
-    needs = ("torch==2.9.*", "torch-xla==2.9.*", "libneuronxla<2.3")
+    needs = ("torch==2.9.*", "torch-xla==2.9.*", "libneuronxla<2.3", f"{NEEDED_OF_NEURON[0]}>=0.1", "islpy")
     _write_wheel(neuron, "torch_neuronx", f"{pytorch.torch_neuronx}+0f1dac25", *needs)
     _write_wheel(neuron, "neuronx_cc", f"{release.compiler}+3b612583", "numpy<2")
     _write_wheel(neuron, "libneuronxla", f"{release.libneuronxla}+50c26cbd")
     _write_wheel(neuron, "libneuronxla", "2.2.99999.0+50c26cbd")
+    _write_wheel(neuron, *NEEDED_OF_NEURON)
+    _write_wheel(neuron, "torch_xla", "2.1.6")
+    for name in NEURON_NAMES:
+        _write_wheel(public, name, IMPOSTOR)
+    _write_wheel(public, "islpy", "2025.2.5")
     _write_wheel(public, "numpy", "2.5.2")
     of_pytorch = {
         f"torch=={pytorch.torch}": _write_wheel(public, "torch", pytorch.torch),

@@ -26,7 +26,7 @@ from tests.nodes.interruptions import (
     assert_paused_once,
 )
 from tests.nodes.machine import MIRROR_FAULT, NO_INTERNET, SITES, Machine, Outcome, time_limit
-from tests.nodes.packages import PYTHON
+from tests.nodes.packages import IMPOSTOR, NEEDED_OF_NEURON, NEURON_NAMES, PYTHON
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
@@ -106,6 +106,8 @@ def test_the_environment_has_neurons_packages_and_those_of_the_training(head_nod
         "torch_neuronx": HEAD_NODE["torch_neuronx"],
         "neuronx_cc": HEAD_NODE["compiler"],
         "libneuronxla": HEAD_NODE["libneuronxla"],
+        NEEDED_OF_NEURON[0]: NEEDED_OF_NEURON[1],
+        "islpy": "2025.2.5",
         "numpy": "1.26.4",
         "h5py": "3.16.0",
         "transformers": "4.57.6",
@@ -122,6 +124,13 @@ def test_the_environment_has_neurons_packages_and_those_of_the_training(head_nod
     )
     prefix = head_node.output_of("useradd trainee; su trainee --command 'sh /job.sh'").strip()
     assert re.fullmatch(rf"{ENVIRONMENTS}/{re.escape(name)}\.build-\w+", prefix)
+
+
+def test_what_neurons_index_has_comes_from_no_other(head_node: Machine) -> None:
+    """The public index has higher versions of all these names; Neuron's packages say of one no version."""
+    found = dict(line.split("==") for line in (link(head_node) / "installed.txt").read_text(encoding="utf-8").split())
+    assert found.keys() >= set(NEURON_NAMES)
+    assert IMPOSTOR not in found.values()
 
 
 def test_a_second_run_changes_nothing_and_needs_no_network(head_node: Machine) -> None:

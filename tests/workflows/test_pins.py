@@ -1,17 +1,23 @@
-"""What is resolved agrees with the pins, of which Dependabot proposes newer ones."""
+"""What is resolved agrees with the pins, of which Dependabot proposes newer ones, and has hashes."""
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from scripts.core import environments
 from tests.workflows.workflows import GITHUB, ROOT
 
-RESOLVED = {"dev": "constraints.txt", **{name: f"constraints-{name}.txt" for name in ("docs", "machines", "pcluster")}}
+OF_NODES = ("training", "xla")
+"""Environments with the versions of the nodes."""
+PROPOSED = {"dev": "constraints.txt", **{name: f"constraints-{name}.txt" for name in ("docs", "machines", "pcluster")}}
+RESOLVED = {**PROPOSED, **{name: f"constraints-{name}.txt" for name in OF_NODES}}
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 
 
@@ -46,5 +52,48 @@ def test_newer_versions_are_proposed_of_all_that_is_pinned_but_what_is_resolved_
     excluded = {path.name for pattern in updates["pip"]["exclude-paths"] for path in ROOT.glob(pattern)}
     assert {path.name for path in ROOT.glob("[!.]*.txt")} - excluded == {
         "requirements.txt",
-        *(f"requirements-{name}.txt" for name in RESOLVED),
+        *(f"requirements-{name}.txt" for name in PROPOSED),
     }
+
+
+INSTALLED = [*ROOT.glob("constraints*.txt"), *(ROOT / "nodes").glob("requirements-*.txt")]
+"""All that packages are installed from, here and on nodes."""
+
+
+@pytest.mark.parametrize("path", INSTALLED, ids=lambda path: path.name)
+def test_every_package_has_hashes_but_torch_where_it_may_be_a_build_for_cpus(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    requirements = [line for line in lines if line and not line.startswith("#")]
+    assert requirements
+    without = [
+        line for line in requirements if not re.search(r"^[A-Za-z0-9._-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", line)
+    ]
+    pinned = [] if path.stem.removeprefix("constraints-") not in OF_NODES else [f"torch=={pins(path.name)['torch']}"]
+    assert without == pinned
+
+
+def test_nothing_is_installed_from_anything_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nor built with what no file pins."""
+    commands = list[str]()
+
+    def run(*command: str | Path) -> None:
+        commands.append(" ".join(map(str, command)))
+
+    monkeypatch.setattr(environments, "is_complete", lambda _: False)
+    monkeypatch.setattr(environments, "link_checkout", lambda _: None)
+    monkeypatch.setattr(environments, "building", lambda name: nullcontext(tmp_path / name))
+    monkeypatch.setattr(environments, "run", run)
+    environments.build(list(environments.PINS))
+    installing = [command for command in commands if " install " in command]
+    assert len(installing) == len(environments.PINS)  # the library, too, but npm has another word
+    files = {path.relative_to(ROOT).as_posix() for path in INSTALLED}
+    for command in installing:
+        if "--editable ./constructs" in command:
+            assert "--no-deps --no-build-isolation" in command
+            continue
+        [file] = re.findall(r"--requirements? (\S+)", command)
+        assert file in files
+        assert "--require-hashes" in command or file.startswith(tuple(f"constraints-{name}" for name in OF_NODES))
+        assert not re.findall(r"\s[\w-]+[=<>]=", command)
+    assert "setuptools" in pins("constraints.txt")
+    assert "npm ci --loglevel=error" in commands

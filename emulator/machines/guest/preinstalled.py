@@ -1,7 +1,7 @@
 """What an instance shows of its type's hardware, and the packages that a machine without a network counts as installed.
 
-/sys of a machine is a directory of its root volume: what a driver would show there are files. Of /proc only meminfo is
-the instance's own.
+/sys of a machine is a directory of its root volume: what a driver would show there are files. Of /proc only meminfo and
+a setting that ParallelCluster changes, which is no namespace's, are the instance's own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _NEURON: Final[Mapping[str, tuple[str, str]]] = {
 _OF_PYTHON: Final = ("python{0}-venv", "python{0}", "g++", "gcc-c++", "libxcrypt-compat")
 _STATUS: Final = "/var/lib/dpkg/status"
 _LISTING: Final = "/var/lib/emulator/packages"
+_PROTECTED_REGULAR: Final = "fs/protected_regular"
 _NEURON_TOOLS: Final = "/opt/aws/neuron/bin"
 
 
@@ -44,7 +45,17 @@ def install(instance_type: str) -> None:
     log = SHAPES / instance_type / "dmesg.txt"
     _write("/run/kernel.log", log.read_text(encoding="utf-8") if log.exists() else "")
     _write("/run/meminfo", _meminfo(memory_mib))
-    subprocess.run(["mount", "--bind", "/run/meminfo", "/proc/meminfo"], check=False)
+    _write("/run/protected_regular", "2\n")
+    for name, path in {"meminfo": "/proc/meminfo", "protected_regular": f"/proc/sys/{_PROTECTED_REGULAR}"}.items():
+        subprocess.run(["mount", "--bind", f"/run/{name}", path], check=False)
+
+
+def lift_protection(os_name: str) -> None:
+    """Let root write to files of others in directories like /tmp (cookbook: sticky_bits_ubuntu20+.rb)."""
+    if os_name.startswith("ubuntu"):
+        key = _PROTECTED_REGULAR.replace("/", ".")
+        _write(f"/etc/sysctl.d/99-chef-{key}.conf", f"{key} = 0\n")
+        _write(f"/proc/sys/{_PROTECTED_REGULAR}", "0\n")
 
 
 def _link_devices() -> None:

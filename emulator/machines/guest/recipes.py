@@ -60,6 +60,8 @@ def cinc_client(arguments: Sequence[str]) -> int:
     log.info("*** Cinc Client: run list [recipe[%s]] ***", arguments[-1])
     if name == "init":
         preinstalled.set_system(str(node.cluster["base_os"]))
+    if name == "config":
+        preinstalled.lift_protection(str(node.cluster["base_os"]))
     try:
         _RECIPES[node.kind, name](node)
     except (StepError, aws.AwsError, OSError) as error:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -31,6 +30,7 @@ from scripts.core.document import Document
 from scripts.core.errors import OperationError, UnusableError
 from scripts.core.findings import CheckStatus
 from scripts.core.options import CONFIG
+from scripts.core.temporary import temporary_directory
 from scripts.core.terminal import Say
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def scale(
     """
     if not dry_run:
         operations.check(deployment)
-    with TemporaryDirectory() as directory:
-        change = prepare(deployment, target, counts, Path(directory))
+    with temporary_directory() as directory:
+        change = prepare(deployment, target, counts, directory)
         if change.grows and checks:
             check(change, say)
         plan = make_plan(change.candidate)

@@ -66,14 +66,19 @@ def synthesize(name: str, directory: Path) -> None:
     Raises:
         PlanError: It failed; the message is its output, or its exit code.
     """
-    done = subprocess.run(
+    with subprocess.Popen(
         command("--context", f"env={options.CONFIG / name}", "synth", "--quiet", "--output", str(directory)),
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise PlanError(done.stdout.strip() or f"cdk synth ended with exit code {done.returncode}, without a word")
+    ) as process:
+        try:
+            with interrupts.ending_together(process):
+                printed, _ = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise PlanError(printed.strip() or f"cdk synth ended with exit code {process.returncode}, without a word")

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from config.settings import PARTS, Settings
 from scripts.account import operations
@@ -20,6 +19,7 @@ from scripts.check.plan.report import Plan
 from scripts.check.preflight import access, runner
 from scripts.core import options
 from scripts.core.findings import CheckStatus, Finding
+from scripts.core.temporary import temporary_directory
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
 from toolchain.parallelcluster import ParallelCluster, RunnerError
@@ -55,9 +55,9 @@ def make_plan(
     if against is None and assembly is not None and not (assembly / MANIFEST).exists():
         raise PlanError(f"got {assembly}; allowed: a directory that cdk synth wrote, with a {MANIFEST}")
     try:
-        with TemporaryDirectory() as temporary:
+        with temporary_directory() as temporary:
             if assembly is None:
-                assembly = Path(temporary) / "cdk.out"
+                assembly = temporary / "cdk.out"
                 cdk.synthesize(deployment_name, assembly)
             if diff:
                 cdk.diff(assembly)

@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from scripts.account.deployment import Deployment
 from scripts.check.preflight.check import check
 from scripts.core.aws_errors import denied_actions, denies
 from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, Finding
+from scripts.core.temporary import temporary_directory
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, resolve_deployed
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster
@@ -87,8 +86,8 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
 def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
     """Return what the provider would get, without what does not exist yet, and the names of what is left out."""
     account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
-    with TemporaryDirectory() as directory:
-        assembly = synthesize(deployment.name, Path(directory), account)
+    with temporary_directory() as directory:
+        assembly = synthesize(deployment.name, directory, account)
         request = cluster_request(assembly, partial(resolve_deployed, assembly, deployment))
     left_out: set[str] = set()
     configuration = _existing(request.configuration, left_out)

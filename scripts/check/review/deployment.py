@@ -7,8 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from scripts.check.estimate.estimate import estimate, wanted_products
@@ -24,6 +22,7 @@ from scripts.core import options
 from scripts.core.errors import UnusableError
 from scripts.core.figures import NONE, usd
 from scripts.core.report import Column, Table
+from scripts.core.temporary import temporary_directory
 from toolchain.assembly import Assembly
 from toolchain.synthesis import REPORT, synthesize
 
@@ -70,8 +69,8 @@ def review(deployment_name: str) -> Review:
         UnusableError: The deployment cannot be synthesized, or ParallelCluster's code broke down.
     """
     settings = options.settings_of(deployment_name)
-    with TemporaryDirectory() as temporary:
-        directory = Path(temporary, "cdk.out")
+    with temporary_directory() as temporary:
+        directory = temporary / "cdk.out"
         [outcome] = outcomes([deployment_name], lambda name, _: synthesize(name, directory, checks=True))
         if outcome.report is None:
             raise UnusableError(outcome.error)

@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest
 NOTES = "/home/ada/notes"
 WRITE = f"mkdir --parents /home/ada; echo one >{NOTES}; ln -s notes /home/ada/link; chown -R 2001:2002 /home/ada"
 LOOK = f"cat {NOTES}; stat -c %u:%g {NOTES}; readlink /home/ada/link; findmnt --noheadings --output FSROOT /home"
+PROTECTED = "cat /proc/sys/fs/protected_regular"
+"""What ParallelCluster sets to 0."""
 
 
 class Deployed:
@@ -90,6 +92,7 @@ def test_homes_outlive_clusters(tmp_path: Path) -> None:
     with deployed(tmp_path) as life:
         life.run("bootstrap", "trn1-16")
         deploy_three_times(life)
+        assert life.on_head_node(PROTECTED).split()[-1] == "2"
         life.on_head_node(WRITE)
         assert "AccessDenied" in life.on_head_node(
             "aws lambda list-functions 2>&1 || true"

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -134,3 +134,73 @@ def test_neither_an_encoding_nor_a_grandchild_with_the_pipe_holds_up_the_cdk(
         assert interrupts.run(["sh", "-c", script], tmp_path, output=out) == 3
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)  # which still runs
     assert (tmp_path / "out").read_text() == "before\n"
+
+
+_WAITING = """
+import sys
+from pathlib import Path
+from scripts.check.plan import cdk
+
+file = sys.argv[1]
+cdk.command = lambda *_: ["sh", "-c", f"echo $$ >{file}.new; mv {file}.new {file}; exec sleep 3600"]
+cdk.environment = lambda: None
+"""
+"""The CDK is a program that waits for an hour."""
+
+
+@pytest.mark.parametrize("call", ["run()", "diff(Path())", "synthesize('trn1-16', Path())"])
+def test_the_cdk_ends_with_a_command_that_is_killed(
+    call: str, tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
+    file = tmp_path / "pid"
+    with start(str(file), program=("-c", f"{_WAITING}cdk.{call}"), stdout=subprocess.DEVNULL) as process:
+        wait_for(lambda: file.exists() or process.poll() is not None)
+        process.kill()
+    pid = int(file.read_text(encoding="ascii"))
+    wait_for(lambda: not is_running(pid))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("operated")
+def test_a_killed_deployment_leaves_no_cdk_and_the_next_command_removes_its_files(
+    tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
+    """The CDK is halted before: it would end by itself, too, but only when it has nothing more to do."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with start("deploy", "trn1-16", "--yes", env=environment, stdout=subprocess.DEVNULL) as process:
+        wait_for(lambda: bool(running_cdk(process.pid)) or process.poll() is not None)
+        [pid] = running_cdk(process.pid)
+        os.kill(pid, signal.SIGSTOP)
+        process.kill()
+    wait_for(lambda: not is_running(pid))
+    [left] = own_files(tmp_path)
+    assert (left / "cdk.out" / "manifest.json").exists()
+    with start("plan", "trn1-16", env=environment, stdout=subprocess.DEVNULL) as process:
+        process.wait(_SECONDS)
+    assert own_files(tmp_path) == []
+
+
+def running_cdk(parent: int) -> list[int]:
+    """Return the processes of a command that deploy with the CDK."""
+    return [
+        int(path.name)
+        for path in Path("/proc").glob("[0-9]*")
+        if stat(path)[1:2] == [str(parent)] and b"--change-set-name" in (path / "cmdline").read_bytes()
+    ]
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether there is a process, which has not ended and only waits for its parent to ask."""
+    return stat(Path(f"/proc/{pid}"))[:1] not in ([], ["Z"])
+
+
+def stat(process: Path) -> list[str]:
+    """Return what the kernel says of a process after its name: state, parent and more; nothing if it is gone."""
+    try:
+        return (process / "stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def own_files(directory: Path) -> list[Path]:
+    return list(directory.glob(".ultracluster-*"))

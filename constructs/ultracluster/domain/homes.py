@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.types import FROM_DAYS, FROM_SIZE, Days, Gib, KmsKeyArn, allowing, default
 from ultracluster.domain.violations import Violation, below
 
@@ -54,6 +54,8 @@ HomesId = Annotated[str, allowing("fs- and 8 to 17 hexadecimal digits, or fsvol-
 _SHARED_STORAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html"
 _POLICY = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html"
 
+_CAPACITY = "https://docs.aws.amazon.com/fsx/latest/OpenZFSGuide/managing-storage-capacity.html"
+
 
 class OpenZfsSpec(Spec):
     """An FSx for OpenZFS file system, on SSD storage in one zone."""
@@ -64,10 +66,13 @@ class OpenZfsSpec(Spec):
         OpenZfsDeploymentType, Setting(Change.NEW_FILE_SYSTEM, ".OpenZFSConfiguration.DeploymentType")
     ] = "SINGLE_AZ_1"
     """HA has a second file server that takes over; 2 is faster, and not in all Regions."""
-    capacity_gib: Annotated[Gib, Field(ge=64, le=524_288), FROM_SIZE, Setting(Change.AT_ONCE, ".StorageCapacity")] = (
-        default(256)
-    )
-    """Storage in GiB. It can grow, by a tenth or more, not shrink."""
+    capacity_gib: Annotated[
+        Gib,
+        Field(ge=64, le=524_288),
+        FROM_SIZE,
+        Setting(Change.AT_ONCE, ".StorageCapacity", growth=Growth(_CAPACITY, percent=10)),
+    ] = default(256)
+    """Storage in GiB."""
     throughput_mbps: Annotated[Throughput, Setting(Change.AT_ONCE, ".OpenZFSConfiguration.ThroughputCapacity")] = 64
     """MB/s of the file server. A change interrupts it for minutes; programs wait."""
     compression: Annotated[

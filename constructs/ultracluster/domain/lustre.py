@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.types import (
     FEW,
     FROM_DAYS,
@@ -112,6 +112,10 @@ _SCRATCH = "/scratch"
 """aws-parallelcluster 3.16.1 pcluster/constants.py, DEFAULT_EPHEMERAL_DIR."""
 
 
+_CAPACITY_PAGE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html"
+_METADATA_PAGE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/switch-provisioning-mode.html"
+
+
 class LustreSpec(Spec):
     """The FSx for Lustre file system, on SSD storage."""
 
@@ -126,17 +130,22 @@ class LustreSpec(Spec):
         Field(ge=1, le=2_147_483_647),
         allowing(_CAPACITIES),
         FROM_SIZE,
-        Setting(Change.AT_ONCE, ".StorageCapacity"),
+        Setting(Change.AT_ONCE, ".StorageCapacity", growth=Growth(_CAPACITY_PAGE)),
     ] = default(4800)
-    """Storage in GiB. It can grow, not shrink."""
+    """Storage in GiB."""
     throughput_mbps_per_tib: Annotated[
         Throughput | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
     ] = 250
-    """MB/s per TiB; null with SCRATCH_2. FSx would change it in place, CloudFormation does not."""
+    """MB/s per TiB; null with SCRATCH_2. FSx changes it in place, CloudFormation makes a new file system for it."""
     compression: Annotated[Compression, Setting(Change.AT_ONCE, ".LustreConfiguration.DataCompressionType")] = "LZ4"
     """Compression of new files."""
     metadata_iops: Annotated[
-        MetadataIops | None, Setting(Change.AT_ONCE, ".LustreConfiguration.MetadataConfiguration.Iops")
+        MetadataIops | None,
+        Setting(
+            Change.AT_ONCE,
+            ".LustreConfiguration.MetadataConfiguration.Iops",
+            growth=Growth(_METADATA_PAGE, unset=lambda each: included_metadata_iops(int(each["StorageCapacity"]))),
+        ),
     ] = None
     """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
     in a deployment of their own; null: automatic, growing with the capacity."""

@@ -135,7 +135,7 @@ class Rds(RDSResponse):
     servers: ClassVar[DatabaseServers] = DatabaseServers()
 
     def describe_orderable_db_instance_options(self) -> ActionResult:
-        """Offer versions of MySQL 8.4 on any class; moto offers none.
+        """Offer versions of MySQL 8.4 on any class in any zone; moto offers none.
 
         https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_OrderableDBInstanceOption.html
         """
@@ -143,6 +143,7 @@ class Rds(RDSResponse):
         if engine != "mysql" or not re.fullmatch(r"8\.4\.\d+", version):
             return super().describe_orderable_db_instance_options()
         option = {
+            "AvailabilityZones": [{"Name": each.name} for each in self._ec2_backend.describe_availability_zones()],
             "Engine": engine,
             "EngineVersion": version,
             "DBInstanceClass": self.params.get("DBInstanceClass", "db.t4g.micro"),

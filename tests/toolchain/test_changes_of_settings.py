@@ -169,6 +169,10 @@ CHANGES: dict[str, Any] = {
     "accounting.qos[0].preempts": ["normal"],
     "accounting.qos[0].accounts": ["dept"],
     "homes.type": "fsx-openzfs",
+    "homes.openzfs.deployment_type": {
+        "homes.openzfs.deployment_type": "SINGLE_AZ_2",
+        "homes.openzfs.throughput_mbps": 160,
+    },
     "homes.openzfs.capacity_gib": 512,
     "homes.openzfs.throughput_mbps": 128,
     "homes.openzfs.quota_gib_per_user": 5,

@@ -115,6 +115,10 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 	@# jsonpatch orders the operations of a difference by sets.
 	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 
+.PHONY: prices
+prices: setup ## Compare the table of prices with AWS's Price List, for which credentials are needed
+	@python -m scripts.upkeep.price_table
+
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited
 	@for each in dev pcluster docs machines; do \

@@ -39,7 +39,7 @@ SECURITY_GROUP_DESCRIPTION = "FSx for Lustre: the file system and its clients"
 MAX_REPOSITORIES = 8
 
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
-_THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
+THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
     "SCRATCH_2": (),
     "PERSISTENT_1": (50, 100, 200),
     "PERSISTENT_2": (125, 250, 500, 1000),
@@ -47,14 +47,14 @@ _THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
 
 
 def _throughputs(deployment_type: DeploymentType) -> str:
-    *smaller, largest = map(str, _THROUGHPUTS[deployment_type] or ("null",))
+    *smaller, largest = map(str, THROUGHPUTS[deployment_type] or ("null",))
     return f"{', '.join(smaller)} or {largest}" if smaller else largest
 
 
 Throughput = Annotated[
     int,
     Field(ge=1, le=10_000),
-    allowing("; ".join(f"{_throughputs(kind)} with {kind}" for kind, some in _THROUGHPUTS.items() if some)),
+    allowing("; ".join(f"{_throughputs(kind)} with {kind}" for kind, some in THROUGHPUTS.items() if some)),
 ]
 _SMALLEST_GIB = 1200
 _STEP_GIB = 2400
@@ -309,7 +309,7 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
 def _sizes(spec: LustreSpec) -> Iterator[Violation]:
     if spec.capacity_gib != _SMALLEST_GIB and (spec.capacity_gib <= 0 or spec.capacity_gib % _STEP_GIB != 0):
         yield spec.violation("capacity_gib", _CAPACITIES, "the sizes FSx for Lustre offers on SSD")
-    if spec.throughput_mbps_per_tib not in (_THROUGHPUTS[spec.deployment_type] or (None,)):
+    if spec.throughput_mbps_per_tib not in (THROUGHPUTS[spec.deployment_type] or (None,)):
         allowed, reason = _throughputs(spec.deployment_type), f"the MB/s per TiB of {spec.deployment_type}"
         yield spec.violation("throughput_mbps_per_tib", allowed, reason)
 

@@ -115,6 +115,10 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 	@# jsonpatch orders the operations of a difference by sets.
 	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 
+.PHONY: prices
+prices: setup ## Compare the table of prices with AWS's Price List, for which credentials are needed
+	@python -m scripts.upkeep.price_table
+
 COMPILE = UV_PYTHON_DOWNLOADS=never .uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
   --no-annotate --custom-compile-command "make update-deps"
 

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import accounting_rules, addresses, cluster_rules, lustre, names, team_rules
+from ultracluster.domain import accounting_rules, addresses, cluster_rules, lustre, names, snapshots, team_rules
 from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import homes as homes_rules
 from ultracluster.domain import monitoring as monitoring_rules
@@ -82,7 +82,8 @@ def _storage(region: str, storage: StorageSettings) -> list[Violation]:
 
 def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSettings) -> list[Violation]:
     spec = cluster.spec(name=name, region=region, tags=tags)
-    broken = [*cluster_rules.violations(spec), *_region_violations(spec, "munge_key_secret_arn", region)]
+    of_snapshots = [] if cluster.head_node.snapshots is None else snapshots.tag_violations(tags)
+    broken = [*cluster_rules.violations(spec), *of_snapshots, *_region_violations(spec, "munge_key_secret_arn", region)]
     if spec.directory is not None:
         broken += below(("directory",), _region_violations(spec.directory, "password_secret_arn", region))
     for q, queue in enumerate(cluster.queues):
@@ -169,7 +170,7 @@ def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Violatio
 def _homes(region: str, homes: HomesSpec | None, users: list[UserSpec], cluster: ClusterSettings) -> list[Violation]:
     if homes is None:
         return []
-    of_homes = [*homes_rules.violations(homes, len(users)), *_region_violations(homes, "kms_key_arn", region)]
+    of_homes = [*homes_rules.violations(homes, len(users), region), *_region_violations(homes, "kms_key_arn", region)]
     broken = below(("homes",), of_homes)
     shared = cluster.overrides.get("SharedStorage")
     for index, each in enumerate(shared if isinstance(shared, list) else []):
@@ -191,8 +192,9 @@ def _subnets(
 ) -> list[Violation]:
     spec = cluster.spec(name=name, region=region, tags={})
     file_servers = ceil(storage.file_system.capacity_gib / _GIB_PER_FILE_SERVER_INTERFACE)
+    endpoints = network_rules.endpoint_services(network.interface_endpoints, login_nodes=bool(cluster.login_nodes))
     private_logins = sum(pool.count for pool in cluster.login_nodes if not pool.public)
-    others = _FIXED_ADDRESS_RESERVE + file_servers + len(network.endpoint_services) + private_logins
+    others = _FIXED_ADDRESS_RESERVE + file_servers + len(endpoints) + private_logins
     others += homes.addresses if homes else 0
     in_private = (
         f"{spec.max_nodes} nodes take {spec.max_node_addresses} addresses with EFA interface type "

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 from config import rules, schemas, users_file
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, meant_keys, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
-from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names
+from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterSpec
@@ -70,7 +70,8 @@ class Settings(Spec):
         FEW,
         Setting(Change.AT_ONCE, page="https://docs.aws.amazon.com/tag-editor/latest/userguide/reference.html"),
     ] = {}
-    """Tags of everything that is made, at most 39."""
+    """Tags of everything that is made, at most 39; keys and values of letters, digits, spaces and `_.:/=+-@`,
+    values not empty. With `cluster.head_node.snapshots` keys have neither spaces nor @, and letters a to z alone."""
     termination_protection: Annotated[
         list[Part],
         FEW,
@@ -143,6 +144,12 @@ class Settings(Spec):
         has_homes = self.homes is not None and self.homes.is_made
         has_database = self.accounting is not None and self.accounting.existing is None
         return tuple(part for part in PARTS if part != "team" or has_homes or has_database)
+
+    @property
+    def endpoint_services(self) -> list[str]:
+        """Short names of the interface endpoints."""
+        login_nodes = bool(self.cluster.login_nodes)
+        return network.endpoint_services(self.network.interface_endpoints, login_nodes=login_nodes)
 
     def stack_name(self, part: str) -> str:
         """Return the name of the stack of a part, one of `PARTS`."""

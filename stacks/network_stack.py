@@ -40,7 +40,7 @@ class NetworkStack(DeploymentStack):
         super().__init__(scope, settings, "network", tags=settings.all_tags)
         self._zone_id = settings.zone_id
         if settings.network.existing is None:
-            made = self._make(settings.network)
+            made = self._make(settings.network, settings.endpoint_services)
             self.network = Network(
                 vpc=made.vpc, public_subnet=made.public_subnet, private_subnet=made.private_subnet, made=made
             )
@@ -62,7 +62,7 @@ class NetworkStack(DeploymentStack):
         """The zone of the settings. Without this CDK would ask the account for the zones of its Region."""
         return [self._zone_id]
 
-    def _make(self, settings: NetworkSettings) -> UltraClusterNetwork:
+    def _make(self, settings: NetworkSettings, endpoints: list[str]) -> UltraClusterNetwork:
         days = settings.flow_log_retention_days
         return UltraClusterNetwork(
             self,
@@ -72,7 +72,7 @@ class NetworkStack(DeploymentStack):
             public_subnet_cidr=settings.public_subnet_cidr,
             private_subnet_cidr=settings.private_subnet_cidr,
             nat_addresses=settings.nat_addresses,
-            interface_endpoints=settings.interface_endpoints,
+            interface_endpoints=endpoints,
             flow_log_retention=None if days is None else RETENTION[days],
         )
 

@@ -38,6 +38,8 @@ _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
             "OpenZFSConfiguration/RootVolumeConfiguration",
         }
     ),
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-rds-dbinstance.html
+    "AWS::RDS::DBInstance": frozenset({"Port"}),
 }
 """Properties with "Update requires: Replacement" in the documentation that the schema does not have as create-only."""
 

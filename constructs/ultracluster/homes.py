@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration, RemovalPolicy, Size, Tags
+from aws_cdk import Duration, RemovalPolicy, Size, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_fsx as fsx
@@ -150,7 +150,7 @@ class OpenZfsFileSystem(_Homes):
                 "compression": compression,
                 "backup_retention_days": backup_retention_days,
             },
-            rules.openzfs_violations,
+            lambda each: rules.openzfs_violations(each, region=Stack.of(scope).region),
         )
         broken += violations
         if len(quotas) > rules.MAX_QUOTAS:

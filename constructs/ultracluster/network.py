@@ -41,7 +41,8 @@ class UltraClusterNetwork(Construct):
         nat_addresses: Public addresses of the NAT gateway; each carries 55,000 connections to a destination
             (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
         interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
-            those that a cluster without internet access needs.
+            those that a cluster without internet access needs; login nodes need ``autoscaling`` and
+            ``elasticloadbalancing``, too.
         flow_log_retention: How long flow logs are kept; None: no flow logs.
 
     Attributes:

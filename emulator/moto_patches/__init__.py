@@ -42,6 +42,7 @@ from emulator.moto_patches.launches import complete_launches_of_groups
 from emulator.moto_patches.lives import LivingInstance
 from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
 from emulator.moto_patches.networks import Rule, find_black_holes
+from emulator.moto_patches.pricing import add_price_list
 from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.repetitions import avoid_repetitions
 from emulator.moto_patches.reservations import ResourceGroups
@@ -86,4 +87,5 @@ def fill() -> None:
     judge_signed_requests()
     name_service_roles()
     add_lifecycle_manager()
+    add_price_list()
     add_backup_jobs()

@@ -81,6 +81,10 @@ class Fsx(FSxResponse):
                     f"The storage capacity can only be increased. Current storage capacity: "
                     f"{file_system.storage_capacity} GiB, requested: {capacity} GiB.",
                 )
+            if file_system.file_system_type == "OPENZFS" and capacity * 10 < file_system.storage_capacity * 11:
+                # https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystem.html, without the message
+                message = f"The storage capacity must be at least 10 percent more than {file_system.storage_capacity}."
+                raise JsonRESTError("BadRequest", message)
             file_system.storage_capacity = capacity
         if version := self._body.get("FileSystemTypeVersion"):
             vars(file_system)["version"] = version

@@ -4,7 +4,8 @@ Messages are as AWS's users report them:
 https://github.com/aws-cloudformation/aws-cloudformation-resource-providers-rds/pull/189 (zones),
 https://github.com/anomalyco/sst/issues/6592 and
 https://github.com/terraform-aws-modules/terraform-aws-rds-aurora/issues/466 (groups in use),
-https://github.com/aws-samples/aws-cdk-examples/issues/825 (parameters that cannot be set).
+https://github.com/aws-samples/aws-cdk-examples/issues/825 (parameters that cannot be set),
+https://github.com/thunderbird/appointment/pull/725 (an older version).
 """
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
@@ -134,7 +135,7 @@ class Rds(RDSResponse):
     servers: ClassVar[DatabaseServers] = DatabaseServers()
 
     def describe_orderable_db_instance_options(self) -> ActionResult:
-        """Offer versions of MySQL 8.4 on any class; moto offers none.
+        """Offer versions of MySQL 8.4 on any class in any zone; moto offers none.
 
         https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_OrderableDBInstanceOption.html
         """
@@ -142,6 +143,7 @@ class Rds(RDSResponse):
         if engine != "mysql" or not re.fullmatch(r"8\.4\.\d+", version):
             return super().describe_orderable_db_instance_options()
         option = {
+            "AvailabilityZones": [{"Name": each.name} for each in self._ec2_backend.describe_availability_zones()],
             "Engine": engine,
             "EngineVersion": version,
             "DBInstanceClass": self.params.get("DBInstanceClass", "db.t4g.micro"),
@@ -178,6 +180,10 @@ class Rds(RDSResponse):
                 f"Invalid storage size for engine name {instance.engine} and storage type {instance.storage_type}: "
                 f"{storage}, which is less than {instance.allocated_storage}"
             )
+        version = self.params.get("EngineVersion")
+        if version and _parts(version) < _parts(instance.engine_version):
+            message = f"Cannot upgrade {instance.engine} from {instance.engine_version} to {version}"
+            raise InvalidParameterCombination(message)
         answer = super().modify_db_instance()
         if groups := self.params.get("VpcSecurityGroupIds"):
             interface = _interfaces(self.backend)[instance.db_instance_identifier]
@@ -305,6 +311,10 @@ class Rds(RDSResponse):
     @property
     def _ec2_backend(self) -> Any:
         return ec2_backends[self.current_account][self.region]
+
+
+def _parts(version: str) -> list[int]:
+    return [int(each) for each in version.split(".")]
 
 
 def private_address(region: str, vpc_id: str, host: str) -> str | None:

@@ -101,18 +101,20 @@ class Account:
         """Return the same; None if AWS answers that its subject does not exist."""
         return if_found(lambda: self.ask(service, operation, **parameters))
 
-    def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> list[Any]:
-        """Return what an operation lists, on all pages.
+    def list(
+        self, service: str, operation: str, *, lasting: bool = False, region: str | None = None, **parameters: Any
+    ) -> list[Any]:
+        """Return what an operation lists, on all pages, in the deployment's Region, or another.
 
         With `lasting` the answer never changes, so that `forget` keeps it.
         """
 
         def pages() -> list[Any]:
-            paginator = self.client(service).get_paginator(operation)
+            paginator = self.client(service, region).get_paginator(operation)
             [key] = paginator.paginate(**parameters).result_keys
             return [each for page in paginator.paginate(**parameters) for each in key.search(page) or []]
 
-        key = ("list", service, operation, repr(parameters))
+        key = ("list", service, operation, region, repr(parameters))
         listed: list[Any] = self._once(key, pages)
         if lasting:
             self._lasting.add(key)

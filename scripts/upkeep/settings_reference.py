@@ -85,7 +85,8 @@ def _text(node: dict[str, Any]) -> str:
 def _facts(schema: dict[str, Any], name: str, node: dict[str, Any], *, is_required: bool) -> str:
     unit = next((f" ({unit})" for end, unit in _UNITS.items() if name.endswith(end)), "")
     default = "required" if is_required else f"default `{json.dumps(node['default'])}`"
-    facts = [f"{_kind(schema, node)}{unit}", default, f"change: **{node['x-change']}**"]
+    direction = f", {node['x-growth']}" if "x-growth" in node else ""
+    facts = [f"{_kind(schema, node)}{unit}", default, f"change: **{node['x-change']}**{direction}"]
     if "x-aws" in node:
         facts.append(f"[{node['x-aws']}]({documentation(node['x-aws'])})")
     if "x-page" in node:

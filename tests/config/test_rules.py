@@ -46,6 +46,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
         "storage.file_system.backup_retention_days",
         "0 with data repositories",
     ),
+    ({"tags": {"Cost Center": "y"}}, "tags.Cost Center", "a key of letters a to z, digits and _ . : / = + - with"),
     ({"tags": {"aws:x": "y"}}, "tags.aws:x", "no key that begins with"),
     ({"cluster.head_node.ssh_cidr": "0.0.0.0/0"}, "cluster.head_node.ssh_cidr", "a block of /8 or smaller"),
     (
@@ -138,9 +139,28 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
             ],
         },
         "network.private_subnet_cidr",
-        f"a /24 or larger (16 nodes take 16 addresses with EFA interface type efa-only, other things {32 + 80 + 7 + 4}",
+        f"a /24 or larger (16 nodes take 16 addresses with EFA interface type efa-only, other things {32 + 80 + 7 + 6}",
     ),
     ({"homes": {"type": "efs", "openzfs": {"capacity_gib": 64}}}, "homes.openzfs", "leave it out (EFS has no such"),
+    *[
+        (
+            {
+                **place,
+                "homes": {"type": "fsx-openzfs", "openzfs": {"deployment_type": kind, "throughput_mbps": throughput}},
+            },
+            "homes.openzfs.deployment_type",
+            f"{allowed} (what FSx for OpenZFS has in ",
+        )
+        for place, kind, throughput, allowed in (
+            ({}, "SINGLE_AZ_HA_1", 64, "SINGLE_AZ_1 or SINGLE_AZ_2 or SINGLE_AZ_HA_2"),
+            (
+                {"region": "ap-southeast-4", "zone_id": "apse4-az1"},
+                "SINGLE_AZ_HA_2",
+                160,
+                "SINGLE_AZ_1 or SINGLE_AZ_HA_1",
+            ),
+        )
+    ],
     (
         {"homes": {"type": "fsx-openzfs", "openzfs": {"throughput_mbps": 100}}},
         "homes.openzfs.throughput_mbps",

@@ -1,7 +1,10 @@
 """Properties are checked as CloudFormation checks them, and replace a resource where the documentation says so."""
 
+import gzip
+import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from toolchain import schemas
 from toolchain.schemas import SchemaError
 
+ROOT = Path(__file__).parents[2]
 VPC = "AWS::EC2::VPC"
 FILE_SYSTEM = "AWS::FSx::FileSystem"
 LUSTRE: dict[str, Any] = {"FileSystemType": "LUSTRE", "SubnetIds": ["subnet-1"]}
@@ -70,6 +74,26 @@ def test_what_replaces_a_resource(
     resource_type: str, old: dict[str, Any], new: dict[str, Any], expected: set[str]
 ) -> None:
     assert schemas.needs_replacement(resource_type, old, new) == expected
+
+
+def test_what_the_cdk_says_replaces_a_file_system_or_a_database_replaces_it() -> None:
+    """The CLI has AWS's documentation, as `cdk diff` shows it. File systems of other kinds are not ours."""
+    spec = json.loads(gzip.decompress((ROOT / "node_modules/aws-cdk/db.json.gz").read_bytes()))["schema"]
+    types = {each["$id"]: each["properties"] for each in spec["typeDefinition"]["entities"]}
+    resources = {each["cloudFormationType"]: each["properties"] for each in spec["resource"]["entities"]}
+    for resource_type in (FILE_SYSTEM, "AWS::FSx::Volume", "AWS::EFS::FileSystem", "AWS::RDS::DBInstance"):
+        replacing = set[tuple[str, ...]]()
+        for name, each in resources[resource_type].items():
+            members = types.get(each["type"].get("reference", {}).get("$ref"), {})
+            replacing |= {(name,)} if each.get("causesReplacement") == "yes" else set()
+            replacing |= {(name, key) for key, at in members.items() if at.get("causesReplacement") == "yes"}
+        assert replacing
+        for path in replacing:
+            name, key = path[0], path[1:]
+            if name in ("OntapConfiguration", "WindowsConfiguration") or key == ("EndpointIpAddressRange",):
+                continue
+            old, new = ({name: {key[0]: value} if key else value} for value in (1, 2))
+            assert schemas.needs_replacement(resource_type, old, new), (resource_type, name, key)
 
 
 def test_cfn_lint_is_loaded_only_when_a_schema_is_asked_for() -> None:

@@ -64,8 +64,9 @@ def test_who_deploys_waits_for_a_protected_environment() -> None:
     assert with_token - with_role == {
         ("deploy", "dev"),  # the two call deploy-stage
         ("deploy", "prod"),
-        ("pull-request", "review"),  # the two have the role that can only read
+        ("pull-request", "review"),  # the three have the role that can only read
         ("scheduled", "drift"),
+        ("scheduled", "prices"),
         ("docs", "publish"),  # no role trusts its environment
     }
 

@@ -4,10 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
 from ultracluster.domain.types import FEW, MANY, SecretArn, SubnetBlock, ZoneId, text
 
+_VERSIONS = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.MySQL.html"
+_STORAGE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html"
 _DATABASES = "https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-accounting-v3.html"
 
 DEFAULT_ACCOUNT = "pcdefault"
@@ -31,13 +33,15 @@ class DatabaseSpec(Spec):
     engine_version: Annotated[
         str,
         text(r"^8\.4\.\d+$", "a version of MySQL 8.4 such as 8.4.9"),
-        Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.EngineVersion"),
+        Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.EngineVersion", growth=Growth(_VERSIONS)),
     ] = "8.4.9"
     """Version of MySQL to start with; RDS installs later ones of 8.4 by itself, in its maintenance window."""
     storage_gib: Annotated[
-        int, Field(ge=20, le=16384), Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.AllocatedStorage")
+        int,
+        Field(ge=20, le=16384),
+        Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.AllocatedStorage", growth=Growth(_STORAGE)),
     ] = 20
-    """Storage. It grows by itself up to four times that, and cannot shrink."""
+    """Storage. It grows by itself up to four times that."""
     backup_retention_days: Annotated[
         int, Field(ge=1, le=35), Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.BackupRetentionPeriod")
     ] = 7

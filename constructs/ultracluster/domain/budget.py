@@ -71,7 +71,8 @@ def violations(spec: BudgetSpec, region: str, instance_types: Collection[str]) -
         yield spec.violation("usd_per_hour", allowed, f"there is no list price of it in {region}")
     if known:
         dearest = max(known, key=lambda each: known[each])
-        reason = f"an hour of one {dearest} costs ${known[dearest]:,.2f}"
+        source = "" if dearest in spec.usd_per_hour else f" by the list price of {prices.DATE}"
+        reason = f"an hour of one {dearest} costs ${known[dearest]:,.2f}{source}"
         for field in ("monthly_usd", "max_usd_per_hour"):
             if (value := getattr(spec, field)) is not None and value < known[dearest]:
                 yield spec.violation(field, f"at least {known[dearest]:,.2f}", reason)

@@ -5,6 +5,7 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -29,7 +30,11 @@ MAX_LOGIN_POOLS = 10
 MAX_STORAGE_NAME = 30
 MAX_TAGS = 39
 """One fewer than ParallelCluster takes: its CloudFormation provider adds one."""
-MAX_TAG_KEY = 128
+MAX_TAG_KEY, MAX_TAG_VALUE = 128, 256
+_TAG_SIGNS = "_.:/=+-@"
+_TAG_TEXT = f"letters, digits, spaces and {' '.join(_TAG_SIGNS)}"
+"""What the narrowest of the services take that carry the tags: FSx, EFS, IAM, Systems Manager, Elastic Load Balancing
+(https://docs.aws.amazon.com/fsx/latest/APIReference/API_Tag.html). EC2 takes more."""
 WIDEST_SSH_PREFIX = 8
 _WITHOUT_IMAGES = ("rocky8", "rocky9")
 _BURSTABLE = re.compile(r"t\d")
@@ -173,12 +178,24 @@ def _image_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Viol
 def _tag_violations(tags: Mapping[str, str]) -> Iterator[Violation]:
     if len(tags) > MAX_TAGS:
         yield Violation(("tags",), len(tags), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
-    for key in tags:
-        if not 1 <= len(key) <= MAX_TAG_KEY:
-            yield Violation(("tags", key), key, f"a key of 1 to {MAX_TAG_KEY} characters", "limit of AWS")
+    for key, value in tags.items():
+        if not (1 <= len(key) <= MAX_TAG_KEY and _is_tag_text(key)):
+            yield Violation(("tags", key), key, f"a key of 1 to {MAX_TAG_KEY} characters: {_TAG_TEXT}", "limit of AWS")
+        if not (1 <= len(value) <= MAX_TAG_VALUE and _is_tag_text(value)):
+            yield Violation(
+                ("tags", key), value, f"a value of 1 to {MAX_TAG_VALUE} characters: {_TAG_TEXT}", "limit of AWS"
+            )
         if key.lower().startswith(RESERVED_TAG_PREFIXES):
             allowed = f"no key that begins with {' or '.join(RESERVED_TAG_PREFIXES)}"
             yield Violation(("tags", key), key, allowed, "reserved")
+
+
+def _is_tag_text(text: str) -> bool:
+    """Return whether text consists of what tags may have; tokens of the CDK do."""
+    return "${Token[" in text or all(
+        each in _TAG_SIGNS or unicodedata.category(each)[0] in "LN" or unicodedata.category(each) == "Zs"
+        for each in text
+    )
 
 
 def _head_node_violations(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Violation]:

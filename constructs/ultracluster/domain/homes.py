@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.types import FROM_DAYS, FROM_SIZE, Days, Gib, KmsKeyArn, allowing, default
 from ultracluster.domain.violations import Violation, below
 
@@ -37,6 +37,20 @@ _THROUGHPUTS: dict[OpenZfsDeploymentType, tuple[int, ...]] = {
 }
 
 
+_ONE_GENERATION = {
+    "us-east-1 us-east-2 us-west-2 ap-northeast-1 ap-southeast-1 ap-southeast-2 ap-south-1 ca-central-1 eu-central-1 "
+    "eu-central-2 eu-south-2 eu-west-1": ("SINGLE_AZ_HA_1",),
+    "ap-east-1 ap-east-2 ap-northeast-3 ap-southeast-3 ap-southeast-4 ap-southeast-5 ap-southeast-6 ap-southeast-7": (
+        "SINGLE_AZ_2",
+        "SINGLE_AZ_HA_2",
+    ),
+}
+_NOT_OFFERED = {region: missing for regions, missing in _ONE_GENERATION.items() for region in regions.split()}
+"""Deployment types that a Region lacks, seen in November 2026; other Regions are left to FSx, which no call asks:
+https://docs.aws.amazon.com/fsx/latest/OpenZFSGuide/available-aws-regions.html,
+https://github.com/awslabs/awsome-distributed-ai/issues/1097."""
+
+
 def _listed(values: tuple[int, ...]) -> str:
     return f"{', '.join(map(str, values[:-1]))} or {values[-1]}"
 
@@ -54,6 +68,8 @@ HomesId = Annotated[str, allowing("fs- and 8 to 17 hexadecimal digits, or fsvol-
 _SHARED_STORAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html"
 _POLICY = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html"
 
+_CAPACITY = "https://docs.aws.amazon.com/fsx/latest/OpenZFSGuide/managing-storage-capacity.html"
+
 
 class OpenZfsSpec(Spec):
     """An FSx for OpenZFS file system, on SSD storage in one zone."""
@@ -63,11 +79,14 @@ class OpenZfsSpec(Spec):
     deployment_type: Annotated[
         OpenZfsDeploymentType, Setting(Change.NEW_FILE_SYSTEM, ".OpenZFSConfiguration.DeploymentType")
     ] = "SINGLE_AZ_1"
-    """HA has a second file server that takes over; 2 is faster, and not in all Regions."""
-    capacity_gib: Annotated[Gib, Field(ge=64, le=524_288), FROM_SIZE, Setting(Change.AT_ONCE, ".StorageCapacity")] = (
-        default(256)
-    )
-    """Storage in GiB. It can grow, by a tenth or more, not shrink."""
+    """HA has a second file server that takes over; 2 is faster. Most Regions lack SINGLE_AZ_HA_1 or those of 2."""
+    capacity_gib: Annotated[
+        Gib,
+        Field(ge=64, le=524_288),
+        FROM_SIZE,
+        Setting(Change.AT_ONCE, ".StorageCapacity", growth=Growth(_CAPACITY, percent=10)),
+    ] = default(256)
+    """Storage in GiB."""
     throughput_mbps: Annotated[Throughput, Setting(Change.AT_ONCE, ".OpenZFSConfiguration.ThroughputCapacity")] = 64
     """MB/s of the file server. A change interrupts it for minutes; programs wait."""
     compression: Annotated[
@@ -137,24 +156,29 @@ Homes = Annotated[HomesSpec | None, BeforeValidator(_written_out), _Shorthand()]
 """What a settings file says: a mapping, or a type alone."""
 
 
-def violations(spec: HomesSpec, users: int) -> list[Violation]:
+def violations(spec: HomesSpec, users: int, region: str) -> list[Violation]:
     """Return what EFS, FSx or ParallelCluster would refuse, with paths relative to ``spec``.
 
     Args:
         spec: The homes.
         users: How many users the cluster has.
+        region: Where they are.
     """
     broken = list(_existing(spec))
     if spec.type == "fsx-openzfs":
-        return broken + below(("openzfs",), openzfs_violations(spec.openzfs, users))
+        return broken + below(("openzfs",), openzfs_violations(spec.openzfs, users, region))
     if spec.openzfs != OpenZfsSpec():
         broken.append(Violation(("openzfs",), _changed(spec.openzfs), "leave it out", "EFS has no such settings"))
     return broken
 
 
-def openzfs_violations(spec: OpenZfsSpec, users: int | None = None) -> list[Violation]:
-    """Return what FSx would refuse, with paths relative to ``spec``; `users` None: not known."""
+def openzfs_violations(spec: OpenZfsSpec, users: int | None = None, region: str | None = None) -> list[Violation]:
+    """Return what FSx would refuse, with paths relative to ``spec``; `users`, `region` None: not known."""
     broken = []
+    missing = _NOT_OFFERED.get(region or "", ())
+    if spec.deployment_type in missing:
+        allowed = " or ".join(each for each in get_args(OpenZfsDeploymentType) if each not in missing)
+        broken.append(spec.violation("deployment_type", allowed, f"what FSx for OpenZFS has in {region}"))
     offered = _THROUGHPUTS[spec.deployment_type]
     if spec.throughput_mbps not in offered:
         broken.append(spec.violation("throughput_mbps", _listed(offered), f"the MB/s of {spec.deployment_type}"))

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.types import (
     FEW,
     FROM_DAYS,
@@ -39,7 +39,7 @@ SECURITY_GROUP_DESCRIPTION = "FSx for Lustre: the file system and its clients"
 MAX_REPOSITORIES = 8
 
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
-_THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
+THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
     "SCRATCH_2": (),
     "PERSISTENT_1": (50, 100, 200),
     "PERSISTENT_2": (125, 250, 500, 1000),
@@ -47,14 +47,14 @@ _THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
 
 
 def _throughputs(deployment_type: DeploymentType) -> str:
-    *smaller, largest = map(str, _THROUGHPUTS[deployment_type] or ("null",))
+    *smaller, largest = map(str, THROUGHPUTS[deployment_type] or ("null",))
     return f"{', '.join(smaller)} or {largest}" if smaller else largest
 
 
 Throughput = Annotated[
     int,
     Field(ge=1, le=10_000),
-    allowing("; ".join(f"{_throughputs(kind)} with {kind}" for kind, some in _THROUGHPUTS.items() if some)),
+    allowing("; ".join(f"{_throughputs(kind)} with {kind}" for kind, some in THROUGHPUTS.items() if some)),
 ]
 _SMALLEST_GIB = 1200
 _STEP_GIB = 2400
@@ -112,6 +112,10 @@ _SCRATCH = "/scratch"
 """aws-parallelcluster 3.16.1 pcluster/constants.py, DEFAULT_EPHEMERAL_DIR."""
 
 
+_CAPACITY_PAGE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html"
+_METADATA_PAGE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/switch-provisioning-mode.html"
+
+
 class LustreSpec(Spec):
     """The FSx for Lustre file system, on SSD storage."""
 
@@ -126,17 +130,22 @@ class LustreSpec(Spec):
         Field(ge=1, le=2_147_483_647),
         allowing(_CAPACITIES),
         FROM_SIZE,
-        Setting(Change.AT_ONCE, ".StorageCapacity"),
+        Setting(Change.AT_ONCE, ".StorageCapacity", growth=Growth(_CAPACITY_PAGE)),
     ] = default(4800)
-    """Storage in GiB. It can grow, not shrink."""
+    """Storage in GiB."""
     throughput_mbps_per_tib: Annotated[
         Throughput | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
     ] = 250
-    """MB/s per TiB; null with SCRATCH_2. FSx would change it in place, CloudFormation does not."""
+    """MB/s per TiB; null with SCRATCH_2. FSx changes it in place, CloudFormation makes a new file system for it."""
     compression: Annotated[Compression, Setting(Change.AT_ONCE, ".LustreConfiguration.DataCompressionType")] = "LZ4"
     """Compression of new files."""
     metadata_iops: Annotated[
-        MetadataIops | None, Setting(Change.AT_ONCE, ".LustreConfiguration.MetadataConfiguration.Iops")
+        MetadataIops | None,
+        Setting(
+            Change.AT_ONCE,
+            ".LustreConfiguration.MetadataConfiguration.Iops",
+            growth=Growth(_METADATA_PAGE, unset=lambda each: included_metadata_iops(int(each["StorageCapacity"]))),
+        ),
     ] = None
     """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
     in a deployment of their own; null: automatic, growing with the capacity."""
@@ -300,7 +309,7 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
 def _sizes(spec: LustreSpec) -> Iterator[Violation]:
     if spec.capacity_gib != _SMALLEST_GIB and (spec.capacity_gib <= 0 or spec.capacity_gib % _STEP_GIB != 0):
         yield spec.violation("capacity_gib", _CAPACITIES, "the sizes FSx for Lustre offers on SSD")
-    if spec.throughput_mbps_per_tib not in (_THROUGHPUTS[spec.deployment_type] or (None,)):
+    if spec.throughput_mbps_per_tib not in (THROUGHPUTS[spec.deployment_type] or (None,)):
         allowed, reason = _throughputs(spec.deployment_type), f"the MB/s per TiB of {spec.deployment_type}"
         yield spec.violation("throughput_mbps_per_tib", allowed, reason)
 

@@ -1,7 +1,7 @@
 """What a network is: a VPC with one public and one private subnet in one availability zone."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -15,6 +15,8 @@ from ultracluster.domain.violations import WORDS, Violation
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
 """Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS
 ParallelCluster user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
+LOGIN_NODE_ENDPOINTS = ("autoscaling", "elasticloadbalancing")
+"""What login nodes need beside (https://github.com/aws/aws-parallelcluster/issues/6758)."""
 
 EndpointService = Annotated[
     str, text(r"^[a-z][a-z0-9.-]+$", "the name of an AWS service in its endpoint, such as ec2 or ecr.dkr")
@@ -43,8 +45,8 @@ class NetworkSpec(Spec):
     interface_endpoints: Annotated[
         list[EndpointService], MANY, Setting(Change.AT_ONCE, "AWS::EC2::VPCEndpoint.ServiceName")
     ] = []
-    """Services with an interface endpoint, such as ssm; `parallelcluster` means those that a cluster needs. Each
-    costs."""
+    """Services with an interface endpoint, such as ssm; `parallelcluster` means those that a cluster needs, with login
+    nodes also theirs. Each costs."""
     flow_log_retention_days: Annotated[
         LogRetentionDays | None, Setting(Change.AT_ONCE, "AWS::Logs::LogGroup.RetentionInDays")
     ] = 90
@@ -53,10 +55,14 @@ class NetworkSpec(Spec):
     @property
     def endpoint_services(self) -> list[str]:
         """Short names of the interface endpoints, with the preset expanded."""
-        services: list[str] = []
-        for name in self.interface_endpoints:
-            services += PARALLELCLUSTER_ENDPOINTS if name == "parallelcluster" else (name,)
-        return list(dict.fromkeys(services))
+        return endpoint_services(self.interface_endpoints)
+
+
+def endpoint_services(names: Iterable[str], *, login_nodes: bool = False) -> list[str]:
+    """Return short names of interface endpoints, with the preset expanded, of a cluster that may have login nodes."""
+    preset = (*PARALLELCLUSTER_ENDPOINTS, *(LOGIN_NODE_ENDPOINTS if login_nodes else ()))
+    services = (preset if name == "parallelcluster" else (name,) for name in names)
+    return list(dict.fromkeys(service for each in services for service in each))
 
 
 BLOCKS = ("cidr", "public_subnet_cidr", "private_subnet_cidr")

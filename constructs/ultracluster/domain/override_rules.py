@@ -1,5 +1,6 @@
 """Rules of overrides: which keys of ParallelCluster are an override's, and how lists name what they change."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, get_args
@@ -9,6 +10,18 @@ from ultracluster.domain.spec import Setting, Spec
 from ultracluster.domain.violations import Path, Violation, dotted
 
 _SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
+_ATTACHED = re.compile(
+    r"arn:[a-z-]+:iam::(\d{12}:policy/parallelcluster[\w+=,.@/-]*|aws:policy/("
+    r"CloudWatchAgentServerPolicy|AmazonSSMManagedInstanceCore|AWSBatchFullAccess|AmazonS3ReadOnlyAccess|"
+    r"EC2InstanceProfileForImageBuilder|service-role/(AWSBatchServiceRole|AmazonEC2ContainerServiceforEC2Role|"
+    r"AmazonECSTaskExecutionRolePolicy|AmazonEC2SpotFleetTaggingRole|AWSLambdaBasicExecutionRole)))"
+)
+"""Policies that ParallelCluster's provider may attach to roles of nodes
+(https://github.com/aws/aws-parallelcluster, cloudformation/policies/parallelcluster-policies.yaml, IamPolicy)."""
+_ATTACHABLE = (
+    "the ARN of a policy of yours whose name begins with parallelcluster, or whose path is /parallelcluster/, or of "
+    "AWS's CloudWatchAgentServerPolicy or AmazonS3ReadOnlyAccess"
+)
 _OWN_POLICY = "give AdditionalIamPolicies, of a policy whose name begins with parallelcluster"
 _OUTSIDE = "given outside of overrides, for all nodes"
 
@@ -79,6 +92,8 @@ def violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
         if path[-1] == "Policy" and path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
             allowed = "leave it out: the nodes' own policy already has Session Manager"
             yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
+        elif path[-1] == "Policy" and "AdditionalIamPolicies" in path and not _may_be_attached(value):
+            yield Violation(path, value, _ATTACHABLE, "ParallelCluster's provider may attach no others")
     known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
     path = ("Scheduling", "SlurmQueues")
     yield from _unnamed_violations(path, at(spec.overrides, path), known, "queue")
@@ -141,6 +156,11 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
         yield path, value
     for key, child in children:
         yield from _leaves(child, (*path, key))
+
+
+def _may_be_attached(policy: object) -> bool:
+    """Return whether the provider may attach a policy; what only CloudFormation knows may be one."""
+    return not isinstance(policy, str) or "${Token[" in policy or _ATTACHED.fullmatch(policy) is not None
 
 
 def _is_json(value: Any) -> bool:

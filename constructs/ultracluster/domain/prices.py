@@ -26,6 +26,14 @@ _PER_GIB = {"t3": "0.0104", "t3a": "0.0094"}
 """Prices of families whose types differ in size alone, per vCPU or per GiB of memory."""
 
 
+def examples() -> list[str]:
+    """Return an instance type for each price of the table."""
+    per_size = [
+        f"{family}.{size}" for families, size in ((_PER_VCPU, "xlarge"), (_PER_GIB, "medium")) for family in families
+    ]
+    return [*_TABLE, *per_size]
+
+
 def usd_per_hour(instance_type: str) -> Decimal | None:
     """Return the price of a Linux instance in `TABLE_REGIONS`, before tax and discounts; None: it is not known."""
     if instance_type in _TABLE:

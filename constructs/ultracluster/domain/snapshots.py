@@ -1,10 +1,15 @@
 """What snapshots of head nodes are."""
 
+import re
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.violations import Violation
+
+_TAG_KEY = re.compile(r"[a-zA-Z0-9+._:/=-]+")
 
 
 class SnapshotSpec(Spec):
@@ -18,3 +23,14 @@ class SnapshotSpec(Spec):
         int, Field(ge=1, le=1000), Setting(Change.AT_ONCE, "AWS::DLM::LifecyclePolicy.RetainRule.Count")
     ] = 7
     """Snapshots that are kept; the oldest is deleted when there is one more. Of a head node that is gone all stay."""
+
+
+def tag_violations(keys: Iterable[str]) -> Iterator[Violation]:
+    """Yield the keys of tags that Data Lifecycle Manager refuses, with paths from ``tags`` on.
+
+    https://docs.aws.amazon.com/dlm/latest/APIReference/API_TagResource.html
+    """
+    for key in keys:
+        if not _TAG_KEY.fullmatch(key):
+            allowed = "a key of letters a to z, digits and _ . : / = + - with cluster.head_node.snapshots"
+            yield Violation(("tags", key), key, allowed, "what Data Lifecycle Manager takes")

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,8 +44,54 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True)
+class Growth:
+    """That AWS only ever raises a value of something that exists: a number, or a version such as 8.4.9.
+
+    Attributes:
+        page: Who says so.
+        percent: By how much it is raised at least.
+        unset: Returns what counts where there is no value, by the properties of what exists.
+    """
+
+    page: str
+    percent: int = 0
+    unset: Callable[[Mapping[str, Any]], int] | None = None
+
+    def __str__(self) -> str:
+        return f"only up, by {self.percent} percent or more" if self.percent else "only up"
+
+    def refused(self, before: object, after: object, properties: Mapping[str, Any]) -> str | None:
+        """Return what is allowed instead of a change; None: AWS makes it, or a value is not known yet.
+
+        Args:
+            before: The value that there is; None: none.
+            after: The one that is wanted.
+            properties: Those that the resource has in CloudFormation.
+        """
+        if before == after:
+            return None
+        old, new = (
+            _number(self.unset(properties) if each is None and self.unset else each) for each in (before, after)
+        )
+        if old is None or new is None:
+            return None
+        [value, *further] = old
+        if further:
+            return None if new > old else f"{'.'.join(map(str, old))} or later"
+        least = -(-value * (100 + self.percent) // 100)
+        if new[0] == value or new[0] >= least:
+            return None
+        return f"{value}, or {least} or more" if self.percent else f"{value} or more"
+
+
+def _number(value: object) -> tuple[int, ...] | None:
+    """Return the parts of a number or a version; None: it is neither."""
+    return tuple(map(int, str(value).split("."))) if re.fullmatch(r"\d+(\.\d+)*", str(value)) else None
+
+
+@dataclass(frozen=True)
 class Setting:
-    """What the annotation of a field says beside its type: ``x-change``, ``x-aws`` and ``x-page`` of its schema.
+    """What the annotation of a field says beside its type: ``x-change`` and the like of its schema.
 
     Attributes:
         change: When it can change.
@@ -52,11 +99,13 @@ class Setting:
             property in CloudFormation such as ``AWS::EC2::VPC.CidrBlock``. With a dot in front it is below ``aws`` of
             the model. None: it is nothing at AWS by itself.
         page: Address of documentation of its subject, where there is no page of that key or property.
+        growth: In which direction alone it can change; None: in both.
     """
 
     change: Change
     aws: str | None = None
     page: str | None = None
+    growth: Growth | None = None
 
     def key(self, model: type["Spec"]) -> str | None:
         """Return what a field of a model is at AWS, in full."""
@@ -66,6 +115,9 @@ class Setting:
         """Add to the JSON schema of a field what is said here."""
         field["x-change"] = self.change
         sentence = f"Change: {self.change}."
+        if self.growth is not None:
+            field["x-growth"] = str(self.growth)
+            sentence = f"Change: {self.change}, {self.growth}. {self.growth.page}"
         key = self.key(model)
         if key is not None:
             field["x-aws"] = key
@@ -95,6 +147,12 @@ class Spec(BaseModel):
     def violation(self, field: str, allowed: str, reason: str) -> Violation:
         """Return that the value of a field breaks a rule."""
         return Violation((field,), getattr(self, field), allowed, reason)
+
+    @classmethod
+    def declared(cls) -> Iterator[tuple[str, Setting]]:
+        """Yield the fields that are settings, with what they declare."""
+        for name, field in cls.model_fields.items():
+            yield from ((name, each) for each in field.metadata if isinstance(each, Setting))
 
     @classmethod
     def checked(
@@ -127,10 +185,8 @@ class Spec(BaseModel):
                 for name, docstring in _docstrings(base):
                     if name in cls.model_fields:
                         properties[name]["description"] = docstring
-        for name, field in cls.model_fields.items():
-            for setting in field.metadata:
-                if isinstance(setting, Setting):
-                    setting.describe(cls, properties[name])
+        for name, setting in cls.declared():
+            setting.describe(cls, properties[name])
         return schema
 
 

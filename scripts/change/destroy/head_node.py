@@ -74,7 +74,11 @@ def monthly(deployment: Deployment, volume: RootVolume) -> Decimal | None:
 def announcement(deployment: Deployment, volume: RootVolume) -> str:
     """Return that there will be a last snapshot, what it costs, and how to use and delete it."""
     dollars = monthly(deployment, volume)
-    cost = "its cost is not known" if dollars is None else f"at most ${dollars:,.2f} a month"
+    cost = (
+        "its cost is not known"
+        if dollars is None
+        else f"at most ${dollars:,.2f} a month, by prices of {products.table_dates()},"
+    )
     key = f" It is encrypted with {volume.key}: without that key nobody can read it." if volume.key else ""
     deletion = deployment.command("ec2", "delete-snapshot", "--snapshot-id", "ID")
     return (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from scripts.account.backups import vault_name
 from scripts.account.deployment import Deployment
 from scripts.change.destroy.model import ORDER, Backup, DestroyOutcome, DestroyPlan
+from scripts.check.estimate.products import table_dates
 from scripts.core.figures import dollars, duration
 from scripts.core.report import Block, Command, Conclusion, Gap, Line, Toned
 from scripts.watch.inventory.model import Inventory, Leftover, Resource, summed
@@ -39,8 +40,10 @@ def planned(deployment: Deployment, present: Inventory, plan: DestroyPlan) -> It
         for resource in summed(resources):
             kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
             yield Line(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}")
-    total = f"{len(present.resources):,} resources, {dollars(present.dollars_per_month)} a month"
-    yield Line(f"{total}. All of them: ./ultracluster inventory {deployment.name}")
+    monthly = f"{dollars(present.dollars_per_month)} a month, by prices of {table_dates()}"
+    yield Line(
+        f"{len(present.resources):,} resources, {monthly}. All of them: ./ultracluster inventory {deployment.name}"
+    )
     yield from (Line(f"Not listed: {refusal}") for refusal in present.not_listed)
     if plan.blockers:
         yield Conclusion([Gap(), *(Line(Toned(f"Blocked: {text}", "bad")) for text in plan.blockers)])
@@ -55,7 +58,7 @@ def done(deployment: Deployment, outcome: DestroyOutcome) -> Iterator[Block]:
         yield Line(f"AWS continues to delete: {', '.join(outcome.in_progress)}.")
     for backup in outcome.backups:
         monthly = backup.dollars_per_month_at_most
-        amount = "" if monthly is None else f" at most {dollars(monthly)} a month"
+        amount = "" if monthly is None else f" at most {dollars(monthly)} a month, by prices of {table_dates()},"
         yield Line(f"Backup: {backup.id}. It costs{amount} until you delete it:")
         yield Command(deployment.command(*_deletion(deployment, backup)))
         if backup.kind == "ebs":

@@ -261,7 +261,7 @@ def _network(settings: Settings) -> Iterator[Part]:
     standing = others(settings, public=True)
     if settings.network.existing is None:
         yield _always("NAT gateway", products.NAT_GATEWAY, 1)
-        if endpoints := len(settings.network.endpoint_services):
+        if endpoints := len(settings.endpoint_services):
             yield _always("interface endpoints", products.INTERFACE_ENDPOINT, endpoints)
     public = standing.head_nodes + standing.login_nodes + standing.load_balancers + standing.nat_addresses
     if public:

@@ -24,7 +24,7 @@ from ultracluster.domain.prices import TABLE_REGIONS
 
 Mode = Literal["auto", "api", "table"]
 
-_API_REGION = "us-east-1"
+API_REGION = "us-east-1"
 """The Price List answers for all Regions in few of them (AWS Billing user guide, "Using AWS Price List Query API")."""
 CACHED_FOR = timedelta(days=7)
 _REGION_IN_USAGE_TYPE = r"(?:[A-Z]+\d*-)?"
@@ -96,7 +96,7 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
         if not _have_credentials():
             return Prices(region, remark="no credentials for the Price List API")
     try:
-        listed = fetch(_client(), region, wanted.values())
+        listed = fetch(client(), region, wanted.values())
     except PriceListError as error:
         if mode == "api":
             raise
@@ -140,16 +140,13 @@ def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, 
     searches: dict[tuple[str, tuple[tuple[str, str], ...]], list[Product]] = defaultdict(list)
     for product in products:
         searches[product.service, tuple(sorted(product.filters.items()))].append(product)
-    listed = {}
+    listed: dict[str, Decimal] = {}
     with ThreadPoolExecutor(max_workers=8) as pool:
         try:
             for searched, offers in zip(
                 searches.values(), pool.map(lambda each: _search(client, region, *each), searches), strict=True
             ):
-                for product in searched:
-                    prices = {price for offer in offers for price in _dollars(offer, product)}
-                    if len(prices) == 1:
-                        [listed[product.name]] = prices
+                listed |= {each.name: price for each in searched if (price := single_price(offers, each)) is not None}
         except (BotoCoreError, ClientError) as error:
             # What is no JSON is in the message as it came, such as a page of a proxy.
             reason = shorten(str(error), 200, placeholder=" ...")
@@ -157,14 +154,25 @@ def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, 
     return listed
 
 
-def _search(client: Any, region: str, service: str, filters: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
+def request(region: str, service: str, filters: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the parameters of GetProducts.
+
+    https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
+    """
     fields = [("regionCode", region), *filters]
-    pages = client.get_paginator("get_products").paginate(
-        ServiceCode=service,
-        FormatVersion="aws_v1",
-        Filters=[{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in fields],
-    )
-    return [json.loads(offer) for page in pages for offer in page["PriceList"]]
+    wanted = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in fields]
+    return {"ServiceCode": service, "FormatVersion": "aws_v1", "Filters": wanted}
+
+
+def single_price(offers: Iterable[str], product: Product) -> Decimal | None:
+    """Return the price of a product among offers, each as JSON; None: there is none, or more than one."""
+    prices = {price for offer in offers for price in _dollars(json.loads(offer), product)}
+    return next(iter(prices)) if len(prices) == 1 else None
+
+
+def _search(client: Any, region: str, service: str, filters: tuple[tuple[str, str], ...]) -> list[str]:
+    pages = client.get_paginator("get_products").paginate(**request(region, service, filters))
+    return [offer for page in pages for offer in page["PriceList"]]
 
 
 def _dollars(offer: dict[str, Any], product: Product) -> Iterator[Decimal]:
@@ -178,14 +186,19 @@ def _dollars(offer: dict[str, Any], product: Product) -> Iterator[Decimal]:
                 yield Decimal(dimension["pricePerUnit"]["USD"]).normalize()
 
 
-def _client() -> Any:
+def client() -> Any:
+    """Return a client of the Price List.
+
+    Raises:
+        PriceListError: There is none.
+    """
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
     config = Config(connect_timeout=1, read_timeout=10, retries={"total_max_attempts": 2})
     try:
-        return boto3.client("pricing", region_name=_API_REGION, config=config)
+        return boto3.client("pricing", region_name=API_REGION, config=config)
     except BotoCoreError as error:
         raise PriceListError(f"no client of the Price List API: {error}") from error
 

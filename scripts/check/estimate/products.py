@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from ultracluster.domain import prices
-from ultracluster.domain.lustre import LustreSpec
+from ultracluster.domain.lustre import THROUGHPUTS, LustreSpec
 
 HOURS_PER_MONTH: Final = 730
 """Hours of a month, as in AWS's Pricing Calculator."""
@@ -205,6 +205,23 @@ _TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
         HOSTED_ZONE.name: "0.5",
     },
 }
+
+
+def table_dates() -> str:
+    """Return the days of the prices of the table: the first and the last."""
+    days = sorted(source.date for source in SOURCES.values())
+    return f"{days[0]} to {days[-1]}"
+
+
+def comparable() -> list[Product]:
+    """Return what the table has a price of, and the Price List may have one of, too."""
+    tiers = [(kind, tier) for kind, some in THROUGHPUTS.items() for tier in some or (None,)]
+    specs = [LustreSpec.model_construct(deployment_type=kind, throughput_mbps_per_tib=tier) for kind, tier in tiers]
+    named = [each for each in globals().values() if isinstance(each, Product)]
+    classes = [name for name in _TABLE["rds"] if name.startswith("db.")]
+    instances = [*map(instance, prices.examples()), *map(database, classes)]
+    known = [*named, *map(lustre_storage, specs), *instances]
+    return [each for each in known if each.service and table_price(each)]
 
 
 def table_price(product: Product) -> tuple[Decimal, Source] | None:

@@ -176,7 +176,7 @@ def others(settings: Settings, *, public: bool) -> Others:
         login_nodes=sum(pool.count for pool in pools),
         load_balancers=len(pools),
         file_servers=0 if public else -(-settings.storage.file_system.capacity_gib // GIB_PER_FILE_SERVER),
-        endpoints=0 if public else len(network.endpoint_services),
+        endpoints=0 if public else len(settings.endpoint_services),
         mount_targets=int(not public and head_node.shared_storage == "efs"),
         nat_addresses=network.nat_addresses if public and network.existing is None else 0,
     )

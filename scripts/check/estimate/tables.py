@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Literal
 
 from scripts.check.estimate.costs import Costs
-from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES, Source, SourceName
+from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES, Source, SourceName, table_dates
 from scripts.check.estimate.quotas import Quota
 from scripts.check.estimate.sizes import FileSystemSizes, NodeSizes, Sizes, Subnet
 from scripts.check.estimate.training import TrainingRun
@@ -79,8 +79,7 @@ def _price_sentence(estimate: Estimate) -> str:
         kept = f" ({prices.remark})" if prices.remark else ""
         listed = f"AWS Price List API, {estimate.region}, {day.isoformat()}{kept}"
         return f"Prices: {listed}; {_TABLE_MARK} marks those of the dated table."
-    dates = sorted(source.date for source in SOURCES.values())
-    return f"Prices: the dated table, {dates[0]} to {dates[-1]} ({prices.remark}). Sources: docs/reference/prices.md."
+    return f"Prices: the dated table, {table_dates()} ({prices.remark}). Sources: docs/reference/prices.md."
 
 
 def _nodes(estimate: Estimate) -> Table:

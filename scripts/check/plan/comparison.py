@@ -167,6 +167,17 @@ class Comparison:
             ):
                 yield output, users
 
+    def properties(self, stack_name: str, logical_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the properties of a resource before and after; of one that is not there, none."""
+        old, new = self.old.get(stack_name), self.new.get(stack_name)
+        was: dict[str, Any] = {}
+        becomes: dict[str, Any] = {}
+        if old and logical_id in old.resources:
+            was = _properties(_StackScope(old, self.old, self._physical_ids, self._attributes), old, logical_id)
+        if new and logical_id in new.resources:
+            becomes = _properties(self._scope_after(new), new, logical_id)
+        return was, becomes
+
     def before(self, stack_name: str, value: Any) -> Any:
         """Return a value of a stack's old template without intrinsic functions."""
         return _evaluated(_StackScope(self.old[stack_name], self.old, self._physical_ids, self._attributes), value)
@@ -200,13 +211,8 @@ class Comparison:
         old, new = self.old.get(name), self.new.get(name)
         before, after = (old.resources if old else {}), (new.resources if new else {})
         for logical_id in sorted(before.keys() | after.keys()):
-            was: dict[str, Any] = {}
-            becomes: dict[str, Any] = {}
-            if old and logical_id in before:
-                was = _properties(_StackScope(old, self.old, self._physical_ids, self._attributes), old, logical_id)
-            if new and logical_id in after:
-                becomes = _properties(self._scope_after(new), new, logical_id)
-            change = _resource_change(logical_id, before.get(logical_id), after.get(logical_id), was, becomes)
+            both = self.properties(name, logical_id)
+            change = _resource_change(logical_id, before.get(logical_id), after.get(logical_id), *both)
             if change is not None:
                 yield replace(change, physical_id=self._physical_ids.get(name, {}).get(logical_id, ""))
 

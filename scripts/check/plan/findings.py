@@ -10,7 +10,6 @@ from scripts.check.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, fleet_comm
 from scripts.check.plan.comparison import READ_LATE, awaited
 from scripts.check.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
 from scripts.core.findings import CheckStatus, Finding
-from ultracluster.domain.lustre import growth_blocker
 
 _LONGEST_VALUE: Final = 60
 _BACKUPS: Final = "AutomaticBackupRetentionDays"
@@ -31,30 +30,17 @@ def of_stack(stack: StackPlan, deployment_name: str, accepted: bool) -> Iterator
             blocking = kind.is_guarded and not accepted
             yield Finding(
                 CheckStatus.FAIL if blocking else CheckStatus.WARN,
-                f"{_named(change)} {_fate(change)}",
+                f"{named(change)} {_fate(change)}",
                 _hint(change, deployment_name) if blocking else "",
                 subject=subject,
             )
-        if change.type == "AWS::FSx::FileSystem":
-            yield from _of_growth(change, subject)
         for each in change.properties if kind.is_guarded else ():
             if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
-                sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
+                sentence = f"{named(change)} is no longer retained: from now on it is deleted with its stack"
                 yield Finding(CheckStatus.WARN, sentence, subject=subject)
             if each.path.endswith(_BACKUPS) and each.before and not each.after:
-                sentence = f"{_named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
+                sentence = f"{named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
                 yield Finding(CheckStatus.WARN, sentence, subject=subject)
-
-
-def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
-    values = {each.path: (each.before, each.after) for each in change.properties}
-    capacity, iops = values.get("StorageCapacity"), values.get("LustreConfiguration.MetadataConfiguration.Iops")
-    if change.effect is not Effect.CHANGED or capacity is None or iops is None:
-        return
-    refusal = growth_blocker((int(capacity[0]), int(capacity[1])), iops)
-    if refusal:
-        hint = "two deployments: first storage.file_system.metadata_iops, then capacity_gib"
-        yield Finding(CheckStatus.FAIL, f"{_named(change)} cannot grow at once: {refusal}", hint, subject=subject)
 
 
 def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
@@ -73,7 +59,7 @@ def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[F
         producers = ", ".join(awaited(change))
         causes = ", ".join(dict.fromkeys(each.path for each in change.properties))
         sentence = (
-            f"{_named(change)} keeps its old {causes}, although {producers} makes new ones: the template of its stack "
+            f"{named(change)} keeps its old {causes}, although {producers} makes new ones: the template of its stack "
             "does not change, so the stack is not updated"
         )
         yield Finding(CheckStatus.WARN, sentence, subject=f"{name}/{change.logical_id}")
@@ -142,7 +128,8 @@ def _need(change: ClusterChange, fleet_status: str) -> str:
     return f"is refused as long as the cluster exists: {change.reason}"
 
 
-def _named(change: ResourceChange) -> str:
+def named(change: ResourceChange) -> str:
+    """Return a resource as findings name it."""
     physical_id = f" {change.physical_id}" if change.physical_id else ""
     return f"{change.logical_id} ({change.type}{physical_id})"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from config.settings import PARTS, Settings
 from scripts.account import operations
-from scripts.check.plan import cdk, change_sets, findings
+from scripts.check.plan import cdk, change_sets, findings, refusals
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
 from scripts.check.plan.comparison import Comparison
@@ -177,6 +177,7 @@ def _findings(
 ) -> Iterator[Finding]:
     for stack in stacks:
         yield from findings.of_stack(stack, deployment_name, accepted)
+        yield from refusals.of_stack(stack, comparison)
         for output, users in comparison.exports_in_use(stack.name):
             yield findings.of_export(stack.name, output, users)
     for name, changes in comparison.left_behind().items():

@@ -53,9 +53,13 @@ def accounting_zone(deployment: Deployment) -> Finding | None:
     return Finding(FAIL, sentence, "set `accounting.database.second_zone_id` to one of them", command)
 
 
-@check("accounting-database", "Database of accounting", calls=("rds:DescribeOrderableDBInstanceOptions",))
+@check(
+    "accounting-database",
+    "Database of accounting",
+    calls=("ec2:DescribeAvailabilityZones", "rds:DescribeOrderableDBInstanceOptions"),
+)
 def accounting_database(deployment: Deployment) -> Finding | None:
-    """RDS would reject the database: it retires versions, and not every class is in every Region.
+    """RDS would reject the database: it retires versions, and not every class is in every Region and zone.
 
     https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeOrderableDBInstanceOptions.html
     """
@@ -68,8 +72,16 @@ def accounting_database(deployment: Deployment) -> Finding | None:
     command = deployment.command("rds", "describe-orderable-db-instance-options", *words)
     answer = deployment.account.find("rds", "describe_orderable_db_instance_options", **options, Vpc=True)
     offered = [] if answer is None else answer["OrderableDBInstanceOptions"]
-    if any(each.get("StorageType") == "gp3" and each.get("SupportsStorageEncryption") for each in offered):
-        return Finding(PASS, f"RDS offers {what}", command=command)
+    fitting = [each for each in offered if each.get("StorageType") == "gp3" and each.get("SupportsStorageEncryption")]
+    zones = {zone["Name"] for each in fitting for zone in each["AvailabilityZones"]}
+    zone_id = deployment.settings.zone_id
+    described = deployment.account.ask("ec2", "describe_availability_zones")["AvailabilityZones"]
+    ids = sorted(each["ZoneId"] for each in described if each["ZoneName"] in zones)
+    if zone_id in ids:
+        return Finding(PASS, f"RDS offers {what} in {zone_id}", command=command)
+    if fitting:
+        sentence = f"RDS does not offer {what} in {zone_id}, the zone of the deployment, but in {', '.join(ids)}"
+        return Finding(FAIL, sentence, "set `accounting.database.instance_class` to another class", command)
     sentence = f"RDS does not offer {what} with encrypted gp3 storage in {deployment.settings.region}"
     newer = "a newer version of 8.4 (`aws rds describe-db-engine-versions --engine mysql`)"
     return Finding(FAIL, sentence, f"set `accounting.database.engine_version` to {newer}, or another class", command)

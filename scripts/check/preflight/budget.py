@@ -1,12 +1,16 @@
-"""The tag by which AWS Budgets counts."""
+"""The tag by which AWS Budgets counts, and the prices by which the head node does."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 from scripts.account.deployment import Deployment
+from scripts.check.estimate.prices import API_REGION, request, single_price
+from scripts.check.estimate.products import instance
 from scripts.check.preflight.check import check
-from scripts.core.findings import PASS, WARN, Finding
+from scripts.core.findings import PASS, SKIP, WARN, Finding
+from ultracluster.domain import prices
 from ultracluster.domain.names import DEPLOYMENT_TAG
 
 
@@ -25,4 +29,32 @@ def cost_allocation_tag(deployment: Deployment) -> Finding | None:
     return Finding(WARN, f"{DEPLOYMENT_TAG} is not active, so the budget stays at $0", hint, command)
 
 
-CHECKS = (cost_allocation_tag,)
+@check("price-table", "Prices by which the budget counts", calls=("pricing:GetProducts",))
+def price_table(deployment: Deployment) -> Iterator[Finding]:
+    """The head node would count with old prices, and close queues too late or too early.
+
+    The table is a part of this project, and does not change by itself; `budget.usd_per_hour` goes before it.
+    https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
+    """
+    settings = deployment.settings
+    if settings.budget is None:
+        return
+    for name in sorted({*settings.cluster.instance_types} - settings.budget.usd_per_hour.keys()):
+        product, counted = instance(name), prices.usd_per_hour(name)
+        search = request(settings.region, product.service, product.filters.items())
+        offers = deployment.account.list("pricing", "get_products", region=API_REGION, **search)
+        listed = single_price(offers, product)
+        table = f"${counted:f} of {prices.DATE}, by which the head node counts"
+        if listed is None:
+            finding = Finding(SKIP, f"the Price List has no single price; it is not compared with {table}")
+        elif listed == counted:
+            finding = Finding(PASS, f"the Price List has {table}")
+        else:
+            hint = f"set `budget.usd_per_hour` of {name} to {listed:f} in config/{deployment.name}.yaml"
+            finding = Finding(WARN, f"the Price List has ${listed:f} an hour, and not {table}", hint)
+        filters = [f"Type={each['Type']},Field={each['Field']},Value={each['Value']}" for each in search["Filters"]]
+        words = ("pricing", "get-products", "--region", API_REGION, "--service-code", product.service, "--filters")
+        yield finding.of(name, shlex.join(["aws", *words, *filters]))
+
+
+CHECKS = (cost_allocation_tag, price_table)

@@ -12,7 +12,7 @@ from scripts.check.preflight.check import check
 from scripts.check.preflight.network import ExistingSubnet, judge_subnets
 from scripts.core.findings import FAIL, PASS, WARN, Finding
 from ultracluster.domain import addresses
-from ultracluster.domain.network import PARALLELCLUSTER_ENDPOINTS
+from ultracluster.domain.network import endpoint_services
 
 _ANYWHERE = "0.0.0.0/0"
 _RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an internet gateway of the VPC"}
@@ -105,11 +105,10 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
     if subnet.label == "public":
         return Finding(FAIL, f"has no route to {_ANYWHERE}", f"add one to {right}")
     standing = others(deployment.settings, public=False)
-    needed = {*PARALLELCLUSTER_ENDPOINTS, "s3", "dynamodb"}
+    login_nodes = bool(deployment.settings.cluster.login_nodes)
+    needed = {*endpoint_services(["parallelcluster"], login_nodes=login_nodes), "s3", "dynamodb"}
     if standing.head_nodes or standing.login_nodes:
         needed.add("ssm")
-    if deployment.settings.cluster.login_nodes:
-        needed.add("elasticloadbalancing")
     if deployment.settings.monitoring.node_metrics:
         needed.add("monitoring")
     if missing := sorted(needed - _services(deployment, vpc_id, table_id).keys()):

@@ -66,7 +66,7 @@ def endpoint_services(deployment: Deployment) -> Iterator[Finding]:
 
     Check that the services have interface endpoints in the zone. Settings with an existing VPC name none.
     """
-    zone_id, names = deployment.settings.zone_id, deployment.settings.network.endpoint_services
+    zone_id, names = deployment.settings.zone_id, deployment.settings.endpoint_services
     services = {name: f"com.amazonaws.{deployment.settings.region}.{name}" for name in names}
     if not services:
         return

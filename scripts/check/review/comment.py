@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scripts.check.estimate.costs import Costs, costs, wanted
 from scripts.check.estimate.prices import find_prices
-from scripts.check.estimate.products import HOURS_PER_MONTH, SOURCES
+from scripts.check.estimate.products import HOURS_PER_MONTH, table_dates
 from scripts.check.plan.model import REPLACING, Effect
 from scripts.check.plan.plan import read_stacks
 from scripts.check.plan.report import Plan
@@ -127,9 +127,8 @@ def costs_table(before: Settings | None, after: Settings | None) -> str:
         _row("an hour at MaxCount", 1, *at_max),
         _row("a month at MaxCount", HOURS_PER_MONTH, *at_max),
     ]
-    dates = sorted(source.date for source in SOURCES.values())
     notes = [
-        f"On demand, by the table of prices ({dates[0]} to {dates[-1]}); a month is {HOURS_PER_MONTH} hours. What is "
+        f"On demand, by the table of prices ({table_dates()}); a month is {HOURS_PER_MONTH} hours. What is "
         "paid by use is in no sum."
     ]
     if unpriced := sorted({name for each in known if each for name in each.not_in_the_sums}):

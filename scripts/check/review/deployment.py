@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from scripts.check.estimate.estimate import estimate, wanted_products
 from scripts.check.estimate.prices import find_prices
+from scripts.check.estimate.products import table_dates
 from scripts.check.estimate.tables import Estimate
 from scripts.check.estimate.tables import tables as tables_of_estimate
 from scripts.check.plan.plan import in_order
@@ -116,7 +117,7 @@ def _levels(levels: Iterable[str]) -> str:
 def _costs(estimated: Estimate) -> str:
     at_min, at_max = (each.hour for each in (estimated.costs.at_min_count, estimated.costs.at_max_count))
     shown = ["not known" if each is None else f"${usd(each)}" for each in (at_min, at_max)]
-    return f"Costs: {shown[0]} an hour at MinCount, {shown[1]} at MaxCount, on demand"
+    return f"Costs: {shown[0]} an hour at MinCount, {shown[1]} at MaxCount, on demand, by prices of {table_dates()}"
 
 
 def resource_table(resources: Iterable[Resource]) -> Table:

@@ -105,18 +105,25 @@ def collect(deployment: Deployment, since: datetime, until: datetime, by: By) ->
     before = clusters_before(deployment, until)
     summary = summarize(deployment, HeadNode(deployment), since, until, by, before=before)
     ran, silent = running(deployment, since, until, summary)
-    return report(
-        deployment.name, settings, node_prices(settings), summary, (ran, silent), window=(since, until), by=by
-    )
+    prices, source = node_prices(settings)
+    made = report(deployment.name, settings, prices, summary, (ran, silent), window=(since, until), by=by)
+    return made.model_copy(update={"notes": (*made.notes, source)})
 
 
-def node_prices(settings: Settings) -> dict[str, Decimal]:
-    """Return what an hour of nodes costs by instance type: by the settings, the Price List, or the table."""
+def node_prices(settings: Settings) -> tuple[dict[str, Decimal], str]:
+    """Return what an hour of nodes costs by instance type, and a sentence that says by what.
+
+    That is the settings, the Price List, or the table.
+    """
     wanted = {each: products.instance(each) for each in settings.cluster.instance_types}
     listed = find_prices(settings.region, wanted.values(), "auto")
-    known = {each: price.dollars for each, product in wanted.items() if (price := listed.of(product))}
     own = {} if settings.budget is None else settings.budget.usd_per_hour
-    return {**known, **{each: Decimal(str(price)) for each, price in own.items()}}
+    known = {each: price for each, product in wanted.items() if each not in own and (price := listed.of(product))}
+    sources = sorted({f"the {price.source} of {price.date}" for price in known.values()})
+    sources += ["`budget.usd_per_hour`"] if own else []
+    by_type = {each: price.dollars for each, price in known.items()}
+    sentence = f"US dollars by {' and '.join(sources)}." if sources else "No price of these nodes is known."
+    return {**by_type, **{each: Decimal(str(price)) for each, price in own.items()}}, sentence
 
 
 # --- the head node ---

@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field, PlainSerializer, computed_field
 
 from scripts.account.resource_kinds import PREFIX, kind_of
+from scripts.check.estimate.products import table_dates
 from scripts.core.aws_errors import is_denied
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.figures import dollars, duration
@@ -136,8 +137,8 @@ class Inventory(Result):
 
     @property
     def _total(self) -> str:
-        monthly = dollars(self.dollars_per_month)
-        return f"{len(self.resources):,} resources, {monthly} a month as they are now. {_LEGEND}"
+        monthly = f"{dollars(self.dollars_per_month)} a month as they are now, by prices of {table_dates()}"
+        return f"{len(self.resources):,} resources, {monthly}. {_LEGEND}"
 
     @property
     def _refused(self) -> list[Line]:

@@ -129,6 +129,8 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (cluster(tags={"AWS:x": "y"}), "tags.AWS:x", "no key that begins with parallelcluster: or aws:"),
     (cluster(tags={"k" * 129: "v"}), f"tags.{'k' * 129}", "a key of 1 to 128 characters"),
     (cluster(tags={"": "v"}), "tags.", "a key of 1 to 128 characters"),
+    (cluster(tags={"k": "v" * 257}), "tags.k", "a value of 1 to 256 characters"),
+    (cluster(tags={"k": ""}), "tags.k", "a value of 1 to 256 characters"),
     # head node, login nodes
     (with_head(instance_type="c7g.4xlarge"), "head_node.instance_type", "an x86 instance type"),
     (cluster(os="rocky9"), "os", "ubuntu2404 or ubuntu2204 or alinux2023"),
@@ -222,6 +224,24 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         overriding(HeadNode={"Iam": {"AdditionalIamPolicies": [POLICY, SSM_POLICY]}}),
         "overrides.HeadNode.Iam.AdditionalIamPolicies.1.Policy",
         "leave it out",
+    ),
+    *[
+        (
+            overriding(HeadNode={"Iam": {"AdditionalIamPolicies": [POLICY, {"Policy": f"arn:aws:iam::{policy}"}]}}),
+            "overrides.HeadNode.Iam.AdditionalIamPolicies.1.Policy",
+            "the ARN of a policy of yours whose name begins with parallelcluster",
+        )
+        for policy in (
+            "aws:policy/AmazonEC2ContainerRegistryReadOnly",
+            "aws:policy/parallelcluster-x",
+            "123456789012:policy/mine",
+            "123456789012:policy/path/parallelcluster-x",
+        )
+    ],
+    (
+        overriding_queue(Iam={"AdditionalIamPolicies": [{"Policy": "AmazonS3ReadOnlyAccess"}]}),
+        f"{OVERRIDDEN_QUEUES}.0.Iam.AdditionalIamPolicies.0.Policy",
+        "the ARN of a policy",
     ),
     *[
         (overriding(Scheduling={"SlurmQueues": queues}), f"{OVERRIDDEN_QUEUES}{place}", allowed)

@@ -15,6 +15,7 @@ from config.settings import load
 from scripts.account.deployment import Deployment
 from scripts.change.destroy.model import ORDER, Backup, DestroyOptions, DestroyOutcome, DestroyPlan
 from scripts.change.destroy.report import done
+from scripts.check.estimate.products import table_dates
 from scripts.core.clock import Clock
 from scripts.core.options import CONFIG
 from scripts.core.terminal import Say
@@ -102,7 +103,7 @@ def test_a_dry_run_shows_what_would_be_done_and_what_blocks_it(fakes: Fakes, cal
     assert code == 0
     assert output.startswith("To delete: stack trn1-16-cluster\n")
     assert "Holds data: Volume vol-1 of (fleet), $2.80 a month\nStays: FileSystem fs-1 of trn1-16-storage\n" in output
-    assert "\n2 resources, $2.80 a month. All of them: " in output
+    assert f"\n2 resources, $2.80 a month, by prices of {table_dates()}. All of them: " in output
     assert "To remove: /aws/lambda/x (log of a Lambda function)" in output
     fakes.plan = PLAN.model_copy(update={"blockers": ("no", "never")})
     code, output, _ = call("--confirm", "trn1-16", "--output", "json")
@@ -158,7 +159,7 @@ def test_the_outcome_fits_80_columns_with_what_is_left_and_its_costs() -> None:
     text = " ".join(printed.split())
     for part in (
         "Deleted in 12 min 5 s: trn1-16-cluster, trn1-16.",
-        "Backup: backup-0123456789abcdef0. It costs at most $240 a month until you delete it:",
+        f"Backup: backup-0123456789abcdef0. It costs at most $240 a month, by prices of {table_dates()}, until you",
         "aws fsx delete-backup --backup-id backup-0123456789abcdef0 --region us-west-2",
         f"Left over; --sweep removes what holds no data: table: {tag}, paid by use vol-0123 *: {tag}, $2.80 a month",
         "Kept on purpose: logs: logs of the cluster * holds data.",

@@ -18,6 +18,7 @@ from scripts.change.destroy import head_node
 from scripts.change.destroy.head_node import RootVolume, announcement
 from scripts.change.destroy.model import DestroyOptions
 from scripts.change.destroy.plan import Existing, decide
+from scripts.check.estimate.products import table_dates
 from scripts.core.clock import LONGEST_PAUSE
 from scripts.core.options import CONFIG
 from tests.command_line import Call
@@ -37,7 +38,8 @@ def test_the_plan_says_what_is_kept_what_it_costs_and_how_it_is_used_and_deleted
     assert lost == "Everything on the head node is lost, with /home, but for what a last snapshot has."
     for part in (
         "vol-1 (100 GiB, with /home)",
-        "at most $5.00 a month until you delete it (aws ec2 delete-snapshot --snapshot-id ID --region us-west-2)",
+        f"at most $5.00 a month, by prices of {table_dates()}, until you delete it",
+        "(aws ec2 delete-snapshot --snapshot-id ID --region us-west-2)",
         "`./ultracluster restore trn1-16`",
         "--no-final-backup makes none",
     ):

@@ -111,7 +111,7 @@ def test_a_page_in_place_of_an_answer_is_cut_short() -> None:
 def online(monkeypatch: pytest.MonkeyPatch, offline: Path) -> FakeApi:
     """Credentials and an API that can be reached; its client is returned."""
     client = FakeApi(offer("BoxUsage:trn1.32xlarge", "20"), offer("EBS:VolumeUsage.gp3", "0.07"))
-    monkeypatch.setattr(prices, "_client", lambda: client)
+    monkeypatch.setattr(prices, "client", lambda: client)
     monkeypatch.setattr(prices, "_have_credentials", lambda: True)
     return client
 

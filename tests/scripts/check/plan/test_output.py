@@ -141,16 +141,6 @@ def test_what_is_replaced_or_removed_says_why_and_whether_the_old_one_stays() ->
     assert {each.status for each in plan.findings} == {CheckStatus.FAIL}
 
 
-@pytest.mark.parametrize(("iops", "blocked"), [(12_000, False), (6000, True)])
-def test_a_file_system_that_cannot_grow_at_once_blocks(iops: int, blocked: bool) -> None:
-    capacity = PropertyChange("StorageCapacity", 9600, 12_000)
-    metadata = PropertyChange("LustreConfiguration.MetadataConfiguration.Iops", iops, 24_000)
-    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.CHANGED, "fs-1", (), (capacity, metadata))
-    plan = planned(system)
-    assert [each.status for each in plan.findings] == [CheckStatus.FAIL] * blocked
-    assert all("12000 GiB need 12000 metadata IOPS first" in each.sentence for each in plan.findings)
-
-
 @pytest.mark.parametrize(("before", "after", "ends"), [(7, 0, True), (7, None, True), (7, 1, False), (0, None, False)])
 def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bool) -> None:
     properties = (PropertyChange("SubnetIds", ["a"], ["b"]), PropertyChange(BACKUPS, before, after))

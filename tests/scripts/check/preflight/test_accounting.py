@@ -20,7 +20,8 @@ from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import REGION, VPC, Case, Raw, case, everything, new_network, stacks
 from tests.scripts.refusals import refusal
 
-GP3 = {"StorageType": "gp3", "SupportsStorageEncryption": True}
+GP3 = {"StorageType": "gp3", "SupportsStorageEncryption": True, "AvailabilityZones": [{"Name": "us-west-2d"}]}
+"""Offered in usw2-az4 alone, the zone of the deployment."""
 HOST = f"db-1.abc.{REGION}.rds.amazonaws.com"
 GROUP, SECRET = "sg-0123456789abcdef0", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:slurmdb-AbCdEf"
 ELSEWHERE = "vpc-0fedcba9876543210"
@@ -83,7 +84,12 @@ CASES = [
         edit=partial(accounting, second_zone_id="usw2-az9"),
     ),
     _case(accounting_database, SKIP, edit=bool),
-    offers(GP3)(PASS, "MySQL 8.4.9 on db.t4g.micro"),
+    offers(GP3)(PASS, "MySQL 8.4.9 on db.t4g.micro in usw2-az4"),
+    offers({**GP3, "AvailabilityZones": [{"Name": "us-west-2a"}, {"Name": "us-west-2b"}]})(
+        FAIL,
+        "in usw2-az4, the zone of the deployment, but in usw2-az1, usw2-az2",
+        "`accounting.database.instance_class`",
+    ),
     offers()(FAIL, "RDS does not offer MySQL 8.4.1 on", edit=partial(accounting, engine_version="8.4.1")),
     offers({**GP3, "StorageType": "gp2"})(FAIL, "encrypted gp3"),
     _case(accounting_security_group, SKIP),

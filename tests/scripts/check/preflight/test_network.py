@@ -160,7 +160,7 @@ CASES = [
     routed(
         FAIL,
         "no route to 0.0.0.0/0",
-        "endpoints for cloudformation, dynamodb, ec2, elasticloadbalancing, logs, monitoring, s3, ssm",
+        "endpoints for autoscaling, cloudformation, dynamodb, ec2, elasticloadbalancing, logs, monitoring, s3, ssm",
         private=None,
         edit=hidden_head_node,
         describe_vpc_endpoints=endpoints(table="rtb-9"),

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from config.settings import PARTS, Settings
-from scripts.account import operations
+from scripts.account import operations, way_out
+from scripts.account.stack_state import StackState
 from scripts.check.plan import cdk, change_sets, findings
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
@@ -93,6 +94,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         cluster=cluster,
         findings=(
             *_findings_of_account(live),
+            *_finding_of_roll_back(live, cluster),
             *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
         ),
     )
@@ -188,6 +190,7 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
     for each in runner.findings(access.cdk_bootstrap, live.deployment):
         if each.status is CheckStatus.FAIL:
             yield each.of("account")
+    ways_out = {each.stack: each for each in way_out.find(live.deployment)}
     for name, status in live.statuses.items():
         if status.is_ready or status.is_in_review:  # that one is deployed as if it did not exist, also if protected
             continue
@@ -195,11 +198,29 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
             sentence = f"the stack is {status}: it is deleted and created again"
             yield Finding(CheckStatus.WARN, sentence, subject=name)
         else:
-            sentence = f"the stack is {status}: it cannot be updated"
+            sentence, way = f"the stack is {status}: it cannot be updated", ways_out.get(name)
             preflight = f"./ultracluster preflight {live.deployment.name} --only stack-names"
-            yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
+            if way:
+                yield Finding(CheckStatus.FAIL, f"{sentence}; {way.in_force}", way.steps, subject=name)
+            else:
+                yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
     for name in sorted(live.protected - live.to_be_protected):
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
+
+
+def _finding_of_roll_back(live: LiveStacks, cluster: ClusterPlan) -> Iterator[Finding]:
+    """Yield that an update which changes nothing for ParallelCluster would fail, as its stack has rolled back.
+
+    Its provider then looks at that stack only, and takes "rolled back" for a failure (`way_out`).
+    """
+    stack = live.deployment.stack(cluster.name)
+    if stack and StackState.of(stack).is_as_before and cluster.is_asked and not cluster.changes:
+        sentence = (
+            f"ParallelCluster's stack is {stack['StackStatus']}: until it has made an update, it fails one without a "
+        )
+        sentence += "change of the cluster's configuration"
+        hint = "deploy this together with such a change, for instance of a max_count"
+        yield Finding(CheckStatus.FAIL, sentence, hint, subject=f"cluster {cluster.name}")
 
 
 def read_stacks(directory: Path, region: str) -> dict[str, Stack]:

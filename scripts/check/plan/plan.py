@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 from config.settings import PARTS, Settings
 from scripts.account import operations, way_out
-from scripts.account.stack_state import StackState
 from scripts.check.plan import cdk, change_sets, findings
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
@@ -94,7 +93,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         cluster=cluster,
         findings=(
             *_findings_of_account(live),
-            *_finding_of_roll_back(live, cluster),
+            *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
             *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
         ),
     )
@@ -206,21 +205,6 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
                 yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
     for name in sorted(live.protected - live.to_be_protected):
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
-
-
-def _finding_of_roll_back(live: LiveStacks, cluster: ClusterPlan) -> Iterator[Finding]:
-    """Yield that an update which changes nothing for ParallelCluster would fail, as its stack has rolled back.
-
-    Its provider then looks at that stack only, and takes "rolled back" for a failure (`way_out`).
-    """
-    stack = live.deployment.stack(cluster.name)
-    if stack and StackState.of(stack).is_as_before and cluster.is_asked and not cluster.changes:
-        sentence = (
-            f"ParallelCluster's stack is {stack['StackStatus']}: until it has made an update, it fails one without a "
-        )
-        sentence += "change of the cluster's configuration"
-        hint = "deploy this together with such a change, for instance of a max_count"
-        yield Finding(CheckStatus.FAIL, sentence, hint, subject=f"cluster {cluster.name}")
 
 
 def read_stacks(directory: Path, region: str) -> dict[str, Stack]:

@@ -32,11 +32,11 @@ class Clusters:
         configuration: dict[str, Any] = json.loads(json.dumps(self.properties["ClusterConfiguration"]))
         return configuration
 
-    def changed(self, comment: str, **nodes: Any) -> dict[str, Any]:
-        """Return the first cluster's configuration where Slurm has another comment, and nodes have other keys."""
+    def changed(self, kill_wait: int, **nodes: Any) -> dict[str, Any]:
+        """Return the first cluster's configuration where Slurm has another setting, and nodes have other keys."""
         configuration = self.configuration()
         scheduling = configuration["Scheduling"]
-        scheduling["SlurmSettings"]["CustomSlurmSettings"] = [{"ClusterComment": comment}]
+        scheduling["SlurmSettings"]["CustomSlurmSettings"] = [{"KillWait": kill_wait}]
         scheduling["SlurmQueues"][0]["ComputeResources"][0] |= nodes
         return configuration
 

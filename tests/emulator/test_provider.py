@@ -119,7 +119,7 @@ def test_an_update_that_fails_and_its_roll_back(
     for fault in way.faults:
         second.aws.inject(*fault)
     try:
-        second.update(second.changed("bad", MinCount=100 if way.is_refused else 0))
+        second.update(second.changed(31, MinCount=100 if way.is_refused else 0))
     finally:
         second.aws.clear_faults()
     reasons = [reason for _, status, reason in stacks.events("parent")[events:] if status == "UPDATE_FAILED"]
@@ -135,7 +135,7 @@ def test_an_update_that_fails_and_its_roll_back(
         assert stacks.status("parent") == "UPDATE_ROLLBACK_FAILED", "what is rolled back counts as failed"
         second.roll_back("Cluster")
         assert stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"
-    second.update(second.changed("good"))
+    second.update(second.changed(32))
     assert (stacks.status("parent"), stacks.status("second")) == ("UPDATE_COMPLETE", "UPDATE_COMPLETE")
     second.update(second.configuration())
     assert (stacks.status("parent"), stacks.status("second")) == ("UPDATE_COMPLETE", "UPDATE_COMPLETE")
@@ -143,7 +143,7 @@ def test_an_update_that_fails_and_its_roll_back(
 
 def test_what_is_no_change_of_the_configuration_fails_after_a_roll_back(second: Clusters) -> None:
     second.aws.inject("head-node")
-    second.update(second.changed("bad"))
+    second.update(second.changed(31))
     second.aws.clear_faults()
     second.roll_back("Cluster")
     second.update(second.configuration(), SuppressValidators=["type:CustomAmiTagValidator"])

@@ -71,10 +71,11 @@ def test_the_printed_commands_lead_out_of_a_roll_back(
         life.run("deploy", NAME, "--yes")
         updated = Updated(life)
 
-        updated.change(ClusterComment="first")  # the script of the head node fails
+        updated.change(KillWait="31")  # the script of the head node fails
         life.on_head_node(BREAK)
         way_out = updated.fails().split()
         life.on_head_node(REPAIR)
+        assert life.on_head_node("grep -rl 'Failed to execute OnNodeUpdated script' /var/log")
         life.run(*way_out, "--yes")
         assert updated.stack == "UPDATE_COMPLETE"
         wait_for(updated.is_healthy)

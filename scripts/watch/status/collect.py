@@ -121,7 +121,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         time=now,
         stacks=() if isinstance(own_stacks, Unavailable) else own_stacks,
         unavailable_stacks=own_stacks if isinstance(own_stacks, Unavailable) else None,
-        ways_out=stuck.result(),
+        ways_out=() if isinstance(own_stacks, Unavailable) else stuck.result(),
         other_clusters=Unavailable(reason=other.reason, is_problem=False) if isinstance(other, Unavailable) else other,
         head_node=head_node,
         compute_nodes=compute_nodes,

@@ -88,7 +88,7 @@ FAULTS: Mapping[str, Fault] = {
         "https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html",
     ),
     "head-node": Fault(
-        "the head node cannot mount the file system, and reports that its start-up failed",
+        "the head node cannot mount the file system, and reports that its start-up, or an update, failed",
         "https://docs.aws.amazon.com/parallelcluster/latest/ug/troubleshooting-v3-cluster-deployment.html",
         node=OnNode(
             kind="HeadNode",

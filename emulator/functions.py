@@ -270,7 +270,10 @@ class _Process:
         return answer
 
     def _runs_out_of_time(self, event: Any) -> bool:
-        """Tell whether the fault `provider` is about this: a request to create a cluster."""
+        """Tell whether the fault `provider` is about this: a request to create a cluster.
+
+        One to update it uses up its time by itself, when it has started the update.
+        """
         is_request = isinstance(event, dict) and event.get("RequestType") == "Create"
         return is_request and self._is_provider and "provider" in FAULTS_IN_FORCE
 

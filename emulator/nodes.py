@@ -84,7 +84,8 @@ class Nodes(InstanceListener):
             if (handle := node.newest_handle()) != node.handle:
                 node.handle = handle
                 self._clock.sleep(UPDATE_SECONDS)
-                node.signal("SUCCESS", "Update complete")
+                failed = "head-node" in self._faults
+                node.signal(*(("FAILURE", "Update failed") if failed else ("SUCCESS", "Update complete")))
         return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +24,18 @@ from emulator.cloudformation.handlers import AbandonedError, CloudFormationState
 from emulator.cloudformation.operations import Operation, listed
 from emulator.cloudformation.parameters import resolve_parameters
 from emulator.cloudformation.scope import StackScope
-from emulator.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
+from emulator.cloudformation.stacks import (
+    CANCELLED,
+    INITIATED,
+    STACK_TYPE,
+    ChangeSet,
+    Origin,
+    Request,
+    Revision,
+    Stack,
+    StackResource,
+    Store,
+)
 from emulator.cloudformation.template import Template
 from emulator.resources.model import Model, Physical
 from toolchain.values import TemplateError, UnsupportedError
@@ -160,15 +172,50 @@ class Engine:
         return True
 
     def continue_update_rollback(self, region: str, name: str, skipped: Collection[str], token: str | None) -> None:
-        """Try again to roll back an update."""
+        """Try again to roll back an update, but for resources that could not be: ``ID``, of nested stacks ``NAME.ID``.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html has what may
+        be skipped. What AWS answers to anything else is not recorded anywhere; the words here are made up.
+        """
         with self._lock:
             stack = self.stack(region, name, "Stack [{}] does not exist")
+            if stack.parent_id:
+                raise ValidationError(f"Stack:{stack.id} is nested; continue the roll-back of its root {stack.root_id}")
             if stack.status != "UPDATE_ROLLBACK_FAILED":
                 message = f"Stack:{stack.id} is in {stack.status} state and can not continue rolling back update."
                 raise ValidationError(message)
+            of_stacks = self._skipped(stack, skipped)
+            for each, logical_ids in of_stacks.items():
+                self._by_id(each).skipped = frozenset(logical_ids)
             stack.token = token
             stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated")
-        self._start(stack, lambda operation: operation.roll_back_update(skipped))
+        self._start(stack, Operation.roll_back_update)
+
+    def _skipped(self, root: Stack, names: Collection[str]) -> dict[str, set[str]]:
+        """Return which resources a roll-back skips, by the id of their stack, which is the root or nested in it."""
+        within = {each.name: each for each in self.store.live(root.region) if each.root_id == root.id}
+        of_stacks: dict[str, set[str]] = defaultdict(set)
+        wrong = []
+        for name in names:
+            nested, _, logical_id = name.rpartition(".")
+            stack = within.get(nested) if nested else root
+            resource = stack.resources.get(logical_id) if stack else None
+            if stack and resource and self._may_be_skipped(stack, resource):
+                of_stacks[stack.id].add(logical_id)
+            else:
+                wrong.append(name)
+        if wrong:
+            allowed = "allowed are those in UPDATE_FAILED whose roll-back failed, and was not cancelled"
+            raise ValidationError(f"Resources [{', '.join(wrong)}] can not be skipped: {allowed}.")
+        return of_stacks
+
+    def _may_be_skipped(self, stack: Stack, resource: StackResource) -> bool:
+        if stack.status != "UPDATE_ROLLBACK_FAILED" or resource.status != "UPDATE_FAILED":
+            return False
+        if resource.type == STACK_TYPE:
+            embedded = self.store.find(stack.region, resource.physical_id)
+            return embedded is not None and embedded.status.startswith("DELETE_")
+        return resource.reason != CANCELLED.format("update")
 
     def protect(self, region: str, name: str, *, enabled: bool) -> Stack:
         """Set the termination protection of a root stack, and of the stacks that are nested in it."""
@@ -201,14 +248,22 @@ class Engine:
         Operation(stack, self._backend).create()
         return stack
 
-    def update_nested(self, stack_id: str, request: Request) -> Stack:
-        """Update a nested stack; whether it is what it is asked to be already is no matter."""
+    def update_nested(self, stack_id: str, request: Request) -> tuple[Stack, str]:
+        """Update a nested stack, whether it is what it is asked to be already or not; return it, and its good end.
+
+        One that could not be rolled back is on its way back: that is continued.
+        """
         with self._lock:
             stack = self._by_id(stack_id)
             request = replace(request, capabilities=stack.revision.capabilities)
-            self._enter_update(stack, self._updated_revision(stack, request), token=None)
-        Operation(stack, self._backend).update()
-        return stack
+            if stack.status == "UPDATE_ROLLBACK_FAILED":
+                stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated")
+                work, done = Operation.roll_back_update, "UPDATE_ROLLBACK_COMPLETE"
+            else:
+                self._enter_update(stack, self._updated_revision(stack, request), token=None)
+                work, done = Operation.update, "UPDATE_COMPLETE"
+        work(Operation(stack, self._backend))
+        return stack, done
 
     def delete_nested(self, stack_id: str) -> Stack:
         """Delete a nested stack."""

@@ -34,10 +34,10 @@ class NestedStack(Model):
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Update the stack, and wait until it is complete."""
         try:
-            stack = self._engine.update_nested(physical.ref, self._request(context, properties))
+            stack, done = self._engine.update_nested(physical.ref, self._request(context, properties))
         except RequestError as error:
             raise ResourceError(error.message) from None
-        if stack.status != "UPDATE_COMPLETE":
+        if stack.status != done:
             reason = next(
                 each["ResourceStatusReason"]
                 for each in reversed(stack.events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from emulator.cloudformation import references
@@ -64,8 +64,8 @@ class Operation:
         self._clean_up(removed)
         stack.enter("UPDATE_COMPLETE")
 
-    def roll_back_update(self, skipped: Collection[str] = ()) -> None:
-        """Return to the origin of an update that failed, but for skipped resources, which stay as they are.
+    def roll_back_update(self) -> None:
+        """Return to the origin of an update that failed, but for `skipped` resources, which stay as they are.
 
         The stack is in UPDATE_ROLLBACK_IN_PROGRESS.
         """
@@ -75,6 +75,7 @@ class Operation:
         origin.superseded.extend(stack.resources.pop(each) for each in made)
         stack.resources.update({each: origin.resources[each] for each in origin.replaced})
         origin.replaced.clear()
+        skipped, stack.skipped = stack.skipped, frozenset()
         for logical_id in skipped:
             stack.put(stack.resources[logical_id], "UPDATE_COMPLETE")
         steps = {

@@ -16,6 +16,8 @@ from emulator.cloudformation.template import Template
 from emulator.resources.model import Physical
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
+CANCELLED = "Resource {} cancelled"
+"""The reason of a resource that did not fail by itself; with `creation` or `update`."""
 INITIATED = "Resource creation Initiated"
 """The reason in the first event that has a resource's physical id."""
 
@@ -148,6 +150,7 @@ class Stack:
         gone: By logical id; what was deleted or left behind with the stack, or when its creation was rolled back.
         imports: Names of the exports that it uses.
         events: Oldest first, as DescribeStackEvents gives them.
+        skipped: Logical ids of those that its roll-back, which is continued, leaves as they are.
         origin: What there is to return to, from the start of an update until it, or its roll-back, is complete.
         lock: Held while an event is written: several threads may work on a stack.
     """
@@ -167,6 +170,7 @@ class Stack:
     events: list[dict[str, Any]] = field(default_factory=list)
     change_sets: dict[str, ChangeSet] = field(default_factory=dict)
     change_set_id: str | None = None
+    skipped: frozenset[str] = frozenset()
     origin: Origin | None = None
     termination_protection: bool = False
     parent_id: str | None = None

@@ -10,7 +10,7 @@ from typing import Final
 
 from emulator.cloudformation.handlers import Handlers
 from emulator.cloudformation.scope import StackScope
-from emulator.cloudformation.stacks import INITIATED, STACK_TYPE, Origin, Stack, StackResource
+from emulator.cloudformation.stacks import CANCELLED, INITIATED, STACK_TYPE, Origin, Stack, StackResource
 from emulator.cloudformation.template import ResourceDefinition
 from emulator.resources.model import ResourceError
 from toolchain import schemas
@@ -67,7 +67,7 @@ class Put:
         if self._work != self._keep:
             verb = "creation" if self._failure == "CREATE_FAILED" else "update"
             resource = self._before or replace(self._wanted, physical=None)
-            self._stack.put(resource, self._failure, f"Resource {verb} cancelled")
+            self._stack.put(resource, self._failure, CANCELLED.format(verb))
 
     def _new(self) -> StackResource:
         definition = self._definition
@@ -163,7 +163,7 @@ class Return:
     def cancel(self) -> None:
         """Say that it was cancelled."""
         if not self._untouched:
-            self._handlers.stack.put(self._now, "UPDATE_FAILED", "Resource update cancelled")
+            self._handlers.stack.put(self._now, "UPDATE_FAILED", CANCELLED.format("update"))
 
 
 class Delete:

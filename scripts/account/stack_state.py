@@ -117,6 +117,19 @@ class StackState(_State):
         return self.endswith("_FAILED") or "ROLLBACK" in self
 
     @property
+    def is_as_before(self) -> bool:
+        """Whether its last operation failed, and everything is again what it was before."""
+        return self in (StackState.UPDATE_ROLLBACK_COMPLETE, StackState.IMPORT_ROLLBACK_COMPLETE)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether its last update failed, and so did its roll-back: it is updated only after that was continued.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
+        """
+        return self is StackState.UPDATE_ROLLBACK_FAILED
+
+    @property
     def is_rolling_back(self) -> bool:
         """Whether its last operation is being rolled back."""
         return self.has_failed and self.is_in_progress

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 from pydantic import Field
 
 from scripts.account import operations
+from scripts.account.way_out import WayOut
 from scripts.change.approval import Approval
 from scripts.check.plan import cdk
 from scripts.core import terminal
@@ -65,6 +66,9 @@ class DeployResult(Result):
     blockers: tuple[str, ...] = Field(description="What blocks it, a sentence each.")
     exit_code: int = Field(description="That of the command.")
     seconds: float = Field(description="How long planning and deploying took.")
+    ways_out: tuple[WayOut, ...] = Field(
+        default=(), description="Of stacks that could not be rolled back: what is in force, and what leads out."
+    )
     stacks: tuple[DeployedStack, ...] = Field(
         default=(), description="Those that exist, in the order of their deployment."
     )
@@ -72,7 +76,8 @@ class DeployResult(Result):
     def blocks(self) -> Iterator[Block]:
         """Yield it for people, with the outputs of the stacks but for those that other stacks and programs read."""
         yield Line(f"{self.outcome.capitalize()} after {duration(self.seconds)}.")
-        yield from (Line(each, item=True) for each in (*self.blockers, *self.conflicts))
+        stuck = [each.sentence for each in self.ways_out]
+        yield from (Line(each, item=True) for each in (*self.blockers, *self.conflicts, *stuck))
         yield Table("", columns("Stack", "Status"), [(each.name, each.status) for each in self.stacks])
         outputs = [
             (each.name, name, value)
@@ -84,17 +89,19 @@ class DeployResult(Result):
 
 
 def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, accepted: bool, asks: bool) -> DeployResult:
-    """Synthesize, show what would change, ask, and let the CDK deploy exactly that.
+    """Synthesize, continue roll-backs that failed, show what would change, ask, and let the CDK deploy exactly that.
 
     The console shows the plan, and what the CDK prints on its standard output; `of_cdk` are further arguments of the
     CDK. `accepted` tells that replacing and removing what holds data was accepted, `asks` that somebody is asked.
 
     Raises:
-        OperationError: What was in progress failed, somebody else's operation is in progress or was since the plan, the
-            settings are outdated, or the answer was no.
+        OperationError: What was in progress failed, somebody else's operation is in progress or was since the plan, a
+            roll-back failed and is not continued, the settings are outdated, or the answer was no.
         PlanError: There is no plan; the message says why.
     """
+    from scripts.change import rollback
     from scripts.check.plan.plan import make_plan
+    from scripts.core.clock import Clock
     from scripts.core.view import View
 
     name, started = deployment.name, time.monotonic()
@@ -102,6 +109,7 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
         assembly = directory / "cdk.out"
         settle(deployment, console)
         cdk.synthesize(name, assembly)
+        rollback.lead_out(deployment, assembly, console.print, Clock(), asks=asks)
         approval = Approval.of(deployment, assembly)
         plan = make_plan(name, assembly, accepted=accepted)
         View(console).show(plan.blocks())
@@ -112,11 +120,14 @@ def run(deployment: Deployment, of_cdk: Sequence[str], console: Console, *, acce
                 terminal.confirm()
             code, conflicts = deploy(name, approval, of_cdk, output=sys.stderr if console.stderr else None)
         report(conflicts)
+        has_failed = plan.ok and code not in (ExitCode.DONE, *ENDED)
+        ways_out = rollback.ways_out(deployment, assembly) if has_failed else ()
     return DeployResult(
         deployment=name,
         region=plan.region,
         outcome="deployed" if code == ExitCode.DONE else "failed" if plan.ok else "blocked",
         conflicts=tuple(conflicts),
+        ways_out=ways_out,
         blockers=tuple(plan.blockers),
         exit_code=code,
         seconds=round(time.monotonic() - started, 1),

@@ -1,5 +1,9 @@
 """Deploy: synthesize the settings, show what would change, ask, and let the CDK deploy exactly that.
 
+A stack that could not be rolled back (UPDATE_ROLLBACK_FAILED) is led out first: the command says which configuration
+is in force, and continues the roll-back if you agree. With --yes it does that only where nothing that runs is changed:
+ParallelCluster's stack has gone back already, or the update never reached it.
+
 An operation on the deployment's stacks that is in progress is followed to its end first if it is your own, from this
 checkout, or that of an earlier job of the same pipeline. The command is refused if somebody else's is in progress, or
 somebody else has deployed since the plan was made. When the CDK has ended, what is deployed is compared with what was
@@ -68,6 +72,9 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
         terminal.suggest(f"status {deployment.name}")
     if result.outcome == "failed" and not is_ended:
         hint = f"./ultracluster diagnose {result.deployment}; the same command deploys the rest"
+        for way in result.ways_out:
+            echo(f"\n{way.sentence}.", err=True)
+            hint = f"./ultracluster diagnose {result.deployment}; {way.steps}"
         if result.conflicts:
             hint = "agree with them; the same command plans again"
         echo(f"\nhint: {hint}", err=True)

@@ -3,6 +3,9 @@
 With --watch the operation in progress is followed to its end. While none is, --watch shows the state again and again on
 a terminal, and ends elsewhere.
 
+A stack whose last change failed and was rolled back completely is what it was before: that is a note. Of one that could
+not be rolled back it says which configuration is in force, and what leads out.
+
 Exit code 0: it is healthy; 1: something failed, is missing or is not available; 2: arguments, settings or credentials
 cannot be used; 130: Ctrl-C. With --watch: 0: the operation succeeded, or none is in progress; 1: it failed or was
 rolled back; 124: the time limit is over.

@@ -13,6 +13,7 @@ from typing import Final
 
 from scripts.check.estimate.prices import PriceListError, client, fetch
 from scripts.check.estimate.products import SOURCES, comparable, table_price
+from scripts.core.text import echo
 from ultracluster.domain.prices import TABLE_REGIONS
 
 _OLD: Final = timedelta(days=365)
@@ -51,10 +52,10 @@ def main() -> int:
     try:
         listed = fetch(client(), region, comparable())
     except PriceListError as error:
-        print(error, file=sys.stderr)
+        echo(str(error), err=True)
         return 2
     text, is_right = report(listed, region, datetime.now(UTC).date())
-    print(text)
+    echo(text)
     return 0 if is_right else 1
 
 

@@ -32,11 +32,34 @@ class Clusters:
         configuration: dict[str, Any] = json.loads(json.dumps(self.properties["ClusterConfiguration"]))
         return configuration
 
+    def changed(self, kill_wait: int, **nodes: Any) -> dict[str, Any]:
+        """Return the first cluster's configuration where Slurm has another setting, and nodes have other keys."""
+        configuration = self.configuration()
+        scheduling = configuration["Scheduling"]
+        scheduling["SlurmSettings"]["CustomSlurmSettings"] = [{"KillWait": kill_wait}]
+        scheduling["SlurmQueues"][0]["ComputeResources"][0] |= nodes
+        return configuration
+
     def create(self, configuration: dict[str, Any]) -> None:
         self.stacks.create("parent", self._resources(configuration))
 
-    def update(self, configuration: dict[str, Any]) -> None:
-        self.stacks.update("parent", self._resources(configuration))
+    def update(self, configuration: dict[str, Any], **properties: Any) -> None:
+        self.stacks.update("parent", self._resources(configuration, **properties))
+
+    def roll_back(self, *skipped: str) -> None:
+        """Continue the roll-back of an update, without some resources."""
+        self.stacks.client.continue_update_rollback(StackName="parent", ResourcesToSkip=skipped)
+        self.stacks.follow("parent")
+
+    def stop_head_node(self) -> None:
+        self.aws.client("ec2", REGION).stop_instances(InstanceIds=[self._head_node])
+
+    def start_head_node(self) -> None:
+        self.aws.client("ec2", REGION).start_instances(InstanceIds=[self._head_node])
+
+    @property
+    def _head_node(self) -> str:
+        return str(self.stacks.output("second", "HeadNodeInstanceID"))
 
     def delete(self) -> None:
         """Delete the cluster; nothing is left of it."""
@@ -46,7 +69,11 @@ class Clusters:
         made = inventory(self.aws, REGION) - self._before
         left = [each for each in made if not each[1].startswith(LEFT_ON_AWS)]
         assert not left, left
+        logs = self.aws.client("logs", REGION)
+        groups = logs.describe_log_groups(logGroupNamePrefix="/aws/parallelcluster/second-")["logGroups"]
+        for group in groups:  # its name has the minute: the next cluster may be of the same one
+            logs.delete_log_group(logGroupName=group["logGroupName"])
 
-    def _resources(self, configuration: dict[str, Any]) -> dict[str, Any]:
-        properties = {**self.properties, "ClusterName": "second", "ClusterConfiguration": configuration}
+    def _resources(self, configuration: dict[str, Any], **more: Any) -> dict[str, Any]:
+        properties = {**self.properties, "ClusterName": "second", "ClusterConfiguration": configuration, **more}
         return {"Cluster": {"Type": "Custom::PclusterCluster", "Properties": properties}}

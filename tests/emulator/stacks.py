@@ -40,12 +40,12 @@ class Stacks:
     def create(self, name: str, resources: dict[str, Any], *, template: Any = None, **arguments: Any) -> str:
         body = json.dumps({"Resources": resources, **(template or {})})
         stack_id: str = self.client.create_stack(StackName=name, TemplateBody=body, **arguments)["StackId"]
-        self._follow(stack_id)
+        self.follow(stack_id)
         return stack_id
 
     def update(self, name: str, resources: dict[str, Any], *, template: Any = None, **arguments: Any) -> None:
         body = json.dumps({"Resources": resources, **(template or {})})
-        self._follow(self.client.update_stack(StackName=name, TemplateBody=body, **arguments)["StackId"])
+        self.follow(self.client.update_stack(StackName=name, TemplateBody=body, **arguments)["StackId"])
 
     def change_set(self, name: str, resources: dict[str, Any], *, template: Any = None, **arguments: Any) -> Any:
         body = json.dumps({"Resources": resources, **(template or {})})
@@ -56,9 +56,10 @@ class Stacks:
         ids = [each["StackId"] for each in self.client.list_stacks()["StackSummaries"] if each["StackName"] == name]
         self.client.delete_stack(StackName=name, **arguments)
         for stack_id in ids:
-            self._follow(stack_id)
+            self.follow(stack_id)
 
-    def _follow(self, stack_id: str) -> None:
+    def follow(self, stack_id: str) -> None:
+        """Wait until no operation on a stack is in progress."""
         while self.waits and self.status(stack_id).endswith("_IN_PROGRESS"):
             time.sleep(0.05)
 

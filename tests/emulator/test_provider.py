@@ -5,6 +5,7 @@ does in pcluster/resources/head_node/user_data.sh of the package.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,101 @@ def test_a_cluster_that_fails_takes_its_stack_down_and_leaves_nothing(
     [said] = clusters.stacks.reasons("parent", "CREATE_FAILED")
     assert reason in said
     clusters.delete()
+
+
+@pytest.fixture(scope="module")
+def second(deployed: Callable[[str], DeployedAccount]) -> Iterator[Clusters]:
+    """Return an account with a second cluster, which tests leave with nothing in progress or failed."""
+    with deployed("trn1-16").clone() as aws:
+        clusters = Clusters(aws)
+        clusters.create(clusters.configuration())
+        assert clusters.stacks.status("parent") == "CREATE_COMPLETE", clusters.stacks.reasons("parent", "CREATE_FAILED")
+        yield clusters
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way in which an update of a cluster fails.
+
+    Attributes:
+        said: What the provider says of the update.
+        faults: Which are in force meanwhile.
+        is_refused: Whether more nodes are to run than there may be.
+        is_head_node_stopped: Whether the cluster's own stack waits for its head node.
+        own: What the cluster's own stack is then; empty: what it was.
+        said_on_return: What the provider says of the roll-back; empty: nothing that fails it.
+    """
+
+    said: str
+    faults: tuple[tuple[str, ...], ...] = ()
+    is_refused: bool = False
+    is_head_node_stopped: bool = False
+    own: str = "UPDATE_ROLLBACK_COMPLETE"
+    said_on_return: str = "second:  (LogGroup: /aws/lambda/pcluster-cfn-"
+
+
+WAYS = {
+    "refused before it starts": Way(
+        "Max count must be greater than or equal to min count.", is_refused=True, own="", said_on_return=""
+    ),
+    "the head node reports a failure": Way("second:  (LogGroup: ", faults=(("head-node",),)),
+    "a resource of the cluster's own stack": Way(
+        "second:  (LogGroup: ", faults=(("resource", "AWS::CloudFormation::WaitCondition"),)
+    ),
+    "CloudFormation gives up first": Way(
+        "Message returned: Execution timed out",
+        faults=(("provider",),),
+        is_head_node_stopped=True,
+        own="UPDATE_IN_PROGRESS",
+        said_on_return="Cannot execute update while stack is in UPDATE_IN_PROGRESS status.",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_an_update_that_fails_and_its_roll_back(
+    second: Clusters, wait_for: Callable[[Callable[[], bool]], None], way: Way
+) -> None:
+    # cloudformation/custom_resource/cluster.yaml: `create_or_update` takes "No changes found" for a success and passes
+    # all else on; `poll` fails at UPDATE_FAILED, which pcluster/api/converters.py makes of a stack that rolled back.
+    stacks, before = second.stacks, second.stacks.status("second")
+    events = len(stacks.events("parent"))
+    if way.is_head_node_stopped:
+        second.stop_head_node()
+    for fault in way.faults:
+        second.aws.inject(*fault)
+    try:
+        second.update(second.changed(31, MinCount=100 if way.is_refused else 0))
+    finally:
+        second.aws.clear_faults()
+    reasons = [reason for _, status, reason in stacks.events("parent")[events:] if status == "UPDATE_FAILED"]
+    assert way.said in reasons[0]
+    assert stacks.status("second") == (way.own or before)
+    if not way.said_on_return:
+        assert stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"
+    else:
+        assert way.said_on_return in reasons[1]
+        wait_for(lambda: not stacks.status("second").endswith("IN_PROGRESS"))
+        second.start_head_node()
+        second.roll_back()
+        assert stacks.status("parent") == "UPDATE_ROLLBACK_FAILED", "what is rolled back counts as failed"
+        second.roll_back("Cluster")
+        assert stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"
+    second.update(second.changed(32))
+    assert (stacks.status("parent"), stacks.status("second")) == ("UPDATE_COMPLETE", "UPDATE_COMPLETE")
+    second.update(second.configuration())
+    assert (stacks.status("parent"), stacks.status("second")) == ("UPDATE_COMPLETE", "UPDATE_COMPLETE")
+
+
+def test_what_is_no_change_of_the_configuration_fails_after_a_roll_back(second: Clusters) -> None:
+    second.aws.inject("head-node")
+    second.update(second.changed(31))
+    second.aws.clear_faults()
+    second.roll_back("Cluster")
+    second.update(second.configuration(), SuppressValidators=["type:CustomAmiTagValidator"])
+    assert second.stacks.status("parent") == "UPDATE_ROLLBACK_FAILED", "the provider looks again, and changes nothing"
+    second.roll_back("Cluster")
+    assert second.stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"
 
 
 def test_what_warnings_do_to_an_update(deployed: Callable[[str], DeployedAccount], tmp_path: Path) -> None:

@@ -156,27 +156,54 @@ def test_a_failed_update_is_rolled_back_and_what_it_was_asked_for_is_forgotten(s
     assert stacks.status("s") == "UPDATE_COMPLETE"
 
 
+def stuck(capacity: int, value: str) -> dict[str, Any]:
+    """Return resources of which "Grown" cannot become smaller again, when capacity 2400 and value 2 are rolled back."""
+    subnet = {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}
+    lustre = {"DeploymentType": "SCRATCH_2"}
+    files = {"FileSystemType": "LUSTRE", "SubnetIds": [{"Ref": "Subnet"}], "LustreConfiguration": lustre}
+    return {
+        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+        "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": subnet},
+        "Grown": {"Type": "AWS::FSx::FileSystem", "Properties": {**files, "StorageCapacity": capacity}},
+        "P": parameter(value, Name="p"),
+        **({"Bad": REFUSED | {"DependsOn": ["Grown", "P"]}} if capacity > 1200 else {}),
+    }
+
+
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
+
+
 def test_a_roll_back_that_fails_can_be_continued(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
-
-    def resources(capacity: int, value: str) -> dict[str, Any]:
-        subnet = {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}
-        lustre = {"DeploymentType": "SCRATCH_2"}
-        files = {"FileSystemType": "LUSTRE", "SubnetIds": [{"Ref": "Subnet"}], "LustreConfiguration": lustre}
-        return {
-            "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
-            "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": subnet},
-            "Grown": {"Type": "AWS::FSx::FileSystem", "Properties": {**files, "StorageCapacity": capacity}},
-            "P": parameter(value, Name="p"),
-        }
-
-    stacks.create("s", resources(1200, "1"))
-    stacks.update("s", {**resources(2400, "2"), "Bad": REFUSED | {"DependsOn": ["Grown", "P"]}})
+    stacks.create("s", stuck(1200, "1"))
+    stacks.update("s", stuck(2400, "2"))
     assert stacks.status("s") == "UPDATE_ROLLBACK_FAILED"
     assert "[Grown" in stacks.describe("s")["StackStatusReason"]
+    for name in ("P", "Vpc", "None", "other.Grown"):  # cancelled, as it was, of no template, of no nested stack
+        with pytest.raises(ClientError, match=rf"Resources \[{name}\] can not be skipped"):
+            stacks.client.continue_update_rollback(StackName="s", ResourcesToSkip=[name, "Grown"])
+        assert stacks.status("s") == "UPDATE_ROLLBACK_FAILED"
+    stacks.client.continue_update_rollback(StackName="s")
+    stacks.follow("s")
+    assert stacks.status("s") == "UPDATE_ROLLBACK_FAILED"
     stacks.client.continue_update_rollback(StackName="s", ResourcesToSkip=["Grown"])
+    stacks.follow("s")
     assert stacks.status("s") == "UPDATE_ROLLBACK_COMPLETE"
     assert stacks.values() == {"p": "1"}
+
+
+def test_a_roll_back_skips_resources_of_nested_stacks_by_the_name_of_their_stack(stacks: Stacks, nested: Any) -> None:
+    stacks.create("root", {"Child": nested(stuck(1200, "1")), "B": parameter("1", Name="b")})
+    child_id = stacks.resources("root")["Child"]
+    child = stacks.describe(child_id)["StackName"]
+    stacks.update("root", {"Child": nested(stuck(2400, "2"), key="worse"), "B": parameter("2", Name="b")})
+    assert (stacks.status("root"), stacks.status(child_id)) == ("UPDATE_ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED")
+    for stack, name in ((child, "Grown"), ("root", "Grown"), ("root", "Child"), ("root", "Child.Grown")):
+        with pytest.raises(ClientError, match="is nested" if stack == child else "can not be skipped"):
+            stacks.client.continue_update_rollback(StackName=stack, ResourcesToSkip=[name])
+    stacks.client.continue_update_rollback(StackName="root", ResourcesToSkip=[f"{child}.Grown"])
+    stacks.follow("root")
+    assert (stacks.status("root"), stacks.status(child_id)) == ("UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
+    assert stacks.values() == {"p": "1", "b": "1"}
 
 
 # Parameters and conditions

@@ -57,13 +57,14 @@ def query(service: str, action: str, **parameters: str) -> ET.Element:
     return ET.fromstring(re.sub(rb' xmlns="[^"]*"', b"", answer))  # noqa: S314 - the emulator's own
 
 
-def read_object(bucket: str, key: str) -> bytes:
-    """Return an object of S3.
+def read_object(bucket: str, key: str, version: str = "") -> bytes:
+    """Return an object of S3, in one of its versions or the newest.
 
     Raises:
         AwsError: It failed.
     """
-    return _request("s3", "GET", f"/{bucket}/{urllib.parse.quote(key)}", None, {})
+    query = f"?{urllib.parse.urlencode({'versionId': version})}" if version else ""
+    return _request("s3", "GET", f"/{bucket}/{urllib.parse.quote(key)}{query}", None, {})
 
 
 def metadata(path: str) -> str:

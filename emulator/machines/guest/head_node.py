@@ -128,15 +128,18 @@ def update_fleet_status(_: Node) -> None:
 
 
 def fetch_configuration(node: Node) -> None:
-    """Fetch the cluster's configuration, and the data of its instance types."""
+    """Fetch the cluster's configuration, and the data of its instance types.
+
+    These in the versions that the stack names: after a roll-back there are newer ones.
+    """
     bucket = str(node.cluster["cluster_s3_bucket"])
-    for key, path in (
-        ("cluster_config_s3_key", CLUSTER_CONFIGURATION),
-        ("instance_types_data_s3_key", INSTANCE_TYPES),
-        ("change_set_s3_key", SHARED / "change-set.json"),
+    for key, version, path in (
+        ("cluster_config_s3_key", "cluster_config_version", CLUSTER_CONFIGURATION),
+        ("instance_types_data_s3_key", "instance_types_data_version", INSTANCE_TYPES),
+        ("change_set_s3_key", "", SHARED / "change-set.json"),
     ):
         try:
-            text = aws.read_object(bucket, str(node.cluster[key])).decode()
+            text = aws.read_object(bucket, str(node.cluster[key]), str(node.cluster.get(version) or "")).decode()
         except aws.AwsError as error:
             if path.name != "change-set.json":  # there is one after an update
                 raise StepError("fetch_config", f"{key}: {error}") from error

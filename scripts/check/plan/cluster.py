@@ -78,7 +78,7 @@ def plan_cluster(
     if not _changes(stacks, before):
         return ClusterPlan(before.name, exists=True, source="its resource does not change")
     if refused := tuple(_refused_by_the_provider(before, after, deployment_name)):
-        return ClusterPlan(before.name, exists=True, source="its resource", changes=refused)
+        return ClusterPlan(before.name, exists=True, source="its resource", changes=refused, is_asked=True)
     running, source = _running(parallelcluster, before, comparison, live=live)
     wanted = after.request(comparison.after(after.stack.name, after.own_properties))
     changes = classify(
@@ -89,7 +89,7 @@ def plan_cluster(
         fleet_status=running.fleet_status,
         login_nodes_running=running.login_nodes_running,
     )
-    return ClusterPlan(before.name, True, source, running.fleet_status, tuple(changes))
+    return ClusterPlan(before.name, True, source, running.fleet_status, tuple(changes), is_asked=True)
 
 
 def fleet_command(deployment_name: str, action: Literal["start", "status", "stop"]) -> str:

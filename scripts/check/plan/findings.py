@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from scripts.account.resource_kinds import kind_of
+from scripts.account.stack_state import StackState
 from scripts.check.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, fleet_command
 from scripts.check.plan.comparison import READ_LATE, awaited
 from scripts.check.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
@@ -89,6 +90,18 @@ def of_cluster(cluster: ClusterPlan, deployment_name: str) -> Iterator[Finding]:
         sentence = "the fleet is STOPPED, as this deployment requires, and stays STOPPED"
         hint = "start it again after the deployment"
         yield Finding(CheckStatus.WARN, sentence, hint, fleet_command(deployment_name, "start"), subject)
+
+
+def of_roll_back(cluster: ClusterPlan, stack: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """Yield that an update fails which changes nothing of the configuration, after the cluster's own stack rolled back.
+
+    Its provider then only looks at that stack, and takes "rolled back" for a failure (`scripts.account.way_out`).
+    """
+    if stack and StackState.of(stack).is_as_before and cluster.is_asked and not cluster.changes:
+        sentence = f"ParallelCluster's stack is {StackState.of(stack)}: until it has made an update, one that changes "
+        sentence += "nothing of the cluster's configuration fails"
+        hint = "deploy this together with a change of the configuration, for instance of a max_count"
+        yield Finding(CheckStatus.FAIL, sentence, hint, subject=f"cluster {cluster.name}")
 
 
 def shown_difference(before: object, after: object, longest: int = _LONGEST_VALUE) -> tuple[str, str]:

@@ -61,6 +61,14 @@ class CdkAccount(Account):
         )
 
 
+def as_the_cdk_sees_it(deployment: Deployment, directory: Path) -> Deployment:
+    """Return a deployment in the account as the CDK sees it that deploys an assembly."""
+    account_id = deployment.account.ask("sts", "get_caller_identity")["Account"]
+    live = Deployment(deployment.name, deployment.settings)
+    live.account = CdkAccount.of(directory, Assembly(directory, account_id).stacks)
+    return live
+
+
 class LiveStacks:
     """The deployed stacks of an assembly.
 

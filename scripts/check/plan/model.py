@@ -164,6 +164,7 @@ class ClusterPlan:
         source: Where the configuration that it runs with is from.
         fleet_status: Status of its compute fleet, such as RUNNING; UNKNOWN: it was not, or could not be, read.
         changes: What changes.
+        is_asked: Whether ParallelCluster is asked to update it; it is not where the cluster's resource stays as it is.
     """
 
     name: str
@@ -171,6 +172,7 @@ class ClusterPlan:
     source: str
     fleet_status: str = "UNKNOWN"
     changes: tuple[ClusterChange, ...] = ()
+    is_asked: bool = False
 
     @property
     def kinds(self) -> set[Kind]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from config.settings import PARTS, Settings
-from scripts.account import operations
+from scripts.account import operations, way_out
 from scripts.check.plan import cdk, change_sets, findings, refusals
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
@@ -93,6 +93,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         cluster=cluster,
         findings=(
             *_findings_of_account(live),
+            *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
             *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
         ),
     )
@@ -189,6 +190,7 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
     for each in runner.findings(access.cdk_bootstrap, live.deployment):
         if each.status is CheckStatus.FAIL:
             yield each.of("account")
+    ways_out = {each.stack: each for each in way_out.find(live.deployment)}
     for name, status in live.statuses.items():
         if status.is_ready or status.is_in_review:  # that one is deployed as if it did not exist, also if protected
             continue
@@ -196,9 +198,12 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
             sentence = f"the stack is {status}: it is deleted and created again"
             yield Finding(CheckStatus.WARN, sentence, subject=name)
         else:
-            sentence = f"the stack is {status}: it cannot be updated"
+            sentence, way = f"the stack is {status}: it cannot be updated", ways_out.get(name)
             preflight = f"./ultracluster preflight {live.deployment.name} --only stack-names"
-            yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
+            if way:
+                yield Finding(CheckStatus.FAIL, f"{sentence}; {way.in_force}", way.steps, subject=name)
+            else:
+                yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
     for name in sorted(live.protected - live.to_be_protected):
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
 

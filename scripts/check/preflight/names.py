@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.stack_identity import StackIdentity
-from scripts.account import generations
+from scripts.account import generations, way_out
 from scripts.account.deployment import Deployment
 from scripts.account.stack_state import StackState
 from scripts.check.preflight.check import check
@@ -15,7 +15,11 @@ _NO_RSA = ("ubuntu2204", "ubuntu2404")
 """OS on which ParallelCluster rejects RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""
 
 
-@check("stack-names", "Names and states of the stacks", calls=("cloudformation:DescribeStacks",))
+@check(
+    "stack-names",
+    "Names and states of the stacks",
+    calls=("cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents", "cloudformation:ListStackResources"),
+)
 def stack_names(deployment: Deployment) -> Iterator[Finding]:
     """A stack of somebody else would be overwritten, changes of ours rejected, or a replaced cluster created again."""
     for part in deployment.settings.parts:
@@ -104,7 +108,11 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
     if status.is_ready:
         return Finding(PASS, f"{name} is {status}, and ours to update")
     if not status.has_nothing:
-        return Finding(FAIL, f"{name} is {status}: it cannot be updated", _way_out(deployment, status))
+        sentence = f"{name} is {status}: it cannot be updated"
+        way = next((each for each in way_out.find(deployment) if each.stack == name), None)
+        return Finding(
+            FAIL, f"{sentence}; {way.in_force}" if way else sentence, way.steps if way else _way_out(deployment, status)
+        )
     sentence = f"{name} is {status}: its creation failed"
     if stack.get("EnableTerminationProtection"):
         unprotect = ("cloudformation", "update-termination-protection", "--no-enable-termination-protection")

@@ -9,10 +9,12 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
+from scripts.account import way_out
 from scripts.account.causes import Evidence, FoundCause, evidence_lines, find
 from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import is_head_node
 from scripts.account.stack_state import StackState
+from scripts.account.way_out import WayOut
 from scripts.core.clock import Clock
 from scripts.core.document import DeploymentName, Result
 from scripts.core.report import Block, Command, Line, Title, Toned
@@ -42,6 +44,9 @@ class Diagnosis(Result):
     unknown: tuple[Evidence, ...] = Field(
         description="If the cause of the operation's failure is not known: the first failure, then the last lines of "
         "the logs that tell of trouble."
+    )
+    ways_out: tuple[WayOut, ...] = Field(
+        default=(), description="Of stacks that could not be rolled back: what is in force, and what leads out."
     )
     read_on: tuple[str, ...] = Field(description="If the cause is not known: commands that show more.")
     read: tuple[str, ...] = Field(description="Stacks and log groups that were read.")
@@ -78,6 +83,8 @@ class Diagnosis(Result):
                 yield Title("Failed as well")
         if operation:
             yield Line(f"{operation.stack}: {operation.status}, started {operation.started:%Y-%m-%d %H:%M} UTC")
+            if StackState(operation.status).is_as_before:
+                yield Line("It was rolled back: what was deployed before is in force.")
         if self.unknown:
             yield Line(Toned("No known cause. This failed first:", "bad"))
             yield from evidence_lines(self.unknown)
@@ -89,6 +96,9 @@ class Diagnosis(Result):
             yield Line(Toned("Whether something failed is not known: a permission to read is missing.", "bad"))
         elif not self.causes:
             yield Line(f"Nothing failed, as far as was read: {', '.join(self.read) or 'there are no stacks'}.")
+        for way in self.ways_out:
+            yield Title("The stack cannot be updated as it is")
+            yield from (Line(each, item=True) for each in (way.sentence, way.steps))
         for title, lines in (
             ("Also seen", [f"{each.title}: {each.why}" for each in others]),
             ("Not read", self.unread),
@@ -122,12 +132,18 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
         operation=operation,
         causes=_distinct([*current, *findings]),
         unknown=tuple(unknown),
+        ways_out=_ways_out(reader),
         read_on=_read_on(deployment, operation, unknown[0], read) if unknown else (),
         read=read,
         unread=tuple(dict.fromkeys((*reader.denied, *reader.cut_off))),
         current=_distinct(current),
         is_denied=bool(reader.denied),
     )
+
+
+def _ways_out(reader: Reader) -> tuple[WayOut, ...]:
+    actions = "cloudformation:ListStackResources"
+    return reader.try_fetch("what leads out", actions, lambda: way_out.find(reader.deployment), ())
 
 
 def _distinct(findings: Iterable[FoundCause]) -> tuple[FoundCause, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.account import compute_fleet, file_systems, homes
+from scripts.account import compute_fleet, file_systems, homes, way_out
 from scripts.account.deployment import tags_of
 from scripts.account.remote.head_node import Answer, HeadNode, NotRunError
 from scripts.account.reservations import Reservation, members, reservations, users
@@ -60,7 +60,8 @@ Nodes = tuple[HeadNodeStatus | None, dict[str, int], Counter[tuple[str, str]]]
 def collect(deployment: Deployment, clock: Clock) -> Status:
     """Return the state of a deployment now.
 
-    Needs cloudformation:DescribeStacks (for other clusters on all stacks), cloudwatch:DescribeAlarms,
+    Needs cloudformation:DescribeStacks (for other clusters on all stacks), of stacks that could not be rolled back
+    cloudformation:DescribeStackEvents and ListStackResources, cloudwatch:DescribeAlarms,
     cloudwatch:GetMetricData, dynamodb:GetItem, ec2:DescribeCapacityReservations, ec2:DescribeInstances,
     elasticfilesystem:DescribeFileSystems, fsx:DescribeFileSystems, ssm:GetCommandInvocation, ssm:SendCommand and, for
     groups of reservations, resource-groups:ListGroupResources. What needs a missing one is `Unavailable`.
@@ -84,6 +85,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         )
         nodes = start(_nodes, "ec2:DescribeInstances")
         stacks = start(_stacks, "cloudformation:DescribeStacks")
+        stuck = start(way_out.find, "cloudformation:ListStackResources", "cloudformation:DescribeStackEvents")
         others = start(_other_clusters, "cloudformation:DescribeStacks on all stacks")
         fleet = start(compute_fleet.status, "dynamodb:GetItem")
         file_system = start(_file_system, "cloudformation:DescribeStacks", "fsx:DescribeFileSystems")
@@ -119,6 +121,7 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         time=now,
         stacks=() if isinstance(own_stacks, Unavailable) else own_stacks,
         unavailable_stacks=own_stacks if isinstance(own_stacks, Unavailable) else None,
+        ways_out=() if isinstance(own_stacks, Unavailable) else stuck.result(),
         other_clusters=Unavailable(reason=other.reason, is_problem=False) if isinstance(other, Unavailable) else other,
         head_node=head_node,
         compute_nodes=compute_nodes,

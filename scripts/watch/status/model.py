@@ -57,8 +57,13 @@ class StackStatus:
 
     @property
     def failed(self) -> bool:
-        """Whether an operation on it failed, or is being rolled back."""
-        return self.state is not None and self.state.has_failed
+        """Whether an operation on it failed, or is being rolled back, and it is not (yet) again what it was before."""
+        return self.state is not None and self.state.has_failed and not self.state.is_as_before
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether its last operation failed, and it is again what it was before."""
+        return self.state is not None and self.state.is_as_before
 
     @property
     def in_progress(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field, computed_field
 
 from scripts.account.reservations import Reservation
+from scripts.account.way_out import WayOut
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.figures import duration
 from scripts.core.report import Block, Conclusion, Facts, Gap, Line, Link, Table, Title, Tone, Toned, columns
@@ -61,6 +62,9 @@ class Status(Result):
     unavailable_stacks: Unavailable | None = Field(
         default=None, exclude=True, description="Why some are missing; None: none is."
     )
+    ways_out: tuple[WayOut, ...] | Unavailable = Field(
+        default=(), description="Of stacks that could not be rolled back: what is in force, and what leads out."
+    )
     other_clusters: tuple[StackStatus, ...] | Unavailable = Field(
         description="The stacks of the deployment's other clusters: there is one during an upgrade."
     )
@@ -109,6 +113,14 @@ class Status(Result):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
+    def notes(self) -> list[str]:
+        """What is worth knowing though it is no problem, a sentence each."""
+        names = ", ".join(each.name for each in self.stacks if each.is_as_before)
+        sentence = f"the last change of {names} failed and was rolled back: what was deployed before is in force"
+        return [f"{sentence} (./ultracluster diagnose {self.deployment})"] if names else []
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def links(self) -> dict[str, str]:
         """Addresses of pages of the AWS console, by what they show; none where AWS_ENDPOINT_URL names another AWS."""
         return links(self.name, self.region, self.cluster)
@@ -129,6 +141,7 @@ class Status(Result):
         """Return what could not be collected, by what it is."""
         parts = {
             "stacks": self.unavailable_stacks,
+            "ways_out": self.ways_out,
             "other_clusters": self.other_clusters,
             "instances": self.head_node,
             "fleet": self.fleet,
@@ -184,18 +197,21 @@ class Status(Result):
             yield Facts(list(_facts(self)))
             yield from _nodes_and_jobs(self)
         problems = [Line(each, item=True) for each in self.problems]
+        notes = [Line(Toned(f"Note: {each}", "warn")) for each in self.notes]
         verdict = Toned("Unhealthy:", "bad") if problems else Toned("Healthy.", "good")
-        yield Conclusion([Gap(), Line(verdict), *problems])
+        yield Conclusion([Gap(), Line(verdict), *problems, *notes])
 
 
 def _problems_of_stacks(status: Status) -> Iterator[str]:
+    ways_out = {} if isinstance(status.ways_out, Unavailable) else {each.stack: each for each in status.ways_out}
     for each in status.stacks:
         if each.name == status.cluster:
             continue
         if each.status is None:
             yield f"there is no stack {each.name}"
         elif each.failed:
-            yield f"stack {each.name} is {each.status}"
+            way = ways_out.get(each.name)
+            yield f"stack {way.sentence}; {way.steps}" if way else f"stack {each.name} is {each.status}"
     if (own := status.existing_stacks.get(status.cluster)) and own.failed:
         yield f"ParallelCluster's stack {own.name} is {own.status}"
 
@@ -244,7 +260,7 @@ def explained(diagnosis: Diagnosis | Unavailable) -> Iterator[Block]:
 def _stacks(status: Status) -> Table:
     rows = []
     for each in status.stacks:
-        tone: Tone = "bad" if each.failed else "" if each.status else "dim"
+        tone: Tone = "bad" if each.failed else "warn" if each.is_as_before else "" if each.status else "dim"
         changed = f"{duration(status.time - each.changed)} ago" if each.changed else ""
         rows.append((each.name, Toned(each.status or "none", tone), changed))
     return Table("", columns("Stack", "Status", ">Changed"), rows)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from emulator.machines.guest import cloud_init, compute_node, custom_actions, log_agent, update
+from emulator.machines.guest import aws, cloud_init, compute_node, custom_actions, head_node, log_agent, update
+from emulator.machines.guest.node import Node
 
 USER_DATA = """\
 Content-Type: multipart/mixed; boundary="==BOUNDARY=="
@@ -132,3 +133,20 @@ def test_whole_lines_are_sent_once_and_another_file_from_its_start(tmp_path: Pat
     tail.lines()
     path.write_text("4\n", encoding="utf-8")
     assert tail.lines() == ["4"]
+
+
+def test_a_head_node_takes_the_versions_that_its_stack_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    # an update that failed has left newer ones in the bucket, which its roll-back does not delete
+    asked: dict[str, str] = {}
+    cluster = {
+        "cluster_s3_bucket": "b",
+        "cluster_config_s3_key": "config",
+        "cluster_config_version": "v1",
+        "instance_types_data_s3_key": "types",
+        "instance_types_data_version": "v2",
+        "change_set_s3_key": "changes",
+    }
+    monkeypatch.setattr(aws, "_request", lambda _, __, path, *___: asked.setdefault(path, "").encode())
+    monkeypatch.setattr(head_node, "write", lambda *_: None)
+    head_node.fetch_configuration(Node(cluster))
+    assert list(asked) == ["/b/config?versionId=v1", "/b/types?versionId=v2", "/b/changes"]

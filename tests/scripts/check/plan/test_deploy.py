@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from scripts.account.deployment import Deployment
-from scripts.change import deploy
+from scripts.account.way_out import WayOut
+from scripts.change import deploy, rollback
 from scripts.change.deploy import run_cdk
 from scripts.check.plan import cdk, plan
 from scripts.check.plan.model import ClusterPlan, Effect, ResourceChange, Source, StackPlan
@@ -67,10 +68,13 @@ class Deploying:
         self._monkeypatch = monkeypatch
         self.plan = planned(CHANGE)
         self.started: list[list[str]] = []
+        self.ways_out: tuple[WayOut, ...] = ()
         monkeypatch.setattr(deploy, "settle", lambda *_: None)
         monkeypatch.setattr(cdk, "synthesize", lambda *_: None)
         monkeypatch.setattr(deploy, "Approval", Approved)
         monkeypatch.setattr(plan, "make_plan", self._make_plan)
+        monkeypatch.setattr(rollback, "lead_out", lambda *_, **__: None)
+        monkeypatch.setattr(rollback, "ways_out", lambda *_: self.ways_out)
 
     def leave_out_the_cdk(self) -> None:
         self._monkeypatch.setattr(deploy, "run_cdk", self._note)
@@ -209,3 +213,19 @@ def test_the_cdk_ends_with_the_command(
     finally:
         signal.signal(number, before)
     assert "The CDK was terminated." in capfd.readouterr().err
+
+
+def test_a_failure_says_what_is_in_force_where_a_roll_back_failed(
+    deploying: Deploying, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deploy, "run_cdk", lambda *_, **__: 1)
+    assert run("deploy", "trn1-16", "--yes")[2].endswith("; the same command deploys the rest\n")
+    way = WayOut(
+        stack="trn1-16-cluster", in_force="the old one is in force", first="", continued="trn1-16-cluster",
+        skipped=("Cluster",), is_safe=True, command="aws x", deployment="trn1-16",
+    )  # fmt: skip
+    deploying.ways_out = (way,)
+    code, _, err = run("deploy", "trn1-16", "--yes")
+    assert code == 1
+    assert f"{way.sentence}." in err
+    assert f"hint: ./ultracluster diagnose trn1-16; {way.steps}" in err

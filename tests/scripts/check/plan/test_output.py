@@ -201,6 +201,24 @@ def test_jobs_that_end_are_warned_of_once(fleet_status: str, warned: bool) -> No
     ] * warned
 
 
+@pytest.mark.parametrize(
+    ("own", "is_asked", "changes", "blocked"),
+    [
+        ("UPDATE_ROLLBACK_COMPLETE", True, (), True),
+        ("UPDATE_ROLLBACK_COMPLETE", True, (ClusterChange("Key", 1, 2, Kind.LIVE, True),), False),
+        ("UPDATE_ROLLBACK_COMPLETE", False, (), False),
+        ("UPDATE_COMPLETE", True, (), False),
+        ("", True, (), False),
+    ],
+)
+def test_after_a_roll_back_only_a_change_of_the_configuration_passes(
+    own: str, is_asked: bool, changes: tuple[ClusterChange, ...], blocked: bool
+) -> None:
+    cluster = ClusterPlan("mine", True, "its template", "RUNNING", changes, is_asked)
+    found = list(findings.of_roll_back(cluster, {"StackStatus": own} if own else None))
+    assert [each.status for each in found] == [CheckStatus.FAIL] * blocked
+
+
 # --- how it looks ---
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,10 @@ OUR_CLUSTER = {"Description": "Trn1 UltraCluster reserved: cluster"}
 def network(status: CheckStatus, *says: str, state: str = "CREATE_COMPLETE", **facts: Any) -> Any:
     """Return a case of a network stack in a state."""
     described = {**OURS, "StackStatus": state, **facts}
-    return case(names.stack_names, status, *says, describe_stacks=stacks(**{NETWORK: described}))
+    stuck = {"LogicalResourceId": "Vpc", "ResourceType": "AWS::EC2::VPC", "ResourceStatus": "UPDATE_FAILED"}
+    listed = [{**stuck, "LastUpdatedTimestamp": datetime(2026, 5, 4, tzinfo=UTC)}]
+    answers: dict[str, Any] = {"describe_stacks": stacks(**{NETWORK: described}), "list_stack_resources": listed}
+    return case(names.stack_names, status, *says, **answers)
 
 
 def cluster(status: CheckStatus, *says: str, state: str = "CREATE_COMPLETE", ours: bool = True, **facts: Any) -> Any:
@@ -68,6 +72,13 @@ CASES = [
         EnableTerminationProtection=True,
     ),
     network(FAIL, "./ultracluster diagnose mine", state="CREATE_FAILED"),
+    network(
+        FAIL,
+        "Vpc could not go back; all else is as it was before the update",
+        "`./ultracluster deploy mine` continues the roll-back before it deploys and always asks",
+        "aws cloudformation continue-update-rollback --stack-name reserved-network",
+        state="UPDATE_ROLLBACK_FAILED",
+    ),
     case(
         names.stack_names,
         WARN,

@@ -190,10 +190,10 @@ def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.Monkey
     code, document = as_json(operated.deployment())
     assert code == ExitCode.FAILED
     assert [each["name"] for each in document["stacks"]][2:4] == ["trn1-16-cluster", "trn1-16"]
-    assert document["problems"] == [
-        "stack trn1-16-cluster is UPDATE_ROLLBACK_FAILED",
-        "ParallelCluster's stack trn1-16 is UPDATE_ROLLBACK_FAILED",
-    ]
+    [problem, of_own] = document["problems"]
+    assert problem.startswith("stack trn1-16-cluster is UPDATE_ROLLBACK_FAILED: ")
+    assert of_own == "ParallelCluster's stack trn1-16 is UPDATE_ROLLBACK_FAILED"
+    assert [each["stack"] for each in document["ways_out"]] == ["trn1-16-cluster"]
     assert document["diagnosis"] is not None
 
 

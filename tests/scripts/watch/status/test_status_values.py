@@ -14,6 +14,7 @@ from rich.console import Console
 from config.settings import PARTS, Settings, load
 from scripts.account.reservations import Reservation
 from scripts.account.slurm import parse
+from scripts.account.way_out import WayOut
 from scripts.core.clock import Clock
 from scripts.core.errors import ExitCode, OperationError
 from scripts.core.options import CONFIG
@@ -68,6 +69,11 @@ def status(**changes: Any) -> Status:
     return Status(**{**healthy, **changes})
 
 
+def with_cluster(status: str) -> tuple[StackStatus, ...]:
+    """Return the stacks where the cluster's has a status."""
+    return tuple(replace(each, status=status) if each.name == "trn1-16-cluster" else each for each in STACKS)
+
+
 def missing(reason: str, *, is_problem: bool = True) -> Unavailable:
     return Unavailable(reason=reason, is_problem=is_problem)
 
@@ -89,7 +95,8 @@ def screen(state: Status) -> str:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"stacks": (replace(STACKS[0], status="UPDATE_ROLLBACK_COMPLETE"),)}, "network is UPDATE_ROLL"),
+        ({"stacks": (replace(STACKS[0], status="UPDATE_ROLLBACK_FAILED"),)}, "network is UPDATE_ROLLBACK_FAILED"),
+        ({"stacks": (replace(STACKS[0], status="UPDATE_ROLLBACK_IN_PROGRESS"),)}, "network is UPDATE_ROLLBACK_IN_PR"),
         ({"stacks": (STACKS[0], StackStatus("trn1-16-storage"))}, "there is no stack trn1-16-storage"),
         ({"unavailable_stacks": missing("these credentials lack x")}, "stacks: these credentials lack x"),
         ({"stacks": (*STACKS, StackStatus("trn1-16", "DELETE_FAILED", AGO))}, "stack trn1-16 is DELETE_FAILED"),
@@ -111,6 +118,32 @@ def screen(state: Status) -> str:
 def test_problems(change: dict[str, Any], problem: str) -> None:
     [fault] = status(**change).problems
     assert problem in fault
+
+
+def test_what_a_roll_back_restored_is_a_note_until_the_next_change() -> None:
+    # a change that was taken back changes no stack: nothing else would ever make the deployment healthy again
+    own = StackStatus("trn1-16", "UPDATE_ROLLBACK_COMPLETE", AGO)
+    state = status(stacks=(*with_cluster("UPDATE_ROLLBACK_COMPLETE"), own))
+    assert (state.healthy, state.failed) == (True, False)
+    [note] = state.notes
+    assert "trn1-16-cluster, trn1-16 failed and was rolled back: what was deployed before is in force" in note
+    assert note in " ".join(screen(state).split())
+    assert status().notes == []
+
+
+def test_a_roll_back_that_failed_says_what_is_in_force_and_what_leads_out() -> None:
+    way = WayOut(
+        stack="trn1-16-cluster", in_force="the old one is in force", first="", continued="trn1-16-cluster",
+        skipped=("Cluster",), is_safe=True, command="aws cloudformation", deployment="trn1-16",
+    )  # fmt: skip
+    stuck = with_cluster("UPDATE_ROLLBACK_FAILED")
+    state = status(stacks=stuck, ways_out=(way,))
+    [problem] = state.problems
+    assert problem.startswith("stack trn1-16-cluster is UPDATE_ROLLBACK_FAILED: the old one is in force; ")
+    assert "`./ultracluster deploy trn1-16`" in problem
+    assert state.failed
+    unknown = status(stacks=stuck, ways_out=missing("these credentials lack cloudformation:ListStackResources"))
+    assert "ways out: these credentials lack cloudformation:ListStackResources" in unknown.problems
 
 
 def test_links_to_the_console_stand_in_one_piece_in_text_and_json(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,90 @@
+"""Updates that fail on the head node: what is in force then, and the commands that are printed lead out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.end_to_end.lives.test_homes import Deployed, deployed
+
+pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
+
+NAME = "trn1-16"
+LIMITS = "/etc/security/limits.d"
+BREAK = f"mv {LIMITS} {LIMITS}.away && touch {LIMITS}"
+"""Lets the script of the head node fail, which writes a file into the directory."""
+REPAIR = f"rm {LIMITS} && mv {LIMITS}.away {LIMITS}"
+
+
+class Updated:
+    """A deployment with nodes whose updates may fail."""
+
+    def __init__(self, life: Deployed) -> None:
+        self.life = life
+        self._good = life.file.with_suffix(".good")
+
+    def change(self, **settings: str) -> None:
+        shutil.copy(self.life.file, self._good)
+        raw = yaml.safe_load(self.life.file.read_text(encoding="utf-8"))
+        raw["cluster"].setdefault("slurm", {})["custom_settings"] = settings
+        self.life.file.write_text(yaml.safe_dump(raw), encoding="utf-8")
+
+    def take_back(self) -> None:
+        shutil.copy(self._good, self.life.file)
+
+    def fails(self) -> str:
+        """Deploy, which fails, and return the command that is printed as the way out, as arguments of deploy."""
+        said = self.life.run("deploy", NAME, "--yes", code=1)
+        assert "before the update is in force" in said
+        assert self.stack == "UPDATE_ROLLBACK_FAILED"
+        for command in (
+            ("status", NAME),
+            ("diagnose", NAME),
+            ("preflight", NAME, "--only", "stack-names"),
+            ("plan", NAME),
+        ):
+            text = " ".join(self.life.run(*command, code=1).split())
+            assert "before the update is in force" in text, command
+            assert f"./ultracluster deploy {NAME}" in text, command
+        [printed] = set(re.findall(r"`./ultracluster (deploy [\w-]+)`", " ".join(said.split())))
+        return str(printed)
+
+    @property
+    def stack(self) -> str:
+        return self.life.statuses()[f"{NAME}-cluster"]
+
+    def is_healthy(self) -> bool:
+        """Whether the state is healthy once the head node has done what it does after an update."""
+        return "Healthy." in self.life.stage.ask("status", NAME)
+
+
+def test_the_printed_commands_lead_out_of_a_roll_back(
+    tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
+    with deployed(tmp_path) as life:
+        life.run("bootstrap", NAME)
+        life.run("deploy", NAME, "--yes")
+        updated = Updated(life)
+
+        updated.change(KillWait="31")  # the script of the head node fails
+        life.on_head_node(BREAK)
+        way_out = updated.fails().split()
+        life.on_head_node(REPAIR)
+        assert life.on_head_node("grep -rl 'Failed to execute OnNodeUpdated script' /var/log")
+        life.run(*way_out, "--yes")
+        assert updated.stack == "UPDATE_COMPLETE"
+        wait_for(updated.is_healthy)
+
+        updated.change(MaxArraySise="5000")  # Slurm's controller does not start
+        way_out = updated.fails().split()
+        assert "trn1" in life.on_head_node("/opt/slurm/bin/sinfo"), "the configuration from before is in force"
+        updated.take_back()
+        life.run(*way_out, "--yes")
+        assert updated.stack == "UPDATE_ROLLBACK_COMPLETE", "there was nothing to change"
+        wait_for(updated.is_healthy)
+        assert "Note: the last change of" in life.run("status", NAME)

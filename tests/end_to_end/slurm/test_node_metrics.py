@@ -86,10 +86,12 @@ def test_a_node_that_was_drained_and_replaced_between_two_reports_is_counted_onc
     """As ParallelCluster replaces it, with another reason. What users have logged counts nothing."""
     cluster, node = head.cluster, head.cluster.nodes[0]
     assert head.report() == NOTHING
-    node.sh("rm -r /sys/class/infiniband/rdmap4s26")
+    node.sh("mv /sys/class/infiniband/rdmap4s26 /run")
     cluster.submit("hostname", f"--nodelist={node.name}")
     cluster.wait_until(lambda: "DRAIN" in node.states)
     cluster.run(f"scancel --user={USER}")
+    cluster.wait_until(lambda: not cluster.run("squeue --noheader").strip())
+    node.sh("mv /run/rdmap4s26 /sys/class/infiniband")  # the node in its place is good, and is not drained again
     for state in ("down reason='Scheduler health check failed'", "resume"):
         head.update(f"nodename={node.name} state={state}")
     line = f"x\nupdate_node: node {cluster.nodes[1].name} reason set to: ultracluster: SCRATCH: full"

@@ -16,8 +16,15 @@ from ultracluster.domain.names import SNAPSHOT_TAG
 
 FINAL_BACKUP: Final = "ultracluster:final-backup-of"
 """Tag of a backup that was made before its file system was deleted; its value is the deployment."""
-FAILED: Final = frozenset({"ABORTED", "ABORTING", "ERROR", "EXPIRED", "FAILED"})
-"""States of backups, of all services."""
+MADE: Final = frozenset({"AVAILABLE", "COMPLETED"})
+"""States of backups, of all services, that are complete."""
+USABLE: Final = MADE | {"COPYING", "CREATED", "CREATING", "PENDING", "RUNNING", "TRANSFERRING"}
+"""States of those that are complete or will be; one in any other state, such as DELETING, is no last backup.
+
+https://docs.aws.amazon.com/fsx/latest/APIReference/API_Backup.html
+https://docs.aws.amazon.com/aws-backup/latest/devguide/API_RecoveryPointByBackupVault.html
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html
+"""
 _GIB = 2**30
 
 
@@ -48,13 +55,13 @@ class Backup:
 
 
 def started_since(backups: Iterable[Backup], of: str, deployment: Deployment, since: datetime | None) -> str | None:
-    """Return the newest last backup of something that was started since a time, and did not fail; None: none was."""
+    """Return the newest last backup of something that was started since a time, and is `USABLE`; None: none is."""
     usable = [
         (each.started, each.id)
         for each in backups
         if since is not None
         and (each.of, each.final_of) == (of, deployment.settings.name)
-        and each.state.upper() not in FAILED
+        and each.state.upper() in USABLE
         and each.started > since
     ]
     return max(usable)[1] if usable else None

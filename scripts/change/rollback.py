@@ -32,7 +32,7 @@ def lead_out(deployment: Deployment, directory: Path, say: Callable[[str], None]
     Args:
         deployment: The deployment.
         directory: The assembly that is to be deployed, which names the CDK's role.
-        say: Takes what is in force, and how it goes on.
+        say: Takes what is in force, and how it continues.
         clock: Waits.
         asks: Whether somebody is asked.
 

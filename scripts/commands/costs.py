@@ -1,7 +1,7 @@
 """Show who used nodes for how long, and what it cost: by Slurm's accounting and the prices of the estimate.
 
 Runs that were preempted, requeued or lost a node count, too. Hours without a job are "unattributed". --until is the
-first moment that is not counted; times are UTC. A table has the 40 dearest, JSON and CSV have all.
+first moment that is not counted; times are UTC. A table has the 40 most expensive, JSON and CSV have all.
 
 Exit code 0: shown; 1: the head node cannot be asked, or Slurm keeps no accounts; 2: arguments, settings or credentials
 cannot be used.
@@ -29,7 +29,7 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
     __doc__,
     ("costs research", "this month, by user"),
     ("costs research --by account --since 2026-10-01 --until 2026-11-01 -o csv", "a month, for a spreadsheet"),
-    ("costs research --by job -o json | jq .costs[0]", "the dearest job, for programs"),
+    ("costs research --by job -o json | jq .costs[0]", "the most expensive job, for programs"),
 )
 @argument.deployment
 @click.option(

@@ -33,7 +33,7 @@ _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _READING = ("AssumeRole", "Describe", "Filter", "Get", "Head", "List", "Simulate")
 """How names of AWS's operations start that change nothing."""
 _WATCHER = "import os, sys; sys.stdin.read(); os.kill(int(sys.argv[1]), 9)"
-"""Kills a process once its standard input is closed, by the kernel if whoever holds the other end was killed."""
+"""Kills a process once its standard input is closed, by the kernel if the process at the other end was killed."""
 _AWAITED = b"\nStopping once AWS has answered the call in progress; the same again stops now.\n"
 
 

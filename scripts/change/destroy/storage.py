@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from scripts.account import backups, file_systems, generations
-from scripts.account.backups import FAILED, FINAL_BACKUP
+from scripts.account.backups import FINAL_BACKUP, MADE, USABLE
 from scripts.account.deployment import Deployment
 from scripts.account.file_systems import FSX, FileSystem
 from scripts.check.estimate import products
@@ -131,9 +131,9 @@ def await_backup(name: str, backup: str, state: State, clock: Clock, say: Say) -
     def is_complete() -> bool:
         now, reason = state()
         report(f"{name}: backup {backup} is {now}.")
-        if now.upper() in FAILED:
-            raise OperationError(f"backup {backup} of {name} failed: {reason}")
-        return now.upper() in ("AVAILABLE", "COMPLETED")
+        if now.upper() not in USABLE:
+            raise OperationError(f"backup {backup} of {name} is {now}: {reason or 'no reason is given'}")
+        return now.upper() in MADE
 
     clock.wait(is_complete, report, every=_EVERY, limit=_LIMIT)
     return backup

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scripts.account import backups, databases, file_systems
-from scripts.account.backups import FAILED, FINAL_BACKUP, vault_name
+from scripts.account.backups import FINAL_BACKUP, MADE, USABLE, vault_name
 from scripts.account.databases import DATABASE, Database
 from scripts.account.deployment import Deployment
 from scripts.account.file_systems import EFS, FSX, FileSystem
@@ -106,7 +106,13 @@ def _start_job(deployment: Deployment, team: Team, arn: str) -> tuple[str, stora
         backup.create_backup_vault(BackupVaultName=vault, BackupVaultTags=tags)
     jobs = backup.list_backup_jobs(ByResourceArn=arn, ByBackupVaultName=vault)["BackupJobs"]
     since = storage.end_of_clusters(deployment)
-    started = [each for each in jobs if since and each["CreationDate"] > since and each["State"] not in FAILED]
+    kept = {each.id for each in backups.of_homes(deployment) if each.state in USABLE}
+    started = [
+        each
+        for each in jobs
+        if since and each["CreationDate"] > since and each["State"] in USABLE
+        if each["State"] not in MADE or each["RecoveryPointArn"] in kept  # somebody may have deleted it since
+    ]
     given = {"ResourceArn": arn, "IamRoleArn": team.role, "RecoveryPointTags": tags}
     job = started[0] if started else backup.start_backup_job(BackupVaultName=vault, **given)
 

@@ -41,7 +41,7 @@ class CostReport(Result):
     since: datetime
     until: datetime
     by: By
-    costs: tuple[Cost, ...] = Field(description="The dearest first.")
+    costs: tuple[Cost, ...] = Field(description="The most expensive first.")
     jobs: Cost = Field(description="All jobs together: the sum of costs.")
     ran_node_hours: Number | None = Field(
         description="Hours that nodes ran, by the metric NodesRunning; null: not known."
@@ -63,7 +63,7 @@ class CostReport(Result):
 
 
 def table(report: CostReport) -> Table:
-    """Return the costs for people: what is dearest, the rest together, and sums."""
+    """Return the costs for people: the most expensive, the rest together, and sums."""
     of_job = _OF_JOB if report.by == "job" else ()
     titles = [report.by, *of_job]
     rows = [

@@ -8,9 +8,10 @@ head node reads the launch templates of all queues and login pools, within 30 se
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from scripts.account.deployment import Deployment, tags_of
 from scripts.account.remote.head_node import HeadNode
@@ -31,6 +32,8 @@ _GROUP: Final = "aws:autoscaling:groupName"
 _POOL: Final = "parallelcluster:login-nodes-pool-name"
 _TYPE: Final = "parallelcluster:node-type"
 _OTHERS: Final = ("Compute", "LoginNode")
+_VERSION: Final = re.compile(r'cluster_config_version[\\"]+: *[\\"]+([^\\"]+)')
+"""In the head node's dna.json, which is JSON in JSON."""
 _LISTED: Final = 5
 _OF_BATCH_GET: Final = 100
 """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html"""
@@ -63,6 +66,7 @@ def launch_templates(deployment: Deployment) -> Finding:
     calls=(
         "autoscaling:DescribeAutoScalingInstances",
         "autoscaling:DescribeLifecycleHooks",
+        "cloudformation:DescribeStackResource",
         "cloudformation:DescribeStacks",
         Permission("dynamodb:BatchGetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
         "ec2:DescribeInstances",
@@ -84,7 +88,7 @@ def update_nodes(deployment: Deployment) -> Iterator[Finding]:
     logins = {each: tags for each, tags in nodes.items() if tags[_TYPE] == "LoginNode"}
     found = [
         *_impaired(deployment, nodes),
-        *_behind(deployment, nodes, stack),
+        *_behind(deployment, nodes),
         *_ending(deployment, logins),
         *_too_many(deployment, logins),
     ]
@@ -133,12 +137,26 @@ def _impaired(deployment: Deployment, nodes: Iterable[str]) -> Iterator[Finding]
         yield _lost(deployment, wrong, "EC2 finds {} impaired")
 
 
-def _behind(deployment: Deployment, nodes: Iterable[str], stack: Mapping[str, Any]) -> Iterator[Finding]:
-    parameters = {each["ParameterKey"]: each["ParameterValue"] for each in stack.get("Parameters", [])}
-    wanted = parameters.get("ConfigVersion")
-    wrong = [each for each, known in _versions(deployment, nodes).items() if wanted and known not in (None, wanted)]
-    if wrong:
+def _behind(deployment: Deployment, nodes: Iterable[str]) -> Iterator[Finding]:
+    versions = {each: known for each, known in _versions(deployment, nodes).items() if known}
+    wanted = _version_in_force(deployment) if versions else ""
+    wrong = [each for each, known in versions.items() if known != wanted]
+    if versions and not wanted:
+        yield Finding(UNKNOWN, "which configuration is in force: CloudFormation's data for the head node do not say it")
+    elif wrong:
         yield _lost(deployment, wrong, "{} not taken over the configuration that is in force", "has", "have")
+
+
+def _version_in_force(deployment: Deployment) -> str:
+    """Return the version of the configuration that nodes get, from what CloudFormation has for the head node; or none.
+
+    The stack's parameter ConfigVersion is that of the same configuration without implied values.
+    """
+    name = deployment.settings.cluster_spec.name
+    asked = {"StackName": name, "LogicalResourceId": "HeadNodeLaunchTemplate"}
+    answer = deployment.account.ask("cloudformation", "describe_stack_resource", **asked)
+    found = _VERSION.search(answer["StackResourceDetail"].get("Metadata", ""))
+    return found[1] if found else ""
 
 
 def _versions(deployment: Deployment, nodes: Iterable[str]) -> dict[str, str | None]:

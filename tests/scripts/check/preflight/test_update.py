@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ from tests.scripts.refusals import refusal
 CLUSTER = "trn1-16"
 POOL = {"name": "login", "count": 2, "grace_minutes": 10}
 GROUP = "login-group"
-PARAMETERS = [{"ParameterKey": "ConfigVersion", "ParameterValue": "new"}]
+DNA = {"content": json.dumps({"cluster": {"cluster_config_version": "new"}})}
+FILES = {"AWS::CloudFormation::Init": {"deployConfigFiles": {"files": {"/opt/parallelcluster/tmp/dna.json": DNA}}}}
 
 
 def queues(count: int) -> Any:
@@ -69,12 +71,13 @@ def cluster(
         later = {table: {"Keys": wanted["Keys"][60:]}} if asked[60:] else {}
         return {"Responses": {table: items}, "UnprocessedKeys": later}
 
-    states = {each: "Terminating:Wait" for each in ending}
+    states = dict.fromkeys(ending, "Terminating:Wait")
     groups = [{"InstanceId": each["InstanceId"], "LifecycleState": "InService"} for each in nodes]
     hook = {"LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING", "HeartbeatTimeout": notice}
     launching = {"LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "HeartbeatTimeout": 7200}
     return {
-        "describe_stacks": stacks(**{CLUSTER: {"Parameters": PARAMETERS}}),
+        "describe_stacks": stacks(**{CLUSTER: {}}),
+        "describe_stack_resource": {"StackResourceDetail": {"Metadata": json.dumps(FILES)}},
         "describe_instances": [{"Instances": [each]} for each in nodes],
         "describe_instance_status": [{"InstanceId": each} for each in impaired],
         "batch_get_item": ByParameters(records),
@@ -99,7 +102,7 @@ MANY = [node(number) for number in range(250)]
              **cluster(node(1), login(2), node(3, "HeadNode"), node(4, state="stopped"), versions={"i-1": "new"})),
         case(update_nodes, WARN, "i-1 has not taken over", "--instance-ids i-1", base=new_network,
              **cluster(node(1), node(2), versions={"i-1": "old", "i-2": "new"})),
-        case(update_nodes, WARN, "nodes i-0, i-1, i-10, i-100, i-101 and 245 more have not", "fleet stop", base=new_network,
+        case(update_nodes, WARN, "nodes i-0, i-1, i-10, i-100, i-101 and 245 more have", "fleet stop", base=new_network,
              **cluster(*MANY, versions={each["InstanceId"]: "old" for each in MANY})),
         case(update_nodes, WARN, "EC2 finds node i-1 impaired", base=new_network,
              **cluster(node(1), impaired=("i-1", "i-of-somebody"))),

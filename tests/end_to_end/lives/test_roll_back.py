@@ -117,3 +117,25 @@ def test_the_printed_commands_lead_out_of_a_roll_back(
         assert updated.stack == "UPDATE_ROLLBACK_COMPLETE", "there was nothing to change"
         wait_for(updated.is_healthy)
         assert "Note: the last change of" in life.run("status", NAME)
+
+
+def test_login_nodes_end_before_an_update_has_waited_for_them(
+    tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
+    with deployed(tmp_path) as life:
+
+        def login_pool(**settings: int) -> None:
+            raw = yaml.safe_load(life.file.read_text(encoding="utf-8"))
+            raw["cluster"]["login_nodes"] = [{"name": "login", **settings}]
+            life.file.write_text(yaml.safe_dump(raw), encoding="utf-8")
+
+        life.run("bootstrap", NAME)
+        login_pool(count=1, grace_minutes=120)
+        life.run("deploy", NAME, "--yes")
+        login_pool(count=0, grace_minutes=120)
+        assert "login pool login goes from 1 to 0 nodes, and 120 minutes pass" in life.run("deploy", NAME, code=1)
+        login_pool(count=1, grace_minutes=10)
+        life.run("deploy", NAME, "--yes")
+        login_pool(count=0, grace_minutes=10)
+        life.run("deploy", NAME, "--yes")
+        wait_for(lambda: "Healthy." in life.stage.ask("status", NAME))

@@ -197,8 +197,8 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
         if each.status is CheckStatus.FAIL:
             yield each.of("account")
     ways_out = {each.stack: each for each in way_out.find(live.deployment)}
-    for way in (way for name, way in ways_out.items() if name not in live.statuses):
-        yield Finding(CheckStatus.FAIL, way.sentence, way.steps, subject=f"cluster {way.stack}")
+    for own in (way for name, way in ways_out.items() if name not in live.statuses):
+        yield Finding(CheckStatus.FAIL, own.sentence, own.steps, subject=f"cluster {own.stack}")
     for name, status in live.statuses.items():
         if status.is_ready or status.is_in_review:  # that one is deployed as if it did not exist, also if protected
             continue

@@ -59,6 +59,8 @@ _FILE_SYSTEMS: Final = "grep ^/run/emulator/filesystems/ /etc/fstab"
 _EFA: Final = "/sys/class/infiniband"
 _STATE: Final = "/var/spool/slurm.state"
 _MUNGED: Final = "/usr/sbin/munged --force"
+_SHARED: Final = "/opt/parallelcluster/shared"
+_PACE: Final = "/run/emulator/pace.json"
 _STOP_MUNGED: Final = "kill $(cat /run/munge/munged.pid); while [ -e /run/munge/munged.pid ]; do sleep 0.05; done"
 
 
@@ -196,6 +198,29 @@ FAILING
                 f"cp --archive {_STATE}/. /run/full && mount --bind /run/full {_STATE} && "
                 f"{{ dd if=/dev/zero of={_STATE}/full bs=4k status=none; true; }}",
                 f"umount {_STATE} && umount /run/full && rmdir /run/full",
+            ),
+        ),
+    ),
+    "stale-node": Fault(
+        "a compute node loses the directory in which the head node announces updates, and takes none over",
+        "https://github.com/aws/aws-parallelcluster/issues/7203",
+        target=_INSTANCE,
+        is_target_optional=True,
+        node=OnNode(
+            commands=(
+                f"umount --lazy {_SHARED}",
+                f"mount --bind /run/emulator/exports/opt_parallelcluster_shared {_SHARED}",
+            )
+        ),
+    ),
+    "launch-templates": Fault(
+        "in an update the head node does not read all launch templates within 30 seconds",
+        "https://github.com/aws/aws-parallelcluster/issues/7519",
+        node=OnNode(
+            kind="HeadNode",
+            commands=(
+                f"""sed -i.before 's/}}$/, "template_seconds": 31}}/' {_PACE}""",
+                f"mv {_PACE}.before {_PACE}",
             ),
         ),
     ),

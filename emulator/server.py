@@ -45,7 +45,7 @@ from emulator.keys import KEYS
 from emulator.machinery import Machinery
 from emulator.machines.databases import Databases
 from emulator.machines.fleet import Fleet
-from emulator.moto_patches import invocations, lives
+from emulator.moto_patches import groups, invocations, lives
 from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.ssm import Ssm
 from emulator.node_faults import NodeFaults
@@ -193,6 +193,7 @@ class Emulator:
         self._engine = engine = Engine(ACCOUNT, Clients(self._endpoint), models, clock)
         models[STACK_TYPE] = NestedStack(engine)
         moto_patches.fill()
+        groups.hold_back_what_ends(1 if clock.is_real else groups.FAST)
         invocations.fill(functions)
         clients_of_nodes = Clients(self._endpoint, KEYS.node)
         self._fleet = Fleet(machinery, clients_of_nodes, self._endpoint, speed) if machinery else None

@@ -25,6 +25,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from emulator.aws import ACCOUNT, SECRET
 from emulator.keys import KEYS
+from emulator.moto_patches.groups import is_held
 
 _LONGEST_TTL: Final = 21_600
 _ROOT: Final = "/latest"
@@ -129,6 +130,7 @@ def _metadata(instance: Instance) -> dict[str, Any]:
     values: dict[str, Any] = {
         "ami-id": instance.image_id,
         "ami-launch-index": instance.ami_launch_index,
+        "autoscaling/target-lifecycle-state": _target(instance),
         "hostname": instance.private_dns_name,
         "instance-action": "none",
         "instance-id": instance.id,
@@ -165,6 +167,13 @@ def _metadata(instance: Instance) -> dict[str, Any]:
         }
         values.update({f"network/interfaces/macs/{interface.mac_address}/{key}": each for key, each in own.items()})
     return {**values, **_role(instance)}
+
+
+def _target(instance: Instance) -> str | None:
+    """Return the state that Auto Scaling leads the instance to; None: it is of no group."""
+    if not hasattr(instance, "autoscaling_group"):
+        return None
+    return "Terminated" if is_held(instance.ec2_backend, instance.id) else "InService"
 
 
 def _role(instance: Instance) -> dict[str, str]:

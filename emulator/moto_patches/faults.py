@@ -13,6 +13,7 @@ from moto.ec2.models.instance_types import InstanceTypeOfferingBackend
 
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.moto_patches.fleets import Fleets
+from emulator.moto_patches.groups import end_what_is_due
 from emulator.moto_patches.lives import shutting_down
 
 
@@ -30,6 +31,7 @@ class Ec2(Fleets):
             for instance in held:
                 instance._state.name, instance._state.code = "terminated", 48
             held.clear()
+        end_what_is_due(self.ec2_backend)
         return super().call_action()
 
     def allocate_address(self) -> ActionResult:

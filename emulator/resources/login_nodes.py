@@ -10,25 +10,37 @@ from emulator.resources.compute import template_version
 from emulator.resources.model import Context, Model, Physical, Properties
 
 _SIZES = ("DesiredCapacity", "MaxSize", "MinSize")
+_HOOKS = "LifecycleHookSpecificationList"
 
 
 def _group(properties: Properties) -> Properties:
     """Return the parameters of an Auto Scaling group, of instances by launch template."""
     changeable = _changeable(properties)
-    return {**properties, **changeable, "VPCZoneIdentifier": ",".join(properties["VPCZoneIdentifier"])}
+    zones = ",".join(properties["VPCZoneIdentifier"])
+    hooks = [{**each, "HeartbeatTimeout": int(each["HeartbeatTimeout"])} for each in properties.get(_HOOKS, [])]
+    return {**properties, **changeable, "VPCZoneIdentifier": zones, _HOOKS: hooks}
 
 
 def _create_group(context: Context, request: Properties) -> Properties:
     """Make a group; its instances start with it."""
     of_group = {"ResourceId": request["AutoScalingGroupName"], "ResourceType": "auto-scaling-group"}
     request["Tags"] = [{**tag, **of_group} for tag in request.get("Tags", [])]
-    return dict(context.client("autoscaling").create_auto_scaling_group(**request))
+    answer = dict(context.client("autoscaling").create_auto_scaling_group(**request))
+    _set_hooks(context, request["AutoScalingGroupName"], request)  # moto makes none with the group
+    return answer
 
 
 def _change_group(context: Context, physical: Physical, properties: Properties, _: set[str]) -> None:
     """Change sizes and launch template; instances that run keep theirs, as without an update policy."""
     request = _changeable(properties)
+    _set_hooks(context, physical.ref, properties)
     context.client("autoscaling").update_auto_scaling_group(AutoScalingGroupName=physical.ref, **request)
+
+
+def _set_hooks(context: Context, group: str, properties: Properties) -> None:
+    for each in properties.get(_HOOKS, []):
+        hook = {**each, "HeartbeatTimeout": int(each["HeartbeatTimeout"])}
+        context.client("autoscaling").put_lifecycle_hook(AutoScalingGroupName=group, **hook)
 
 
 def _delete_group(context: Context, physical: Physical, _: Properties) -> None:
@@ -58,7 +70,7 @@ MODELS: Mapping[str, Model] = {
         creation=_create_group,
         modification=_change_group,
         deletion=_delete_group,
-        mutable=("LaunchTemplate", *_SIZES),
+        mutable=("LaunchTemplate", _HOOKS, *_SIZES),
     ),
     "AWS::ElasticLoadBalancingV2::Listener": Api("elbv2", "listener", "ListenerArn"),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": Api(

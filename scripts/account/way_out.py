@@ -68,7 +68,7 @@ class ClusterStack:
 
 
 def find(deployment: Deployment) -> tuple[WayOut, ...]:
-    """Return what leads out, for each stack of a deployment that is stuck.
+    """Return what leads out, for each stack of a deployment that is stuck, ParallelCluster's own among them.
 
     A call for each stack; for one that is stuck one per 100 resources and, of the cluster's, per 100 events. Needs
     cloudformation:DescribeStacks, DescribeStackEvents and ListStackResources.
@@ -77,7 +77,21 @@ def find(deployment: Deployment) -> tuple[WayOut, ...]:
         botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError: AWS does not answer, or refuses.
     """
     described = [deployment.stack(deployment.stack_name(part)) for part in deployment.settings.parts]
-    return tuple(_of(deployment, each["StackName"]) for each in described if each and StackState.of(each).is_stuck)
+    ways = [_of(deployment, each["StackName"]) for each in described if each and StackState.of(each).is_stuck]
+    name, parent = deployment.settings.cluster_spec.name, deployment.stack_name("cluster")
+    own = deployment.stack(name)
+    if own and StackState.of(own).is_stuck and parent not in [each.stack for each in ways]:
+        ways.append(of_own(deployment, name))
+    return tuple(ways)
+
+
+def of_own(deployment: Deployment, name: str) -> WayOut:
+    """Return what leads ParallelCluster's own stack out, where the deployment's stack of the cluster is not stuck.
+
+    Somebody had CloudFormation skip the cluster's resource; ParallelCluster refuses every update until it is out.
+    """
+    in_force = "it could not go back: the cluster has parts of both configurations"
+    return _way_out(deployment, name, in_force, f"fix what the events of {name} name", continued=name)
 
 
 def decide(deployment: Deployment, stack: str, failed: Sequence[StackResource], own: ClusterStack) -> WayOut:

@@ -22,7 +22,7 @@ from scripts.core.text import echo
 FAULTS = (
     *("resource", "throttling", "capacity", "offering", "quota", "head-node", "provider", "warning", "stopping"),
     *("killed", "node-script", "node-names", "unhealthy", "lustre", "efa", "network", "clock", "disk"),
-    *("head-node-reboot", "head-node-lost", "head-node-terminated"),
+    *("stale-node", "launch-templates", "head-node-reboot", "head-node-lost", "head-node-terminated"),
 )
 """Those of emulator.faults, which help must not import; a test compares them."""
 

@@ -51,12 +51,15 @@ RUNNING: Final[Mapping[str, Lived]] = {
     "head-node-terminated": Lived('"head-node-gone"', ending=("recover",), is_job_lost=True),
 }
 """Faults that nodes have under a job."""
+UPDATING: Final = ("stale-node", "launch-templates")
+"""Faults that let an update of the cluster fail."""
 
 
 def is_of_nodes(settings: Settings, name: str, target: str) -> bool:
     """Tell whether a fault meets nodes of a deployment, and not its creation."""
     types = {each.instance_type for queue in settings.cluster.queues for each in queue.compute_resources}
-    return name in RUNNING or (name in STARTING and (name != "capacity" or target.partition("/")[0] in types))
+    starts = name in STARTING and (name != "capacity" or target.partition("/")[0] in types)
+    return starts or name in (*RUNNING, *UPDATING)
 
 
 def as_text() -> str:

@@ -22,7 +22,7 @@ from scripts.core.errors import ExitCode
 from scripts.core.options import ROOT
 from scripts.emulated import FAULTS, EmulatedAws
 from scripts.emulated.accounts import TRAINING
-from scripts.rehearse.faults import RUNNING, STARTING
+from scripts.rehearse.faults import RUNNING, STARTING, UPDATING
 from scripts.rehearse.stage import RehearsalError, Stage
 
 MOST_NODES: Final = 8
@@ -416,6 +416,11 @@ echo 'export WORKERS_PER_NODE=1 OMP_NUM_THREADS=1' >/etc/profile.d/z-rehearsal.s
 def of_running(faults: Faults) -> Faults:
     """Return the faults that nodes have when they run."""
     return [each for each in faults if each[0] in RUNNING]
+
+
+def of_updating(faults: Faults) -> Faults:
+    """Return the faults that let an update fail."""
+    return [each for each in faults if each[0] in UPDATING]
 
 
 def _losses(file: Path) -> dict[int, float]:

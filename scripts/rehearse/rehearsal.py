@@ -27,7 +27,7 @@ from scripts.core.view import View
 from scripts.emulated import FAULTS, EmulatedAws, accounts, inventory
 from scripts.rehearse.emulate import wait_for_ctrl_c
 from scripts.rehearse.faults import is_of_nodes
-from scripts.rehearse.life import Life, of_running, too_many
+from scripts.rehearse.life import Life, of_running, of_updating, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
 from scripts.watch.status.cost import cost_now
 from ultracluster.domain.validator_warnings import accepted, judge
@@ -124,6 +124,22 @@ class Rehearsal:
             "job keeps its nodes, which end with it.",
         ):
             set_values(self.file, {**_one_node_more(self.settings), **_larger_root_volume(self.settings)})
+            self._deploy()
+
+    def change_despite(self, fault: str, target: str) -> None:
+        """Update the cluster while a fault lets that fail, show what is in force then, and what leads out."""
+        with self.stage.step(
+            f"A change, while {FAULTS[fault].what}",
+            "ParallelCluster takes the update back, and cannot tell CloudFormation so: what is in force, and the way "
+            f"out. See {FAULTS[fault].source}",
+        ):
+            self.stage.say(f"{fault}: {self.aws.inject(fault, target)}")
+            set_values(self.file, _one_node_more(self.settings))
+            self._deploy(ExitCode.FAILED)
+            for command in ("diagnose", "status"):
+                self.stage.run(command, self.name, codes=(ExitCode.FAILED,))
+            self.aws.clear_faults()
+        with self.stage.step("The same once more, without the fault", "The command that was printed is the way out."):
             self._deploy()
 
     def change_rejected(self) -> None:
@@ -323,8 +339,10 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         rehearsal.show()
         if life:
             life.start(of_nodes)
-        if life and of_running(of_nodes):
+        if life and (of_running(of_nodes) or of_updating(of_nodes)):
             life.suffer(of_nodes)
+            for fault, target in of_updating(of_nodes):
+                rehearsal.change_despite(fault, target)
         else:
             rehearsal.change()
             if life:

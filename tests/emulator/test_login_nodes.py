@@ -10,7 +10,9 @@ from tests.emulator.clusters import REGION, Clusters
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
 
-def test_login_nodes(deployed: Callable[[str], DeployedAccount]) -> None:
+def test_login_nodes(
+    deployed: Callable[[str], DeployedAccount], wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
     with deployed("trn1-16").clone() as aws:
         clusters = Clusters(aws)
         configuration = clusters.configuration()
@@ -38,4 +40,9 @@ def test_login_nodes(deployed: Callable[[str], DeployedAccount]) -> None:
         clusters.update(configuration)
         assert clusters.stacks.status("parent") == "UPDATE_COMPLETE"
         assert login_nodes() == before
+        pool["Count"] = 0
+        clusters.update(configuration)
+        groups = aws.client("autoscaling", REGION).describe_auto_scaling_instances()["AutoScalingInstances"]
+        assert {each["LifecycleState"] for each in groups} == {"Terminating:Wait"}, "they run on for the grace time"
+        wait_for(lambda: not login_nodes())
         clusters.delete()

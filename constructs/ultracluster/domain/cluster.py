@@ -206,7 +206,7 @@ class LoginPoolSpec(Spec):
     grace_minutes: Annotated[
         Minutes, Field(ge=3, le=120), FROM_DURATION, Setting(Change.AT_ONCE, ".GracetimePeriod")
     ] = default(10)
-    """Notice that users get before a node is terminated."""
+    """Notice that users get before a node is terminated. Above 10, a smaller count rolls its own update back."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
 

@@ -26,7 +26,9 @@ class Pace:
         static_seconds: Between two looks of the head node at static nodes that start.
         heartbeat_seconds: Between two looks of the head node for clustermgtd's first heartbeat.
         database_seconds: Between two looks of the head node for slurmdbd's database, and for its own cluster there.
-        ready_seconds: Between two looks of an update at the nodes' records.
+        ready_seconds: Between two tries of an update to read the launch templates, and two looks at the nodes' records.
+        template_seconds: Of an update for each launch template. A cluster has 50 at most, and has needed more than 30
+            seconds for them (https://github.com/aws/aws-parallelcluster/issues/7519).
         settle_seconds: What an update waits after slurmctld's start; thrice that before it starts clustermgtd.
         power_save_seconds: Between two looks of slurmctld for nodes to power up or down.
         nodes_seconds: Between two looks for the nodes of a job that powers them up; 0: slurmctld's own, every 30.
@@ -53,6 +55,7 @@ class Pace:
     heartbeat_seconds: float = 10
     database_seconds: float = 10
     ready_seconds: float = 90
+    template_seconds: float = 0.6
     settle_seconds: float = 5
     power_save_seconds: int = 30
     nodes_seconds: float = 0

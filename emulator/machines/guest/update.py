@@ -9,7 +9,8 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +20,13 @@ from emulator.machines.guest.node import DNA, SHARED, Node, StepError, write
 from emulator.machines.guest.slurm_configuration import CONFIGURATION, INSTALLED
 
 _TRIGGER: Final = SHARED / "update_trigger"
+_DNA: Final = SHARED / "dna"
 _CHECKPOINT: Final = Path("/opt/parallelcluster/.update_checkpoint")
 _CHANGE_SET: Final = SHARED / "change-set.json"
-_ATTEMPTS: Final = 10
-_LIVE: Final = ("pending", "running")
+_RETRIES: Final = 10
+_SHARING_SECONDS: Final = 30
+"""How long the head node takes at most to read all launch templates (cookbook: fetch_dna_files.rb)."""
+_SHARING: Final = "Run manage_fleet_dna.py to get user_data.sh and share dna.json with ComputeFleet and LoginNodes"
 _REASON: Final = "updating node state during cluster update"
 log = logging.getLogger("update")
 
@@ -30,13 +34,26 @@ log = logging.getLogger("update")
 def update_head_node(node: Node) -> None:
     """Do what an update of the cluster asks of its head node.
 
+    After a failure clustermgtd runs again, and nodes take nothing over (cookbook: update_failure_handler.rb;
+    aws-parallelcluster-cookbook#3063).
+
     Raises:
         StepError: A step failed, or nodes do not follow.
     """
+    try:
+        _update(node)
+    except StepError:
+        for path in _DNA.glob("*"):
+            path.unlink()
+        supervisor.ask("start", "clustermgtd")
+        raise
+
+
+def _update(node: Node) -> None:
     supervisor.ask("stop", "clustermgtd")
     database = accounting.database(nodes.cluster_configuration())
     head_node.fetch_configuration(node)
-    _share_dna()
+    _retried(_share_dna)
     write(_TRIGGER, str(node.cluster["cluster_config_version"]))
     nodes.mount_file_systems(node)
     configuration = nodes.cluster_configuration()
@@ -63,7 +80,8 @@ def update_head_node(node: Node) -> None:
     time.sleep(3 * speed.settle_seconds)
     supervisor.ask("start", "clustermgtd")
     compute_node.record(node, "DEPLOYED_UPDATE")
-    _wait_until_nodes_have(node, str(node.cluster["cluster_config_version"]))
+    version, since = str(node.cluster["cluster_config_version"]), datetime.now(UTC)
+    _retried(lambda: _check_that_nodes_have(node, version, since))
 
 
 def queues_to_replace(changes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -84,7 +102,9 @@ def follow_updates(ended: threading.Event) -> None:
             continue
         version = _TRIGGER.read_text(encoding="utf-8").strip()
         node = Node.load()
-        shared = SHARED / "dna" / f"{node.cluster['launch_template_id']}-dna.json"
+        if node.kind == "LoginNode" and is_ending():
+            continue
+        shared = _DNA / f"{node.cluster['launch_template_id']}-dna.json"
         known = (
             _CHECKPOINT.read_text(encoding="utf-8") if _CHECKPOINT.exists() else node.cluster["cluster_config_version"]
         )
@@ -97,6 +117,14 @@ def follow_updates(ended: threading.Event) -> None:
             write(_CHECKPOINT, version)
 
 
+def is_ending() -> bool:
+    """Return whether Auto Scaling is about to terminate this node; such a node was seen not to follow updates.
+
+    https://github.com/aws/aws-parallelcluster/issues/7172 (3.14.0; of later versions nothing is known)
+    """
+    return aws.metadata("meta-data/autoscaling/target-lifecycle-state") == "Terminated"
+
+
 def update_other_node(node: Node) -> None:
     """Do what an update of the cluster asks of a compute or login node."""
     nodes.mount_file_systems(node)
@@ -104,17 +132,31 @@ def update_other_node(node: Node) -> None:
 
 
 def _share_dna() -> None:
-    """Share the dna.json of nodes that start from now on, from the user data of their launch templates."""
+    """Share the dna.json of nodes that start from now on, from the user data of their launch templates.
+
+    The head node reads one after the other, and has 30 seconds for all (aws-parallelcluster#7519). How long it takes is
+    not waited for but counted, so that the limit does not depend on this machine.
+
+    Raises:
+        StepError: They are too many.
+    """
     templates = json.loads((SHARED / "launch-templates-config.json").read_text(encoding="utf-8"))
     resources = [each for queue in templates["Queues"].values() for each in queue["ComputeResources"].values()]
-    for each in (*resources, *templates.get("LoginPools", {}).values()):
-        template = each["LaunchTemplate"]
+    listed = [each["LaunchTemplate"] for each in (*resources, *templates.get("LoginPools", {}).values())]
+    if len(listed) * pace.load().template_seconds >= _SHARING_SECONDS:
+        raise StepError(
+            _SHARING,
+            f"Mixlib::ShellOut::CommandTimeout: Command timed out after {_SHARING_SECONDS}s:\n"
+            "Command exceeded allowed execution time, process terminated\n"
+            "---- Begin output of python manage_fleet_dna.py ----",
+        )
+    for template in listed:
         which = {f"LaunchTemplate{key}": template[key] for key in ("Id", "Name") if key in template}
         asked = {**which, "LaunchTemplateVersion.1": template["Version"]}
         answer = aws.query("ec2", "DescribeLaunchTemplateVersions", **asked)
         said = cloud_init.parse(base64.b64decode(answer.findtext(".//userData") or "").decode())
         [dna] = [text for path, text, _ in said.files if path.endswith("/dna.json")]
-        write(SHARED / "dna" / f"{template['LogicalId']}-dna.json", dna)
+        write(_DNA / f"{template['LogicalId']}-dna.json", dna)
 
 
 def _replace(strategy: str, queue: str) -> None:
@@ -142,33 +184,74 @@ def _set_state(state: str, lists: Sequence[str]) -> None:
         nodes.run("replace slurm queue nodes", program, "update", *arguments)
 
 
-def _wait_until_nodes_have(node: Node, version: str) -> None:
-    """Wait until all nodes that run say that they have a version of the configuration.
+def _retried(step: Callable[[], None]) -> None:
+    """Run a step that is tried again while it fails, as long as the cookbook does.
+
+    Raises:
+        StepError: It failed each time.
+    """
+    for _ in range(_RETRIES):
+        try:
+            return step()
+        except StepError as error:
+            log.info("%s: %s; trying again", error.resource, error)
+        time.sleep(pace.load().ready_seconds)
+    return step()
+
+
+def _check_that_nodes_have(node: Node, version: str, since: datetime) -> None:
+    """Check that all nodes that run have a version of the configuration.
 
     Raises:
         StepError: They do not.
     """
-    wrong: list[tuple[str, str]] = []
-    for attempt in range(_ATTEMPTS):
-        time.sleep(pace.load().ready_seconds if attempt else 0)
-        wrong = [(each, known) for each in _compute_nodes(node) if (known := _version(node, each)) != version]
-        if not wrong:
-            return
-    missing = [each for each, known in wrong if not known]
-    wrong = [each for each in wrong if each[1]]
-    raise StepError(
-        "Check cluster readiness",
-        "Check failed due to the following erroneous records:\n"
-        f"  * missing records ({len(missing)}): {missing}\n  * incomplete records (0): []\n"
-        f"  * wrong records ({len(wrong)}): {wrong}",
-    )
+    records = {each: _record(node, each) for each in _other_nodes(node)}
+    missing, incomplete, wrong, tolerated = sort_records(records, version, since)
+    if incomplete or wrong:
+        label = f"wrong records tolerated, bootstrapped after cut-off time ({since.isoformat(timespec='milliseconds')})"
+        raise StepError(
+            "Check cluster readiness",
+            "Check failed due to the following erroneous records "
+            f"(missing records and {label} are not counted for the failure):\n"
+            f"  * missing records ({len(missing)}): {missing}\n"
+            f"  * incomplete records ({len(incomplete)}): {incomplete}\n"
+            f"  * wrong records ({len(wrong)}): {wrong}\n"
+            f"  * {label} ({len(tolerated)}): {tolerated}",
+        )
 
 
-def _compute_nodes(node: Node) -> list[str]:
+Sorted = tuple[list[str], list[str], list[tuple[str, str]], list[str]]
+
+
+def sort_records(records: Mapping[str, Mapping[str, str] | None], version: str, since: datetime) -> Sorted:
+    """Return which nodes have no record, one without a version, another version, and one that is tolerated.
+
+    A node that does not end its start-up before the check has no record, and one that ended it since the check began
+    may have started with the version before (cookbook: check_cluster_ready.py; aws-parallelcluster-cookbook#3062, since
+    3.14.1, and #3141, since 3.15.0).
+    """
+    missing, incomplete, wrong, tolerated = [], [], [], []
+    for instance_id, record in records.items():
+        known = (record or {}).get("cluster_config_version")
+        if record is None:
+            missing.append(instance_id)
+        elif known is None:
+            incomplete.append(instance_id)
+        elif known != version:
+            ended = datetime.fromisoformat(record["lastUpdateTime"]) if "lastUpdateTime" in record else None
+            if record.get("status") == "DEPLOYED_BOOTSTRAP" and ended and ended >= since:
+                tolerated.append(instance_id)
+            else:
+                wrong.append((instance_id, known))
+    return missing, incomplete, wrong, tolerated
+
+
+def _other_nodes(node: Node) -> Iterable[str]:
+    """Return the compute and login nodes that run; also login nodes that are about to be terminated."""
     filters = {
         "tag:parallelcluster:cluster-name": [str(node.cluster["stack_name"])],
         "tag:parallelcluster:node-type": ["Compute", "LoginNode"],
-        "instance-state-name": _LIVE,
+        "instance-state-name": ["running"],
     }
     parameters = {}
     for number, (name, values) in enumerate(filters.items(), 1):
@@ -178,7 +261,7 @@ def _compute_nodes(node: Node) -> list[str]:
     return [each.text or "" for each in answer.findall(".//instancesSet/item/instanceId")]
 
 
-def _version(node: Node, instance_id: str) -> str:
+def _record(node: Node, instance_id: str) -> dict[str, str] | None:
     key = {"Id": {"S": f"CLUSTER_CONFIG.{instance_id}"}}
-    item = aws.call("dynamodb", "GetItem", TableName=node.table, Key=key).get("Item", {})
-    return str(item.get("Data", {}).get("M", {}).get("cluster_config_version", {}).get("S", ""))
+    item = aws.call("dynamodb", "GetItem", TableName=node.table, Key=key).get("Item")
+    return {name: each["S"] for name, each in item["Data"]["M"].items()} if item else None

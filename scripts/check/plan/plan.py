@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from config.settings import PARTS, Settings
 from scripts.account import operations, way_out
+from scripts.account.deployment import Deployment
 from scripts.check.plan import cdk, change_sets, findings, refusals
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
@@ -16,7 +18,7 @@ from scripts.check.plan.comparison import Comparison
 from scripts.check.plan.live import MANIFEST, LiveStacks
 from scripts.check.plan.model import ClusterPlan, PlanError, Source, StackPlan
 from scripts.check.plan.report import Plan
-from scripts.check.preflight import access, runner
+from scripts.check.preflight import access, runner, update
 from scripts.core import options
 from scripts.core.findings import CheckStatus, Finding
 from scripts.core.temporary import temporary_directory
@@ -94,6 +96,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         findings=(
             *_findings_of_account(live),
             *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
+            *_findings_of_update(live, cluster),
             *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
         ),
     )
@@ -133,7 +136,10 @@ def plan_of_directories(
         against=str(old or "nothing"),
         stacks=stacks,
         cluster=cluster,
-        findings=tuple(_findings(deployment_name, comparison, stacks, cluster, accepted=accepted)),
+        findings=(
+            *_findings_of_launch_templates(Deployment(deployment_name, settings), cluster),
+            *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
+        ),
     )
 
 
@@ -191,6 +197,8 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
         if each.status is CheckStatus.FAIL:
             yield each.of("account")
     ways_out = {each.stack: each for each in way_out.find(live.deployment)}
+    for own in (way for name, way in ways_out.items() if name not in live.statuses):
+        yield Finding(CheckStatus.FAIL, own.sentence, own.steps, subject=f"cluster {own.stack}")
     for name, status in live.statuses.items():
         if status.is_ready or status.is_in_review:  # that one is deployed as if it did not exist, also if protected
             continue
@@ -206,6 +214,28 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
                 yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
     for name in sorted(live.protected - live.to_be_protected):
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
+
+
+def _findings_of_update(live: LiveStacks, cluster: ClusterPlan) -> Iterator[Finding]:
+    """Yield what would roll back an update of the cluster: nodes that will not take it over."""
+    yield from _findings_of_launch_templates(live.deployment, cluster)
+    if not (cluster.exists and cluster.changes):
+        return
+    found = list(runner.findings(update.update_nodes, live.deployment))
+    if update.nodes_that_run(live.deployment):
+        found += update.silent_nodes(live.deployment)
+    for each in found:
+        if each.status is not CheckStatus.PASS:
+            status = CheckStatus.FAIL if each.status is CheckStatus.WARN else each.status
+            yield replace(each, status=status, subject=f"cluster {cluster.name}")
+
+
+def _findings_of_launch_templates(deployment: Deployment, cluster: ClusterPlan) -> Iterator[Finding]:
+    """Yield that an update would be rolled back, or later ones of a new cluster, as it has too many of them."""
+    if cluster.changes or not cluster.exists:
+        for each in runner.findings(update.launch_templates, deployment):
+            if each.status is not CheckStatus.PASS:
+                yield each.of(f"cluster {cluster.name}")
 
 
 def read_stacks(directory: Path, region: str) -> dict[str, Stack]:

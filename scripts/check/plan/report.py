@@ -24,6 +24,7 @@ from scripts.core.document import DeploymentName, Result
 from scripts.core.findings import CheckStatus, Finding
 from scripts.core.report import Block, Changes, Conclusion, Folded, Gap, Line, Table, Toned, columns
 
+_NOTHING_BLOCKS: Final = "Nothing blocks this deployment."
 _PERMISSIONS: Final = "IAM, security groups and the like"
 _LONGEST_CELL: Final = 30
 _EMPHASIZED: Final = (*REPLACING, Effect.REMOVED, Kind.TERMINATES, Kind.REFUSED)
@@ -94,7 +95,10 @@ class Plan(Result):
         blocking = sum(each.status is CheckStatus.FAIL for each in self.findings)
         if blocking:
             return f"{blocking} blocking issue{'s' if blocking > 1 else ''}: this cannot be deployed."
-        return "Nothing would change." if self.empty else "Nothing blocks this deployment."
+        if self.empty:
+            return "Nothing would change."
+        unknown = sum(each.status is CheckStatus.UNKNOWN for each in self.findings)
+        return f"Nothing that was looked at blocks this deployment; {unknown} unknown." if unknown else _NOTHING_BLOCKS
 
     def blocks(self) -> Iterator[Block]:
         """Yield it for people; what blocks it, and the verdict, are its conclusions."""

@@ -20,6 +20,7 @@ from scripts.check.preflight import (
     quotas,
     routes,
     tools,
+    update,
     zones,
 )
 from scripts.check.preflight.check import Check, Permission
@@ -39,6 +40,7 @@ CATALOG: tuple[Check, ...] = (
     *accounting.CHECKS,
     *homes.CHECKS,
     *cluster.CHECKS,
+    *update.CHECKS,
     *budget.CHECKS,
 )
 """In the order in which people read them. The first tells whether AWS can be called at all."""

@@ -32,7 +32,9 @@ def stack_names(deployment: Deployment) -> Iterator[Finding]:
 
 
 @check(
-    "cluster-name", "Name of the cluster", calls=("cloudformation:DescribeStacks", "cloudformation:ListStackResources")
+    "cluster-name",
+    "Name of the cluster",
+    calls=("cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents", "cloudformation:ListStackResources"),
 )
 def cluster_name(deployment: Deployment) -> Finding:
     """ParallelCluster would refuse to create the cluster, after network and file system are being billed.
@@ -49,7 +51,8 @@ def cluster_name(deployment: Deployment) -> Finding:
         if status.is_ready:
             return Finding(PASS, f"cluster {name} is {status}, and ours to update", command=command)
         sentence = f"cluster {name}, which is ours, is {status}: it cannot be updated"
-        return Finding(FAIL, sentence, _way_out(deployment, status), command)
+        way = next((each for each in way_out.find(deployment) if each.stack == name), None)
+        return Finding(FAIL, sentence, way.steps if way else _way_out(deployment, status), command)
     if status.is_being_deleted:
         return Finding(FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
     is_cluster = "parallelcluster:version" in [tag["Key"] for tag in stack.get("Tags", [])]

@@ -98,6 +98,25 @@ def test_only_queues_with_a_change_that_replaces_nodes_are_replaced() -> None:
     assert update.queues_to_replace(changes) == ["b"]
 
 
+def test_which_nodes_keep_an_update_from_its_end() -> None:
+    def record(version: str, status: str = "DEPLOYED_UPDATE", minute: int = 0) -> dict[str, str]:
+        now = f"2026-03-12T21:{minute:02}:00.000+00:00"
+        return {"cluster_config_version": version, "status": status, "lastUpdateTime": now}
+
+    records = {
+        "starting": None,
+        "good": record("new"),
+        "hanging": record("old"),
+        "odd": {"status": "DEPLOYED_UPDATE"},
+        "started before": record("old", "DEPLOYED_BOOTSTRAP", 9),
+        "started since": record("old", "DEPLOYED_BOOTSTRAP", 11),
+        "updated to something else": record("older", minute=11),
+    }
+    since = datetime(2026, 3, 12, 21, 10, tzinfo=UTC)
+    wrong = [("hanging", "old"), ("started before", "old"), ("updated to something else", "older")]
+    assert update.sort_records(records, "new", since) == (["starting"], ["odd"], wrong, ["started since"])
+
+
 @pytest.mark.parametrize(("name", "kind"), [("trn1-st-x-1", "static"), ("a-st-b-dy-c-1", "dynamic")])
 def test_the_name_says_whether_a_node_is_static(name: str, kind: str) -> None:
     assert compute_node.kind(name) == kind

@@ -9,6 +9,7 @@ import pytest
 from emulator.faults import FAULTS
 from tests.end_to_end.lives.life import END, assert_in_order, edited, rehearse
 from tests.end_to_end.lives.test_dev import FAULTS as OF_STARTING_NODES
+from tests.end_to_end.lives.test_roll_back import SEEN as OF_UPDATES
 from tests.end_to_end.lives.test_team import SEEN as OF_A_TEAM
 from tests.stacks.deployments import Raw
 
@@ -46,4 +47,6 @@ def test_reserved_capacity(tmp_path: Path) -> None:
 
 def test_each_fault_of_nodes_is_in_a_life() -> None:
     lived = {each.partition(":")[0] for each in OF_STARTING_NODES}
-    assert {name for name, fault in FAULTS.items() if fault.node} == {*SEEN, *OF_A_TEAM, *lived} - {"capacity"}
+    assert {name for name, fault in FAULTS.items() if fault.node} == {*SEEN, *OF_A_TEAM, *OF_UPDATES, *lived} - {
+        "capacity"
+    }

@@ -95,3 +95,16 @@ def test_what_is_not_the_cluster_is_never_skipped() -> None:
     assert way.in_force == "Role could not go back; all else is as it was before the update"
     assert (way.continued, way.skipped, way.is_safe) == (PARENT, (), False)
     assert decided("Cluster", "Role", own="UPDATE_ROLLBACK_COMPLETE").skipped == ("Cluster",)
+
+
+def test_parallelclusters_stack_is_led_out_also_where_the_parent_was_told_to_skip_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    states = {PARENT: "UPDATE_ROLLBACK_COMPLETE", OWN: "UPDATE_ROLLBACK_FAILED"}
+    deployment = Deployment("dev", load(CONFIG / "dev.yaml"))
+    monkeypatch.setattr(
+        deployment, "stack", lambda name: {"StackName": name, "StackStatus": states[name]} if name in states else None
+    )
+    [way] = way_out.find(deployment)
+    assert (way.stack, way.continued, way.is_safe) == (OWN, OWN, False)
+    assert "./ultracluster deploy dev" in way.steps

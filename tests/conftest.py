@@ -36,8 +36,12 @@ _LONGEST = (
     "tests/end_to_end/slurm/test_disturbed_training.py::",
     "tests/end_to_end/test_shipped.py::",
     "tests/nodes/test_head_node.py::",
+    "tests/emulator/test_provider.py::",
+    "tests/config/test_fuzz.py::",
     "tests/end_to_end/lives/",
     "tests/end_to_end/test_",
+    "tests/scripts/test_s",
+    "tests/scripts/change/deploy/test_checkouts.py::",
 )
 
 

@@ -30,7 +30,6 @@ PAGES = (
     *("index.html", "tutorials/first-deployment.html", "guides/review.html", "guides/library.html"),
     *("reference/settings.html", "reference/commands.html", "reference/library.html", "explanation/architecture.html"),
 )
-SOURCES = ("Makefile", "constructs", "constraints-docs.txt", "docs", "mkdocs.yml", "package-lock.json")
 MEASURE = """
 <script>
 addEventListener("load", async () => {
@@ -152,14 +151,9 @@ def test_page_is_whole_and_readable_and_asks_nobody(chromium: str, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def site() -> tuple[Path, str]:
-    """The site, built unless it is newer than its sources, and its address, where a thread serves it until the end."""
+    """The built site, and its address, at which a thread serves it until the tests end."""
+    subprocess.check_call(["make", "docs"], cwd=ROOT)
     directory = ROOT / "build/site"
-    built = directory / "assets/mermaid.js"
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *SOURCES]
-    sources = [ROOT / name for name in subprocess.check_output(listed, cwd=ROOT, text=True).splitlines()]
-    newest = max(path.stat().st_mtime for path in sources if path.exists())
-    if not built.exists() or built.stat().st_mtime < newest:
-        subprocess.check_call(["make", "docs"], cwd=ROOT)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=directory))
     Thread(target=server.serve_forever, daemon=True).start()
     return directory, f"http://127.0.0.1:{server.server_port}"

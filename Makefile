@@ -40,6 +40,10 @@ PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 test: setup ## Run the quick tests
 	@pytest $(PARALLEL) -m "not slow" $(ARGS)
 
+.PHONY: collect
+collect: setup ## Compile the tests, and what they import, once: on a clean checkout each worker would
+	@pytest --collect-only --quiet --quiet | sed '/^tests.*: [0-9]*$$/d'
+
 .PHONY: test-xla
 test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and a CPU: downloads some GB
 	@.venv/bin/python scripts/core/environments.py xla

@@ -19,6 +19,9 @@ from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIEnvironment
 from xml.sax.saxutils import escape
 
+from emulator import botocore_data  # noqa: F401 - before moto, which reads it while it is imported
+
+# isort: split
 from moto.ec2.exceptions import EC2ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server

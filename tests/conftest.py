@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -36,8 +36,12 @@ _LONGEST = (
     "tests/end_to_end/slurm/test_disturbed_training.py::",
     "tests/end_to_end/test_shipped.py::",
     "tests/nodes/test_head_node.py::",
+    "tests/emulator/test_provider.py::",
+    "tests/config/test_fuzz.py::",
     "tests/end_to_end/lives/",
     "tests/end_to_end/test_",
+    "tests/scripts/test_s",
+    "tests/scripts/change/deploy/test_checkouts.py::",
 )
 
 
@@ -69,11 +73,33 @@ def without_template_validator() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def boto3_data() -> Iterator[None]:
-    """Let boto3's sessions share what they read of its data, which takes a short test longer than all else."""
+    """Let boto3's sessions share what they make of its data, which takes a short test longer than all else.
+
+    That is the data as parsed, each service's rules for endpoints, and the methods of its client.
+    """
+    from botocore.client import ClientCreator
+    from botocore.endpoint_provider import EndpointProvider
     from botocore.loaders import create_loader
+
+    create_methods = ClientCreator._create_methods
+    methods: dict[str, dict[str, Any]] = {}
+    providers: dict[tuple[int, int], EndpointProvider] = {}
+
+    def methods_of(creator: ClientCreator, model: Any) -> dict[str, Any]:
+        if model.service_name not in methods:
+            methods[model.service_name] = create_methods(creator, model)
+        return dict(methods[model.service_name])  # a session may add its own
+
+    def provider_of(ruleset_data: Any, partition_data: Any, **more: Any) -> EndpointProvider:
+        key = (id(ruleset_data), id(partition_data))  # of the loader's, which keeps them
+        if key not in providers:
+            providers[key] = EndpointProvider(ruleset_data, partition_data, **more)
+        return providers[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("botocore.session.create_loader", cache(create_loader))
+        patch.setattr(ClientCreator, "_create_methods", methods_of)
+        patch.setattr("botocore.regions.EndpointProvider", provider_of)
         yield
 
 

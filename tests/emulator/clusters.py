@@ -40,6 +40,11 @@ class Clusters:
         scheduling["SlurmQueues"][0]["ComputeResources"][0] |= nodes
         return configuration
 
+    def deployed(self) -> dict[str, Any]:
+        """Return the configuration that the template of the second cluster has."""
+        template = self.stacks.client.get_template(StackName="parent")["TemplateBody"]
+        return dict(template["Resources"]["Cluster"]["Properties"]["ClusterConfiguration"])
+
     def create(self, configuration: dict[str, Any]) -> None:
         self.stacks.create("parent", self._resources(configuration))
 

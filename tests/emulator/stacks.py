@@ -59,9 +59,11 @@ class Stacks:
             self.follow(stack_id)
 
     def follow(self, stack_id: str) -> None:
-        """Wait until no operation on a stack is in progress."""
+        """Wait until no operation on a stack is in progress; the longer it takes, the rarer it is asked."""
+        pause = 0.05
         while self.waits and self.status(stack_id).endswith("_IN_PROGRESS"):
-            time.sleep(0.05)
+            time.sleep(pause)
+            pause = min(pause * 1.2, 0.5)
 
     def describe(self, name: str) -> Any:
         return self.client.describe_stacks(StackName=name)["Stacks"][0]

@@ -1,32 +1,38 @@
-"""Each deployment of config/ on this computer, by the command that shows it: deployed, used, destroyed.
+"""Each deployment of config/ on this computer: deployed, used by a job on two nodes, destroyed.
 
-In `make test-all` the job of each loses a node to a fault, but for the one with the most parts, which is changed under
-its job; in `make test-scenarios` all are. Further faults and settings are in the scenarios of tests/end_to_end/lives.
+In `make test-all` one has its whole life, by the command that shows it; the stacks of the others are made without the
+CDK's command line, and commands that run in this process do the rest. In `make test-scenarios` all have their whole
+life, and another with a fault. Further faults and settings are in the scenarios of tests/end_to_end/lives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+from config.settings import load
 from emulator.faults import FAULTS
+from emulator.inventory import inventory
+from emulator.machines import image
+from scripts.core.errors import ExitCode
+from scripts.emulated import accounts
+from tests.command_line import ultracluster
+from tests.configurations import CONFIG
+from tests.deployed import create_stacks
 from tests.end_to_end.lives.life import END, assert_in_order, rehearse
 from tests.end_to_end.lives.test_reserved import SEEN
-from tests.stacks.deployments import CONFIGURATIONS
+from tests.stacks.deployments import CONFIGURATIONS, deploy
 
 pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
-CHANGED = "team"
-"""It has people, homes, accounting and a budget, which an update has to keep."""
+WHOLE = "dev"
+"""That of README's first command."""
+SHORT = [name for name in CONFIGURATIONS if name != WHOLE]
 FAULT = "lustre"
 """What strikes a node, of whatever type: the health check before a job finds it."""
-SHORT = [name for name in CONFIGURATIONS if name != CHANGED]
-
-
-def strike(name: str) -> None:
-    """Let a fault strike a node of a deployment under a job, which runs again on another."""
-    said = rehearse(name, faults=[FAULT])
-    running = rf"\$ ./ultracluster jobs list {name}\n  1 running.*? RUNNING +2 "
-    assert_in_order((healthy(name), f"While {FAULTS[FAULT].what}", SEEN[FAULT], running, *END), said)
+Use = Callable[[str], None]
 
 
 def change(name: str) -> None:
@@ -42,29 +48,70 @@ def healthy(name: str) -> str:
     return rf"\$ ./ultracluster status {name}\n.*?  Healthy\.\n.*?  exit code 0"
 
 
-class TestTheOneHalf:
+@pytest.fixture
+def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Use:
+    """Return a function that deploys, runs a job on two nodes, destroys, and asserts that nothing is left."""
+
+    def live(name: str) -> None:
+        settings = load(CONFIG / f"{name}.yaml")
+
+        def run(*words: str) -> str:
+            code = ultracluster(*words)
+            printed = capfd.readouterr()
+            assert code == ExitCode.DONE, printed
+            return printed.out
+
+        image.prepare()
+        with accounts.account(print) as account:
+            assert account.machines
+            accounts.create_prerequisites(account.aws, settings)
+            accounts.bootstrap(account.aws, settings)
+            before = inventory(account.aws, settings.region)
+            create_stacks(account.aws, deploy(settings, tmp_path))
+            for variable, value in {**account.aws.settings, **accounts.variables(settings.region)}.items():
+                monkeypatch.setenv(variable, value)
+            assert run("status", name).rstrip().endswith("Healthy.")
+            printed = run("exec", name, "--", "srun", "--nodes=2", "--exclusive", "hostname")
+            assert len(set(printed.split())) == 2, printed
+            run("destroy", name, "--all", "--unprotect", "--no-final-backup", "--sweep", "--confirm", name)
+            left = inventory(account.aws, settings.region) - before
+            assert not [each for each in left if not accounts.reason_to_stay(settings, *each)]
+
+    return live
+
+
+class TestTheWhole:
     """Several classes, because workers share out classes."""
 
+    def test_a_shipped_deployment_is_changed(self) -> None:
+        change(WHOLE)
+
+
+class TestTheOneHalf:
     @pytest.mark.parametrize("name", SHORT[::2])
-    def test_a_shipped_deployment_loses_a_node(self, name: str) -> None:
-        strike(name)
+    def test_a_shipped_deployment_runs_a_job(self, name: str, use: Use) -> None:
+        use(name)
 
 
 class TestTheOtherHalf:
-    """The rest of them."""
-
-    def test_a_shipped_deployment_is_changed(self) -> None:
-        change(CHANGED)
-
     @pytest.mark.parametrize("name", SHORT[1::2])
-    def test_a_shipped_deployment_loses_a_node(self, name: str) -> None:
-        strike(name)
+    def test_a_shipped_deployment_runs_a_job(self, name: str, use: Use) -> None:
+        use(name)
 
 
 @pytest.mark.scenario
-class TestTheirChanges:
-    """Changes of those that `make test-all` does not change."""
+class TestChanges:
+    """Further than in `make test-all`."""
 
     @pytest.mark.parametrize("name", SHORT)
     def test_a_shipped_deployment_is_changed(self, name: str) -> None:
         change(name)
+
+
+@pytest.mark.scenario
+class TestFaults:
+    @pytest.mark.parametrize("name", CONFIGURATIONS)
+    def test_a_shipped_deployment_loses_a_node(self, name: str) -> None:
+        said = rehearse(name, faults=[FAULT])
+        running = rf"\$ ./ultracluster jobs list {name}\n  1 running.*? RUNNING +2 "
+        assert_in_order((healthy(name), f"While {FAULTS[FAULT].what}", SEEN[FAULT], running, *END), said)

@@ -14,6 +14,7 @@ from tests.end_to_end.slurm.training import CLUSTER_JOBS, PYTHON, STEPS, exports
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 
+@pytest.mark.scenario
 def test_compile_then_train_with_two_workers_on_each_of_two_nodes(training_cluster: SlurmCluster) -> None:
     run, job = start(training_cluster, "chain", workers=2)
     assert training_cluster.job(job)["JobState"] in {"PENDING", "RUNNING"}
@@ -25,6 +26,20 @@ def test_compile_then_train_with_two_workers_on_each_of_two_nodes(training_clust
     assert (attempt["nodes"], attempt["workers"], len(set(attempt["hosts"]))) == (2, 4, 2)
     assert list(run.losses) == list(range(1, STEPS + 1))
     assert run.losses[STEPS] < run.losses[1] - 0.2
+
+
+def test_two_nodes_train_once_both_have_compiled(training_cluster: SlurmCluster) -> None:
+    """The fake shows when which node starts what."""
+    python = fake_python(training_cluster, "showing", 'echo "$(date +%s%N) node $SLURM_NODEID: $*"')
+    run, job = start(training_cluster, "shown", workers=2, python=python)
+    assert training_cluster.wait(job)["JobState"] == "COMPLETED", run.log
+    [compiled] = run.directory.glob("compile-*.log")
+    times = []
+    for log in (compiled.read_text(encoding="utf-8"), run.log):
+        started = re.findall(r"^(\d+) node (\d): -m pretraining.launch --nnodes 2 --node-rank (\d) ", log, re.MULTILINE)
+        assert sorted(rank for _, *rank in started) == [["0", "0"], ["1", "1"]], log
+        times.append([time for time, *_ in started])
+    assert max(times[0]) < min(times[1])
 
 
 def test_training_is_cancelled_if_the_compilation_fails(training_cluster: SlurmCluster) -> None:

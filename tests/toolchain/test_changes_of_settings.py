@@ -93,6 +93,7 @@ CHANGES: dict[str, Any] = {
     "cluster.name": "other",
     "cluster.os": {"cluster.os": "alinux2023", "cluster.pytorch": "2.8"},
     "cluster.custom_ami": "ami-01234567",
+    "cluster.neuron_driver": "2.28.0.0",
     "cluster.pytorch": "2.8",
     f"{HEAD}.instance_type": "c6i.8xlarge",
     f"{HEAD}.shared_storage": {f"{HEAD}.shared_storage": "efs", f"{HEAD}.snapshots": None},
@@ -191,7 +192,6 @@ CHANGES: dict[str, Any] = {
 ELSEWHERE = {
     "account": "in the assembly's manifest; templates are for any account",
     "termination_protection": "in the assembly's manifest, and set by the CDK",
-    "cluster.parallelcluster_version": "one value; test_comparison.py and test_classification.py have providers",
     "cluster.overrides": "another answer for each key",
     "users[0].account": "needs a database; the document of users has it, as the rest of them",
     "cluster.accepted_warnings[0].validator": "as cluster.accepted_warnings",

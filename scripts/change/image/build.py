@@ -20,6 +20,7 @@ from scripts.core.text import echo
 from scripts.emulated import EmulatedAws
 from toolchain.bootstrap import assets_bucket
 from toolchain.parallelcluster import DryRun, ParallelCluster
+from ultracluster.domain.parallelcluster_versions import PINNED
 
 
 def find_context(
@@ -143,6 +144,12 @@ def render(
         OperationError: ParallelCluster rejects the configuration.
     """
     settings, name = deployment.settings, deployment.name
+    version = settings.cluster.parallelcluster_version
+    if version != PINNED:
+        raise UnusableError(
+            f"cluster.parallelcluster_version: got {version}; allowed: {PINNED}, whose package builds images here",
+            f"render and build the image with a checkout whose requirements-pcluster.txt pins {version}",
+        )
     context = find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
     script = configurations.component(settings)
     key = configurations.component_key(script)

@@ -81,6 +81,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         botocore.exceptions.ClientError: AWS refused to answer.
     """
     with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
+        parallelcluster.version = settings.cluster.parallelcluster_version
         live = LiveStacks(deployment_name, settings, directory)
         comparison = Comparison(live.old, live.new, live.physical_ids, live.attributes)
         stacks = _stacks_of_account(live, comparison)
@@ -126,6 +127,7 @@ def plan_of_directories(
         for name, changes in comparison.changes.items()
     )
     with ParallelCluster(os.environ) as parallelcluster:
+        parallelcluster.version = settings.cluster.parallelcluster_version
         cluster = plan_cluster(parallelcluster, deployment_name, comparison, stacks, live=False)
     return Plan(
         deployment=deployment_name,

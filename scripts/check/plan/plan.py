@@ -9,6 +9,7 @@ from pathlib import Path
 
 from config.settings import PARTS, Settings
 from scripts.account import operations, way_out
+from scripts.account.deployment import Account
 from scripts.check.plan import cdk, change_sets, findings, refusals
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
@@ -95,7 +96,9 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         findings=(
             *_findings_of_account(live),
             *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
-            *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
+            *_findings(
+                deployment_name, comparison, stacks, cluster, accepted=accepted, account=live.deployment.account
+            ),
         ),
     )
 
@@ -176,11 +179,17 @@ def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
 
 
 def _findings(
-    deployment_name: str, comparison: Comparison, stacks: Sequence[StackPlan], cluster: ClusterPlan, *, accepted: bool
+    deployment_name: str,
+    comparison: Comparison,
+    stacks: Sequence[StackPlan],
+    cluster: ClusterPlan,
+    *,
+    accepted: bool,
+    account: Account | None = None,
 ) -> Iterator[Finding]:
     for stack in stacks:
         yield from findings.of_stack(stack, deployment_name, accepted)
-        yield from refusals.of_stack(stack, comparison)
+        yield from refusals.of_stack(stack, comparison, account)
         for output, users in comparison.exports_in_use(stack.name):
             yield findings.of_export(stack.name, output, users)
     for name, changes in comparison.left_behind().items():

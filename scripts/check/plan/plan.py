@@ -10,7 +10,7 @@ from pathlib import Path
 from config.settings import PARTS, Settings
 from scripts.account import operations, way_out
 from scripts.account.deployment import Account
-from scripts.check.plan import cdk, change_sets, findings, refusals
+from scripts.check.plan import cdk, change_sets, findings, people, refusals
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
 from scripts.check.plan.comparison import Comparison
@@ -96,6 +96,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         findings=(
             *_findings_of_account(live),
             *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
+            *people.of_people(comparison, settings.team, live.deployment.account),
             *_findings(
                 deployment_name, comparison, stacks, cluster, accepted=accepted, account=live.deployment.account
             ),

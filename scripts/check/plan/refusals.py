@@ -85,7 +85,7 @@ def of_stack(stack: StackPlan, comparison: Comparison, account: Account | None =
             comparison.properties(stack.name, change.logical_id),
         )
         raised: Properties = {}
-        if account is not None and change.type == databases.DATABASE:
+        if account is not None and change.physical_id and change.type == databases.DATABASE:
             try:
                 raised = _raised(databases.find(account, change.physical_id))
             except ClientError as error:

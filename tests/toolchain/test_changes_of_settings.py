@@ -300,11 +300,16 @@ class Changed:
     """A deployment before and after the change of a setting."""
 
     def __init__(self, parallelcluster: ParallelCluster, before: Assembly, after: Assembly) -> None:
+        self._inverse = (parallelcluster, after, before)
         comparison = Comparison(before.stacks, after.stacks)
         self.resources = [each for all_of in comparison.changes.values() for each in all_of if not each.metadata_only]
         self.is_elsewhere = not before.stacks.keys() & after.stacks.keys()
         stacks = [StackPlan(name, Source.FILES, changes=changes) for name, changes in comparison.changes.items()]
         self.cluster = plan_cluster(parallelcluster, "trn1-16", comparison, stacks, live=False)
+
+    def taken_back(self) -> Changed:
+        """Return the opposite change."""
+        return Changed(*self._inverse)
 
     @property
     def needs(self) -> Change:
@@ -415,6 +420,10 @@ def is_several(place: str, values: Any) -> bool:
     return isinstance(values, dict) and any(key.partition(".")[0] == place.partition(".")[0] for key in values)
 
 
+TAKEN_BACK: dict[str, Change] = {}
+"""What the opposite change needs where that is something else; the reference says it of the setting."""
+
+
 @pytest.mark.slow
 @pytest.mark.validation
 @pytest.mark.parametrize("place", [place for place in VALUES if not list_of(place)])
@@ -427,6 +436,10 @@ def test_a_setting_reaches_a_template_and_changes_when_it_says(
     assert change.resources
     assert change.needs == node["x-change"], [(each.path, each.kind) for each in change.cluster.changes]
     assert "x-aws" not in node or change.concerns(node["x-aws"]), change.keys
+    back = change.taken_back()
+    assert back.needs == TAKEN_BACK.get(place, node["x-change"]), [
+        (each.path, each.kind) for each in back.cluster.changes
+    ]
 
 
 @pytest.mark.parametrize("place", [place for place in VALUES if list_of(place)])

@@ -140,7 +140,8 @@ def render(
     """Write component and configuration to build/, and let ParallelCluster check the latter.
 
     Raises:
-        UnusableError: There is no image to build on, or no bucket.
+        UnusableError: There is no image to build on, or no bucket, or the settings have another version of
+            ParallelCluster than the package here, whose number the image would bear.
         OperationError: ParallelCluster rejects the configuration.
     """
     settings, name = deployment.settings, deployment.name

@@ -40,8 +40,8 @@ def raw(version: str | None, root_volume_gib: int | None = None) -> Raw:
 
 
 def test_new_clusters_get_the_version_whose_package_is_pinned() -> None:
-    pins = (ROOT / "requirements-pcluster.txt").read_text(encoding="utf-8")
-    assert re.findall(r"^aws-parallelcluster==(\S+)$", pins, re.MULTILINE) == [PINNED]
+    pins = "".join((ROOT / f"requirements-{name}.txt").read_text(encoding="utf-8") for name in ("pcluster", "machines"))
+    assert re.findall(r"^aws-parallelcluster(?:-node)?==(\S+)$", pins, re.MULTILINE) == [PINNED, PINNED]
     assert Settings.model_validate(raw(None)).cluster.parallelcluster_version == PINNED
     assert VERSIONS[PINNED].tried
 
@@ -142,6 +142,27 @@ def _texts(path: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
             yield node.value
+
+
+def test_whoever_asks_the_package_about_a_deployment_names_its_version() -> None:
+    """Else it looks for images of its own version, and refuses clusters of a newer one."""
+    silent = [
+        f"{path.relative_to(ROOT)}: {function.name}"
+        for path in sorted((ROOT / "scripts").rglob("*.py"))
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        and any(
+            isinstance(node, ast.Call) and ast.unparse(node.func) == "ParallelCluster" for node in ast.walk(function)
+        )
+        and not any(
+            isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith(".version")
+            for node in ast.walk(function)
+        )
+    ]
+    assert silent == [
+        "scripts/change/image/build.py: render",  # which refuses other versions
+        "scripts/upkeep/bench/synth.py: cluster_templates",  # of settings that have the pinned one
+    ]
 
 
 def test_the_scripts_of_nodes_take_either_version_of_the_aws_cli() -> None:

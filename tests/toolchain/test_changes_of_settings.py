@@ -322,8 +322,11 @@ class Changed:
             return Change.NEW_DEPLOYMENT
         if {FILE_SYSTEM, HOMES} & replaced.keys():
             return Change.NEW_FILE_SYSTEM
-        ended = {change.type for change in self.resources if change.effect in (*REPLACING, Effect.REMOVED)}
-        if "AWS::FSx::DataRepositoryAssociation" in ended:  # the new one is made before the old one is deleted
+        link = "AWS::FSx::DataRepositoryAssociation"
+        effects = {change.effect for change in self.resources if change.type == link}
+        if (
+            effects & {*REPLACING} or {Effect.ADDED, Effect.REMOVED} <= effects
+        ):  # the new one is made before the old goes
             return Change.TWO_DEPLOYMENTS
         return next((needed for kind, needed in NEEDED.items() if kind in kinds), Change.AT_ONCE)
 
@@ -420,8 +423,15 @@ def is_several(place: str, values: Any) -> bool:
     return isinstance(values, dict) and any(key.partition(".")[0] == place.partition(".")[0] for key in values)
 
 
-TAKEN_BACK: dict[str, Change] = {}
-"""What the opposite change needs where that is something else; the reference says it of the setting."""
+TAKEN_BACK: dict[str, tuple[Change, str]] = {
+    f"{NODES}.max_count": (Change.STOPPED_FLEET, "Fewer need a stopped fleet"),
+    f"{NODES}.capacity_reservation_id": (Change.STOPPED_FLEET, "a placement group again, which needs a stopped fleet"),
+    f"{NODES}.capacity_reservation_group_arn": (Change.STOPPED_FLEET, "again, which needs a stopped fleet"),
+    f"{QUEUE}.compute_resources": (Change.STOPPED_FLEET, "One is removed as a queue is"),
+    "cluster.queues": (Change.STOPPED_FLEET, "One is removed while the fleet is stopped"),
+    "cluster.login_nodes": (Change.NO_LOGIN_NODES, "A pool is removed while there are no login nodes"),
+}
+"""What the opposite change needs where that is something else, and what the reference says of it."""
 
 
 @pytest.mark.slow
@@ -436,10 +446,10 @@ def test_a_setting_reaches_a_template_and_changes_when_it_says(
     assert change.resources
     assert change.needs == node["x-change"], [(each.path, each.kind) for each in change.cluster.changes]
     assert "x-aws" not in node or change.concerns(node["x-aws"]), change.keys
-    back = change.taken_back()
-    assert back.needs == TAKEN_BACK.get(place, node["x-change"]), [
-        (each.path, each.kind) for each in back.cluster.changes
-    ]
+    back, (needed, words) = change.taken_back(), TAKEN_BACK.get(place, (node["x-change"], ""))
+    assert back.needs == needed, [(each.path, each.kind) for each in back.cluster.changes]
+    heading = f"### {place.replace('[0]', '[]')}\n"
+    assert words in settings_page().partition(heading)[2].partition("\n###")[0]
 
 
 @pytest.mark.parametrize("place", [place for place in VALUES if list_of(place)])

@@ -93,12 +93,14 @@ class ComputeResourceSpec(Spec):
     capacity_reservation_id: Annotated[
         CapacityReservationId | None, Setting(Change.DRAINS, ".CapacityReservationTarget.CapacityReservationId")
     ] = None
-    """On-demand capacity reservation or Capacity Block to launch into."""
+    """On-demand capacity reservation or Capacity Block to launch into. Without it nodes get a placement group again,
+    which needs a stopped fleet."""
     capacity_reservation_group_arn: Annotated[
         CapacityReservationGroupArn | None,
         Setting(Change.DRAINS, ".CapacityReservationTarget.CapacityReservationResourceGroupArn"),
     ] = None
-    """Resource group of reservations to launch into."""
+    """Resource group of reservations to launch into. Without it nodes get a placement group again, which needs a
+    stopped fleet."""
     simultaneous_multithreading: Annotated[
         bool, Setting(Change.STOPPED_FLEET, ".DisableSimultaneousMultithreading")
     ] = True

@@ -21,6 +21,7 @@ def another_version() -> Iterator[ParallelClusterVersion]:
     """Have a row for it in the table."""
     pinned = VERSIONS[PINNED]
     values: dict[str, Any] = {fact: _other(getattr(pinned, fact)) for fact in FACTS}
+    values["lambda_runtime"] = "python3.13"  # one that Lambda knows
     row = replace(pinned, version=OTHER, tried=False, **values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(VERSIONS, OTHER, row)

@@ -21,7 +21,7 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
-from ultracluster.domain.parallelcluster_versions import VERSIONS
+from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
 from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
 from ultracluster.domain.violations import Path, Violation, below
 
@@ -182,8 +182,11 @@ def _fits(driver: str, release: neuron.Release) -> bool:
     return oldest < neuron.as_numbers(driver) < first
 
 
-def driver_warnings(spec: ClusterSpec) -> Iterator[Violation]:
-    """Tell that a driver stands beside a runtime with which AWS does not test it."""
+def untested_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Tell of a version that nobody has tried here, and of a driver that AWS does not test with the runtime."""
+    if not VERSIONS[spec.parallelcluster_version].tried:
+        reason = "this project's tests never ran it; what is known of it is from its public notes"
+        yield spec.violation("parallelcluster_version", PINNED, reason)
     if spec.neuron_driver is not None:
         release = neuron.RELEASES[spec.neuron_sdk]
         reason = (

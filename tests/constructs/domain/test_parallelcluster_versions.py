@@ -76,6 +76,15 @@ def test_settings_take_each_version_and_no_other(other: ParallelClusterVersion) 
     assert other.version in VERSIONS
 
 
+def test_a_version_that_nobody_tried_is_a_warning_of_the_settings(other: ParallelClusterVersion) -> None:
+    for row in VERSIONS.values():
+        said = [
+            each for each in Settings.model_validate(raw(row.version)).warnings if "parallelcluster_version" in each
+        ]
+        assert bool(said) is not row.tried
+    assert f"cluster.parallelcluster_version: got '{other.version}'; allowed: {PINNED}" in said[0]
+
+
 def test_what_differs_is_said_of_a_move(other: ParallelClusterVersion) -> None:
     """Each fact by a sentence of its own with both values, there and back; and whether anybody has tried it."""
     pinned = VERSIONS[PINNED]

@@ -26,9 +26,6 @@ _ROOT = Path(__file__).parents[1]
 _PROVIDER = _ROOT / "emulator/provider"
 _PROVIDER_MODULES = (*_PROVIDER.glob("*.py"), _ROOT / "toolchain/provider_request.py")
 
-IMAGE_ROOT_VOLUME_GIB = 45
-"""Root volume of the official images of ParallelCluster 3.16.1 (release notes of 3.16.2, which raised it to 50)."""
-
 RAISED_QUOTAS = {
     ("ec2", "L-2C3B7624"): 300_000,  # vCPUs of on-demand Trn instances: 2,343 trn1.32xlarge
     ("ec2", "L-6B0D517C"): 300_000,  # the same, Spot
@@ -42,6 +39,18 @@ RAISED_QUOTAS = {
     ("ebs", "L-7A658B76"): 500,  # TiB of gp3 volumes
 }
 """Quotas of an account that has room for 1,875 nodes, by service and code."""
+
+
+@dataclass(frozen=True)
+class PublishedVersion:
+    """A version of ParallelCluster, as AWS publishes it: official images, and the provider of cluster resources.
+
+    What answers behind the provider is the package in .venv-pcluster under this version's number, whatever its own is.
+    """
+
+    version: str
+    root_volume_gib: int
+    lambda_runtime: str
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,7 @@ class Prerequisites:
     cluster_name: str
     instance_type: str
     bootstrap: Bootstrap
+    published: tuple[PublishedVersion, ...]
     custom_image: tuple[str, str] | None = None
     key_pair: str | None = None
     file_system_key_id: str | None = None
@@ -116,17 +126,19 @@ def create(aws: EmulatedAws, wanted: Prerequisites) -> None:
     """Make the official images, raise the quotas, and make what a deployment expects but for the bootstrap stack."""
     region, version = wanted.region, wanted.parallelcluster_version
     ec2, s3 = aws.client("ec2", region), aws.client("s3", region)
-    _add_official_images(ec2, version)
-    _add_provider(s3, region, version)
+    for each in wanted.published:
+        _add_official_images(ec2, each)
+        _add_provider(s3, region, each)
     if wanted.custom_image:
         image_id, system = wanted.custom_image
+        [root_volume_gib] = {each.root_volume_gib for each in wanted.published if each.version == version}
         tags = {
             "_custom_id_": image_id,
             "parallelcluster:version": version,
             "parallelcluster:build_status": "available",
             "parallelcluster:os": system,
         }
-        _add_image(ec2, "custom", "x86_64", tags)
+        _add_image(ec2, "custom", "x86_64", root_volume_gib, tags)
     if wanted.key_pair:
         ec2.create_key_pair(KeyName=wanted.key_pair, KeyType="ed25519")
     for key_id in {wanted.file_system_key_id, wanted.bootstrap.kms_key_id} - {None}:
@@ -163,20 +175,21 @@ def bootstrap(aws: EmulatedAws, region: str, wanted: Bootstrap) -> None:
     s3.put_bucket_encryption(Bucket=wanted.bucket, ServerSideEncryptionConfiguration={"Rules": rules})
 
 
-def _add_official_images(ec2: Any, version: str) -> None:
+def _add_official_images(ec2: Any, published: PublishedVersion) -> None:
     names = {image["Name"] for image in ec2.describe_images(Owners=["amazon"])["Images"]}
     for part in OFFICIAL_IMAGES.values():
         for architecture in ("x86_64", "arm64"):
-            name = f"aws-parallelcluster-{version}-{part}-{architecture}-202609010000"
+            name = f"aws-parallelcluster-{published.version}-{part}-{architecture}-202609010000"
             if name not in names:
-                _add_image(ec2, name, architecture, {"emulator:owner-alias": "amazon"})
+                _add_image(ec2, name, architecture, published.root_volume_gib, {"emulator:owner-alias": "amazon"})
 
 
-def _add_provider(s3: Any, region: str, version: str) -> None:
+def _add_provider(s3: Any, region: str, published: PublishedVersion) -> None:
     """Put the provider of cluster resources where AWS has it: template, code, and a layer that is empty here."""
-    bucket, folder = f"{region}-aws-parallelcluster", f"parallelcluster/{version}"
+    bucket, folder = f"{region}-aws-parallelcluster", f"parallelcluster/{published.version}"
     make_bucket(s3, bucket, region)
-    template = (_PROVIDER / "cluster.yaml").read_text(encoding="utf-8").replace("{version}", version)
+    template = (_PROVIDER / "cluster.yaml").read_text(encoding="utf-8")
+    template = template.replace("{version}", published.version).replace("{runtime}", published.lambda_runtime)
     modules = {str(path.relative_to(_ROOT)): path.read_text(encoding="utf-8") for path in _PROVIDER_MODULES}
     for key, body in {
         "templates/custom_resource/cluster.yaml": template.encode(),
@@ -194,12 +207,12 @@ def _archive(files: Mapping[str, str]) -> bytes:
     return archive.getvalue()
 
 
-def _add_image(ec2: Any, name: str, architecture: str, tags: dict[str, str]) -> None:
+def _add_image(ec2: Any, name: str, architecture: str, root_volume_gib: int, tags: dict[str, str]) -> None:
     ec2.register_image(
         Name=name,
         Architecture=architecture,
         RootDeviceName="/dev/sda1",
-        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": IMAGE_ROOT_VOLUME_GIB}}],
+        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": root_volume_gib}}],
         **_tagged("image", tags),
     )
 

@@ -53,6 +53,7 @@ class ClusterStack(DeploymentStack):
             shared_storage=[SharedStorage.lustre(file_system, mount_dir), *self._homes(settings, team)],
             software=NeuronSoftware(
                 neuron_sdk=spec.neuron_sdk,
+                neuron_driver=spec.neuron_driver,
                 pytorch=spec.pytorch,
                 jobs=_JOB_SCRIPTS,
                 metrics=settings.monitoring.node_metrics,

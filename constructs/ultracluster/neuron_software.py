@@ -25,6 +25,8 @@ class NeuronSoftware:
 
     Attributes:
         neuron_sdk: Release of the SDK, one of `ultracluster.domain.neuron.RELEASES`.
+        neuron_driver: Version of the driver alone, newer than that of the release, with which nobody tests it.
+            Default: that of the release.
         pytorch: Minor version of PyTorch, one that the release has for the operating system.
         jobs: A folder of programs that jobs find at ``$ULTRACLUSTER_JOBS``. Default: none.
         metrics: Whether nodes send the counters of their devices to CloudWatch once a minute; it costs by the node.
@@ -37,6 +39,7 @@ class NeuronSoftware:
     """
 
     neuron_sdk: str = neuron.DEFAULT_SDK
+    neuron_driver: str | None = None
     pytorch: str = neuron.DEFAULT_PYTORCH
     jobs: Path | str | None = None
     metrics: bool = ClusterMonitoringSpec().node_metrics

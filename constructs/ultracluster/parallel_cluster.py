@@ -54,6 +54,7 @@ _ARGUMENTS: Mapping[str, Path] = {
     "name": ("cluster_name",),
     "munge_key_secret_arn": ("munge_key",),
     "neuron_sdk": ("software", "neuron_sdk"),
+    "neuron_driver": ("software", "neuron_driver"),
     "pytorch": ("software", "pytorch"),
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
@@ -168,6 +169,7 @@ class ParallelCluster(IParallelCluster):
             "os": os,
             "custom_ami": custom_ami,
             "neuron_sdk": getattr(software, "neuron_sdk", None),
+            "neuron_driver": getattr(software, "neuron_driver", None),
             "pytorch": getattr(software, "pytorch", None),
             "efa_interface_type": efa_interface_type,
             "head_node": head_node,

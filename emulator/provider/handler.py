@@ -18,6 +18,7 @@ from typing import Any
 import boto3
 import pcluster
 import pcluster.lib
+import pcluster.utils
 from pcluster.api.encoder import JSONEncoder
 from pcluster.api.errors import NotFoundException, exception_message
 from pcluster.cli.exceptions import APIOperationException, ParameterException
@@ -32,6 +33,8 @@ from crhelper import CfnResource  # type: ignore[import-not-found]
 Event = dict[str, Any]
 
 _BUCKET = os.environ["BUCKET"]
+pcluster.utils.version = lambda _: os.environ["VERSION"]
+"""That of the provider; the package that answers may be of another."""
 _DROPPED = ("clusterConfiguration", "scheduler", "tags")
 """Parts of a cluster's description that are no attributes: a response has little room."""
 _LONGEST_MESSAGES = 2048

@@ -16,6 +16,7 @@ take the node's credentials, or whoever logs in all homes. It runs as root, with
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import fcntl
 import json
@@ -50,9 +51,12 @@ METADATA = (
     ("ip6tables", "fd00:ec2::254/128", "::1/128", "icmp6-port-unreachable"),
 )
 """Where EC2's metadata service is, which gives the node's credentials to whoever asks; the node itself."""
-NFS_PORT, TUNNELS = 2049, "20049:21049"
+NFS_PORT = 2049
 """EFS and FSx believe which user a client claims to be, root included: the kernel's client tells the truth, one that a
-user runs need not. Tunnels to EFS listen on the node itself, on the ports of efs-utils.conf."""
+user runs need not."""
+EFS_UTILS = Path("/etc/amazon/efs/efs-utils.conf")
+"""Tunnels to EFS listen on the node itself, on ports of a range that this file has: with no file, or no range in it,
+efs-utils makes none (https://github.com/aws/efs-utils, get_tls_port_range)."""
 NOT_ROOT = "1-4294967294"
 """As a range: packets of the kernel's own sockets, which may have no owner, match what is negated (xt_owner.c)."""
 WITH_METADATA = ("root", "pcluster-admin", "ec2-instance-connect")
@@ -222,10 +226,23 @@ def metadata_rules(uids: Iterable[int], rejection: str) -> list[str]:
     return [f"-N {CHAIN}", *allowed, f"-A {CHAIN} -j REJECT --reject-with {rejection}"]
 
 
-def nfs_rules(itself: str, rejection: str) -> list[str]:
+def tunnel_ports(efs_utils: str) -> str:
+    """Return the ports of tunnels to EFS as iptables writes them, by efs-utils.conf; empty: there are none."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(efs_utils)
+        return ":".join(str(parser.getint("mount", f"port_range_{each}_bound")) for each in ("lower", "upper"))
+    except (configparser.NoSectionError, configparser.NoOptionError):
+        return ""
+    except (configparser.Error, ValueError) as error:
+        raise ValueError(f"{EFS_UTILS} does not say on which ports tunnels to EFS listen: {error}") from None
+
+
+def nfs_rules(itself: str, rejection: str, tunnels: str) -> list[str]:
     """Return the rules of our chain for all but root, as `iptables -S` prints them."""
     ports = [f"-p {each} -m {each} --dport {NFS_PORT}" for each in ("tcp", "udp")]
-    ports.append(f"-d {itself} -p tcp -m tcp --dport {TUNNELS}")
+    if tunnels:
+        ports.append(f"-d {itself} -p tcp -m tcp --dport {tunnels}")
     return [f"-N {NFS_CHAIN}", *(f"-A {NFS_CHAIN} {each} -j REJECT --reject-with {rejection}" for each in ports)]
 
 
@@ -347,6 +364,7 @@ class Node:
     def _guard(self, system: System, *, is_guarded: bool) -> None:
         """Close NFS servers and, on compute nodes, EC2's metadata service, or open them. A restart opens them."""
         uids = [system.accounts[name].uid for name in WITH_METADATA if name in system.accounts]
+        tunnels = tunnel_ports(_read(EFS_UTILS)) if is_guarded else ""
         for program, address, itself, rejection in METADATA:
             if shutil.which(program) is None:
                 if is_guarded:
@@ -354,7 +372,7 @@ class Node:
                 continue
             owner = ["-m", "owner", "--uid-owner", NOT_ROOT]
             who = f"NFS servers ({program}) are", "root"
-            _set_chain(program, owner, nfs_rules(itself, rejection), who, is_wanted=is_guarded)
+            _set_chain(program, owner, nfs_rules(itself, rejection, tunnels), who, is_wanted=is_guarded)
             if self._kind == "compute":
                 who = f"{address} is", ", ".join(WITH_METADATA)
                 _set_chain(program, ["-d", address], metadata_rules(uids, rejection), who, is_wanted=is_guarded)

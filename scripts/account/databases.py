@@ -31,6 +31,8 @@ class Database:
     cluster: str = ""
     vpc_id: str = ""
     is_protected: bool = False
+    storage_gib: int | None = None
+    engine_version: str = ""
 
     @property
     def is_deleting(self) -> bool:
@@ -68,4 +70,6 @@ def _of(described: Mapping[str, Any]) -> Database:
         described.get("DBClusterIdentifier", ""),
         described.get("DBSubnetGroup", {}).get("VpcId", ""),
         described.get("DeletionProtection", False),
+        described.get("AllocatedStorage"),
+        described.get("EngineVersion", ""),
     )

@@ -23,6 +23,8 @@ ZONE: Keys = ("zone_id",)
 NODES: Keys = ("cluster", "queues", 0, "compute_resources", 0, "max_count")
 _NAME: Keys = ("name",)
 _CLUSTER: Keys = ("cluster", "name")
+_VERSION: Keys = ("cluster", "parallelcluster_version")
+"""Written out: a file that has a cluster keeps its version when the default moves."""
 _COUNT = click.IntRange(min=1)
 
 
@@ -32,7 +34,7 @@ class Draft:
     def __init__(self, name: str, template: str) -> None:
         self._name, self._template = name, template
         self._settings = options.settings_of(template)
-        self._values: dict[Any, Any] = {_NAME: name}
+        self._values: dict[Any, Any] = {_NAME: name, _VERSION: self._settings.cluster.parallelcluster_version}
         if self._settings.cluster.name is not None:
             self._values[_CLUSTER] = name
 

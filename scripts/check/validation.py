@@ -18,6 +18,7 @@ from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.parallelcluster import Message, ParallelCluster
 from toolchain.synthesis import SynthesisError, synthesize
+from ultracluster.domain.parallelcluster_versions import PINNED, not_asked
 from ultracluster.domain.validator_warnings import Verdict, judge
 from ultracluster.domain.validators import TIMED_OUT
 
@@ -31,6 +32,7 @@ class Validation(Document):
         messages: What schema and validators say, nothing suppressed, each once.
         verdicts: What the warnings among them do to the deployment, by validator.
         problems: Why the deployment would fail, or should not be made; none: it is valid.
+        not_asked: What another version of ParallelCluster in the settings leaves open; empty: nothing.
     """
 
     cluster_name: str
@@ -38,6 +40,7 @@ class Validation(Document):
     messages: tuple[Message, ...]
     verdicts: dict[str, Verdict]
     problems: tuple[str, ...]
+    not_asked: str = ""
 
 
 class ValidationOutcome(Result):
@@ -65,8 +68,10 @@ class ValidationOutcome(Result):
         said = self.report
         queues = f"{said.queues} queue{'s' if said.queues != 1 else ''}"
         yield Line(f"{self.deployment}: {'REJECTED' if said.problems else 'accepted'}")
-        about = f"cluster {said.cluster_name}, {queues}; schema and all validators, with real types and as strings"
-        yield Line(about, level=1)
+        asked = f"schema and all validators of ParallelCluster {PINNED}, with real types and as strings"
+        yield Line(f"cluster {said.cluster_name}, {queues}; {asked}", level=1)
+        if said.not_asked:
+            yield Line(f"WARNING {said.not_asked}", level=1)
         for message in said.messages:
             yield Line(f"{message.level:7} {message.validator}: {message.text}", level=1)
             if message.level == "WARNING":
@@ -113,6 +118,7 @@ def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting
         messages=tuple(dict.fromkeys(messages)),
         verdicts=verdicts,
         problems=tuple(problems),
+        not_asked=not_asked(parallelcluster.version or PINNED),
     )
 
 
@@ -148,6 +154,7 @@ def outcomes(
             aws.reset()
             try:
                 settings = options.settings_of(name)
+                parallelcluster.version = settings.cluster.parallelcluster_version
                 request = prepare(aws, settings, assemblies[name].result())
                 report = examine(parallelcluster, request, accepted(settings.cluster_spec))
             except (*of_aws, *of_toolchain, LookupError, SettingsError) as error:

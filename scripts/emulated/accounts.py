@@ -17,13 +17,14 @@ from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.machinery import Machinery
 from emulator.machines import image, support
 from emulator.machines.support import MachineError
-from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, ReservationPrerequisite
+from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, PublishedVersion, ReservationPrerequisite
 from scripts.core.clock import LONGEST_PAUSE
 from scripts.core.environments import ROOT, was_built
 from scripts.core.errors import OperationError
 from scripts.core.terminal import Say
 from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
+from ultracluster.domain.parallelcluster_versions import VERSIONS
 
 if TYPE_CHECKING:
     from config.sections import ClusterSettings, NetworkSettings
@@ -52,6 +53,7 @@ def prerequisites_of(settings: Settings) -> Prerequisites:
             assets_bucket(bootstrap, ACCOUNT, settings.region),
             _key_id(bootstrap.kms_key_arn),
         ),
+        published=published(),
         custom_image=(cluster.custom_ami, cluster.os) if cluster.custom_ami else None,
         key_pair=cluster.head_node.ssh_key_name,
         file_system_key_id=_key_id(file_system.kms_key_arn),
@@ -61,6 +63,13 @@ def prerequisites_of(settings: Settings) -> Prerequisites:
         password_secret_arn=None if database is None else database.password_secret_arn,
         placement_groups=_names(queue.existing_placement_group for queue in cluster.queues),
         reservations=_reservations(cluster),
+    )
+
+
+def published() -> tuple[PublishedVersion, ...]:
+    """Return the versions of ParallelCluster that AWS publishes here: all that a cluster may have."""
+    return tuple(
+        PublishedVersion(each.version, each.root_volume_gib, each.lambda_runtime) for each in VERSIONS.values()
     )
 
 

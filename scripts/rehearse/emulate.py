@@ -11,6 +11,7 @@ from scripts.core.text import echo
 from scripts.emulated import CommandLine, scenarios
 from scripts.emulated.accounts import account, exports, prerequisites_of
 from toolchain.bootstrap import arguments
+from ultracluster.domain.parallelcluster_versions import not_asked
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -48,6 +49,8 @@ def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
             with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
                 state = f"but for one thing ({name}): {scenario.what}" if name else "and is bootstrapped for the CDK"
                 echo(f"It has what config/{deployment_name}.yaml needs, {state}.")
+                if remark := not_asked(settings.cluster.parallelcluster_version):
+                    echo(f"{remark}.")
                 if name:
                     echo(f"The check {scenario.caught_by} of preflight must say so.")
                 echo("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")

@@ -30,6 +30,7 @@ from scripts.rehearse.faults import is_of_nodes
 from scripts.rehearse.life import Life, of_running, of_updating, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
 from scripts.watch.status.cost import cost_now
+from ultracluster.domain.parallelcluster_versions import not_asked
 from ultracluster.domain.validator_warnings import accepted, judge
 
 OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")
@@ -322,6 +323,8 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         settings = load(file)
         variables = {**aws.environment, **accounts.variables(settings.region), "ULTRACLUSTER_CONFIG": str(directory)}
         stage = Stage(console, log, choices.pause, variables)
+        if remark := not_asked(settings.cluster.parallelcluster_version):
+            stage.say(remark)
         life = Life(name, settings, aws, stage, choices.nodes) if account.machines else None
         rehearsal = Rehearsal(name, file, aws, stage, life)
         of_nodes = tuple(each for each in choices.faults if is_of_nodes(settings, *each))

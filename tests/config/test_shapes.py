@@ -42,7 +42,7 @@ MESSAGES: list[tuple[str, Any, str]] = [
         "vpc-1",
         "got 'vpc-1'; allowed: the id of a VPC such as vpc-0123456789abcdef0 (Id of",
     ),
-    ("cluster.parallelcluster_version", "3.16.3", "should be '3.16.1' (Version of ParallelCluster)"),
+    ("cluster.parallelcluster_version", "3.16.0", "got '3.16.0'; allowed: 3.16.1 or 3.16.2 or 3.16.3 (how it differs"),
     ("network.nat_adresses", 1, "unknown key; did you mean nat_addresses? allowed: cidr, existing, "),
     ("budget.monthly_usd", 0, "got 0; should be greater than 0 (US dollars"),
     ("budget.actual_percent", [1001], "should be less than or equal to 1000"),

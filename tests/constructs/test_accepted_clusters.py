@@ -20,6 +20,7 @@ from emulator import prerequisites
 from emulator.aws import EmulatedAws
 from emulator.templates import Resolver, publish_files
 from scripts.check.validation import examine
+from scripts.emulated import accounts
 from toolchain.assembly import Assembly
 from toolchain.cluster import cluster_request
 from toolchain.parallelcluster import ParallelCluster as ParallelClusterCode
@@ -109,7 +110,7 @@ def test_parallelcluster_accepts_it(
     prerequisites.create(
         aws,
         prerequisites.Prerequisites(
-            REGION, "usw2-az4", spec.parallelcluster_version, spec.name, "trn1.32xlarge", bucket
+            REGION, "usw2-az4", spec.parallelcluster_version, spec.name, "trn1.32xlarge", bucket, accounts.published()
         ),
     )
     prerequisites.bootstrap(aws, REGION, bucket)

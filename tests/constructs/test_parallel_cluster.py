@@ -439,7 +439,7 @@ def test_a_cluster_of_another_app_has_connections_and_metrics(stack: cdk.Stack, 
 
 def test_every_setting_of_a_cluster_is_an_argument() -> None:
     arguments = inspect.signature(ParallelCluster.__init__).parameters.keys()
-    of_software = {"neuron_sdk", "pytorch"}
+    of_software = {"neuron_sdk", "neuron_driver", "pytorch"}
 
     fields = {"munge_key" if field == "munge_key_secret_arn" else field for field in ClusterOptions.model_fields}
     assert fields - of_software <= arguments

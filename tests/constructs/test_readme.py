@@ -59,7 +59,7 @@ def test_the_readme_has_the_defaults_of_the_models() -> None:
         f"{disk.deployment_type}, {disk.capacity_gib:,} GiB, {disk.throughput_mbps_per_tib} MB/s per TiB",
         f"{disk.backup_retention_days} days of backups",
         f"in CloudWatch for {logs.log_retention_days} days",
-        f"**One version of ParallelCluster**, {ClusterOptions.model_fields['parallelcluster_version'].default}",
+        f"**Versions of ParallelCluster**: {ClusterOptions.model_fields['parallelcluster_version'].default} by default",
     )
     readme = (CONSTRUCTS / "README.md").read_text(encoding="utf-8")
     assert [text for text in told if text not in readme] == []

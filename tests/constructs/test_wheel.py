@@ -19,11 +19,13 @@ from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites
 from emulator.templates import Resolver, publish_files
 from scripts.check.validation import examine
 from scripts.core.environments import ROOT, UV
+from scripts.emulated import accounts
 from tests.stacks.small_app import FLAGS
 from tests.stacks.test_validation import lint, violations
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, ClusterRequest
 from toolchain.parallelcluster import ParallelCluster
+from ultracluster.domain.parallelcluster_versions import PINNED
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
@@ -151,7 +153,10 @@ def _ask(parallelcluster: ParallelCluster, aws: EmulatedAws, assembly: Assembly)
     bucket = Bootstrap("/cdk-bootstrap/hnb659fds/version", "99", f"cdk-hnb659fds-assets-{ACCOUNT}-{region}")
     aws.reset()
     prerequisites.create(
-        aws, Prerequisites(region, ZONES[region], "3.16.1", "none", "trn1.32xlarge", bucket, network=EXISTING)
+        aws,
+        Prerequisites(
+            region, ZONES[region], PINNED, "none", "trn1.32xlarge", bucket, accounts.published(), network=EXISTING
+        ),
     )
     prerequisites.bootstrap(aws, region, bucket)
     publish_files(assembly, aws)

@@ -246,8 +246,13 @@ def test_only_the_system_reaches_the_metadata_service_of_a_compute_node(node: Ma
 
 @pytest.mark.parametrize("kind", ["head", "compute", "login"])
 def test_only_root_reaches_nfs_servers_and_the_tunnels_to_them(node: Machine, kind: str) -> None:
-    """These believe a client of a user's own that it is root. Another port of the node stays open."""
-    ports = (2049, 20049, 21049, 21050)
+    """These believe a client of a user's own that it is root. Another port of the node stays open.
+
+    The tunnels' ports are those of the node's own efs-utils, of whatever version.
+    """
+    ports = (2049, 30049, 31049, 31050)
+    bounds = "[mount]\nport_range_lower_bound = 30049\nport_range_upper_bound = 31049\n"
+    node.write("/etc/amazon/efs/efs-utils.conf", f"[DEFAULT]\nlogging_level = %INFO\n\n{bounds}")
     listen = "; ".join(
         f"timeout 60 python3 -m http.server {port} --bind 127.0.0.1 &>/dev/null & "
         f"until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done"
@@ -264,9 +269,12 @@ def test_only_root_reaches_nfs_servers_and_the_tunnels_to_them(node: Machine, ki
     code, said = run(node, team(2), kind, f"{listen}; {ask}; {udp} && runuser --user p001 -- {udp}; {nobody}")
     assert code == 0, said
     reached = [line for line in said.splitlines() if line.startswith(("root", "ubuntu", "p0"))]
-    assert reached == [*(f"root {port}" for port in ports), "ubuntu 21050", "p000 21050", "p001 21050"]
+    assert reached == [*(f"root {port}" for port in ports), "ubuntu 31050", "p000 31050", "p001 31050"]
     assert said.count("PermissionError") == 1
     assert "ULTRACLUSTER" not in said.rpartition("open again")[2], "without users all is open"
+    node.write("/etc/amazon/efs/efs-utils.conf", bounds.replace("31049", "many"))
+    code, said = run(node, team(2), kind)
+    assert (code, "does not say on which ports tunnels to EFS listen" in said) == (1, True)
 
 
 def after_restart(machine: Machine) -> str:

@@ -373,6 +373,9 @@ def test_init_checks_each_answer_when_it_is_given(
     settings = load(tmp_path / "mine.yaml")
     assert (settings.name, settings.region, settings.zone_id) == ("mine", "us-east-1", "use1-az5")
     assert settings.cluster_spec.max_nodes == 4
+    version = settings.cluster.parallelcluster_version
+    text = (tmp_path / "mine.yaml").read_text(encoding="utf-8")
+    assert f"  parallelcluster_version: {version}\n" in text, "it keeps it when the default moves"
 
 
 def test_init_without_a_terminal_says_what_nobody_chose(

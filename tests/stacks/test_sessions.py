@@ -18,7 +18,7 @@ import botocore.session
 import pytest
 
 from emulator.moto_patches.ssm import DEFAULT_SESSION_DOCUMENT, SESSION_DOCUMENTS
-from nodes.team.users import NFS_PORT, TUNNELS
+from nodes.team.users import NFS_PORT
 from tests.config.test_users import ALICE
 from tests.stacks.deployments import deploy, edited
 
@@ -27,7 +27,8 @@ CLUSTER, OTHER_CLUSTER = "trn1-16", "trn1-16-2"
 NAMES = {"REGION": "us-west-2", "ACCOUNT": "111122223333", "CLUSTER": CLUSTER}
 KINDS = ("HeadNode", "LoginNode", "Compute")
 ALICE_ID = "AROAEXAMPLE:alice"
-FIRST, LAST = map(int, TUNNELS.split(":"))
+FIRST, LAST = 20049, 21049
+"""As efs-utils.conf comes (https://github.com/aws/efs-utils/blob/v3.1.3/dist/efs-utils.conf)."""
 CLOSED = {NFS_PORT, *range(FIRST, LAST + 1)}
 COMPARISONS: dict[str, Callable[[str, str], bool]] = {
     "Bool": str.__eq__,

@@ -93,6 +93,7 @@ CHANGES: dict[str, Any] = {
     "cluster.name": "other",
     "cluster.os": {"cluster.os": "alinux2023", "cluster.pytorch": "2.8"},
     "cluster.custom_ami": "ami-01234567",
+    "cluster.neuron_driver": "2.28.0.0",
     "cluster.pytorch": "2.8",
     f"{HEAD}.instance_type": "c6i.8xlarge",
     f"{HEAD}.shared_storage": {f"{HEAD}.shared_storage": "efs", f"{HEAD}.snapshots": None},
@@ -191,7 +192,6 @@ CHANGES: dict[str, Any] = {
 ELSEWHERE = {
     "account": "in the assembly's manifest; templates are for any account",
     "termination_protection": "in the assembly's manifest, and set by the CDK",
-    "cluster.parallelcluster_version": "one value; test_comparison.py and test_classification.py have providers",
     "cluster.overrides": "another answer for each key",
     "users[0].account": "needs a database; the document of users has it, as the rest of them",
     "cluster.accepted_warnings[0].validator": "as cluster.accepted_warnings",
@@ -300,11 +300,16 @@ class Changed:
     """A deployment before and after the change of a setting."""
 
     def __init__(self, parallelcluster: ParallelCluster, before: Assembly, after: Assembly) -> None:
+        self._inverse = (parallelcluster, after, before)
         comparison = Comparison(before.stacks, after.stacks)
         self.resources = [each for all_of in comparison.changes.values() for each in all_of if not each.metadata_only]
         self.is_elsewhere = not before.stacks.keys() & after.stacks.keys()
         stacks = [StackPlan(name, Source.FILES, changes=changes) for name, changes in comparison.changes.items()]
         self.cluster = plan_cluster(parallelcluster, "trn1-16", comparison, stacks, live=False)
+
+    def taken_back(self) -> Changed:
+        """Return the opposite change."""
+        return Changed(*self._inverse)
 
     @property
     def needs(self) -> Change:
@@ -317,8 +322,11 @@ class Changed:
             return Change.NEW_DEPLOYMENT
         if {FILE_SYSTEM, HOMES} & replaced.keys():
             return Change.NEW_FILE_SYSTEM
-        ended = {change.type for change in self.resources if change.effect in (*REPLACING, Effect.REMOVED)}
-        if "AWS::FSx::DataRepositoryAssociation" in ended:  # the new one is made before the old one is deleted
+        link = "AWS::FSx::DataRepositoryAssociation"
+        effects = {change.effect for change in self.resources if change.type == link}
+        if (
+            effects & {*REPLACING} or {Effect.ADDED, Effect.REMOVED} <= effects
+        ):  # the new one is made before the old goes
             return Change.TWO_DEPLOYMENTS
         return next((needed for kind, needed in NEEDED.items() if kind in kinds), Change.AT_ONCE)
 
@@ -415,6 +423,17 @@ def is_several(place: str, values: Any) -> bool:
     return isinstance(values, dict) and any(key.partition(".")[0] == place.partition(".")[0] for key in values)
 
 
+TAKEN_BACK: dict[str, tuple[Change, str]] = {
+    f"{NODES}.max_count": (Change.STOPPED_FLEET, "Fewer need a stopped fleet"),
+    f"{NODES}.capacity_reservation_id": (Change.STOPPED_FLEET, "a placement group again, which needs a stopped fleet"),
+    f"{NODES}.capacity_reservation_group_arn": (Change.STOPPED_FLEET, "again, which needs a stopped fleet"),
+    f"{QUEUE}.compute_resources": (Change.STOPPED_FLEET, "One is removed as a queue is"),
+    "cluster.queues": (Change.STOPPED_FLEET, "One is removed while the fleet is stopped"),
+    "cluster.login_nodes": (Change.NO_LOGIN_NODES, "A pool is removed while there are no login nodes"),
+}
+"""What the opposite change needs where that is something else, and what the reference says of it."""
+
+
 @pytest.mark.slow
 @pytest.mark.validation
 @pytest.mark.parametrize("place", [place for place in VALUES if not list_of(place)])
@@ -427,6 +446,10 @@ def test_a_setting_reaches_a_template_and_changes_when_it_says(
     assert change.resources
     assert change.needs == node["x-change"], [(each.path, each.kind) for each in change.cluster.changes]
     assert "x-aws" not in node or change.concerns(node["x-aws"]), change.keys
+    back, (needed, words) = change.taken_back(), TAKEN_BACK.get(place, (node["x-change"], ""))
+    assert back.needs == needed, [(each.path, each.kind) for each in back.cluster.changes]
+    heading = f"### {place.replace('[0]', '[]')}\n"
+    assert words in settings_page().partition(heading)[2].partition("\n###")[0]
 
 
 @pytest.mark.parametrize("place", [place for place in VALUES if list_of(place)])

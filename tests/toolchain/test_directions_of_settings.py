@@ -28,13 +28,14 @@ from tests.toolchain.test_changes_of_settings import SETTINGS, VALUES
 from toolchain.assembly import Assembly
 from ultracluster.domain.spec import Change
 
-PARTS = ("network", "storage", "team")
-IN_PARTS = ("network.", "storage.file_system.", "accounting.database.", "homes.openzfs.")
-"""Sections whose resources are in these stacks, and exist with the settings below."""
+WITHOUT = ("storage.data_repositories",)
+"""Sections that exclude others, of which the settings below have the others."""
 PLACES = [
     place
     for place, node in SETTINGS.items()
-    if place.startswith(IN_PARTS) and node.get("x-aws", "").startswith("AWS::") and node["x-change"] == Change.AT_ONCE
+    if not place.startswith(WITHOUT)
+    and node.get("x-aws", "").startswith("AWS::")
+    and node["x-change"] == Change.AT_ONCE
 ]
 
 
@@ -45,12 +46,13 @@ class Walk:
         self._aws, self._directory, self._made = aws, directory, dict[str, Deployment]()
         self.raw: Raw = raw_settings("trn1-16")
         self.raw.update(homes={"type": "fsx-openzfs"}, accounting={}, users=[{"name": "alice", "uid": 2001}])
+        self.raw["budget"] = {"monthly_usd": 9000, "emails": ["a@example.com"], "max_usd_per_hour": 400}
         self.raw = Settings.model_validate(self.raw).model_dump()
         self._now = self._synthesized(self.raw)
         accounts.create_prerequisites(aws, self._now.settings)
         accounts.bootstrap(aws, self._now.settings)
         publish_files(Assembly(self._now.directory), aws)
-        for part in PARTS:
+        for part in self._now.settings.parts:
             create_stack(aws, self._now, part)
 
     def change(self, values: dict[str, Any]) -> tuple[bool, bool]:
@@ -63,8 +65,8 @@ class Walk:
         changed = {name: each for name, each in comparison.changes.items() if each}
         plans = [StackPlan(name, Source.FILES, changes=changes) for name, changes in changed.items()]
         planned = [each for stack in plans for each in refusals.of_stack(stack, comparison)]
-        parts = [part for part in PARTS if after.stack_name(part) in changed]
-        assert parts, "the setting reaches none of these stacks"
+        parts = [part for part in after.settings.parts if after.stack_name(part) in changed]
+        assert parts, "the setting reaches no stack"
         try:
             for part in parts:
                 update_stack(self._aws, after, part)

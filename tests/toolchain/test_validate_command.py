@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from config.edit import set_values
+from config.settings import load
 from emulator.aws import EmulatedAws
-from scripts.check.validation import Validation, ValidationOutcome
+from scripts.check.validation import Validation, ValidationOutcome, outcomes
 from scripts.core import options
 from tests.command_line import ultracluster
+from tests.parallelcluster_versions import OTHER, another_version
+from tests.stacks.deployments import deploy
+from toolchain.assembly import Assembly
 from toolchain.parallelcluster import Message
+from ultracluster.domain import cluster_rules
+from ultracluster.domain.parallelcluster_versions import not_asked
 from ultracluster.domain.validator_warnings import Verdict
 
 KEY_PAIR = Message("WARNING", "KeyPairValidator", "no key pair")
@@ -33,6 +40,36 @@ def test_a_valid_deployment(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = json.loads(line)
     assert (outcome["deployment"], outcome["code"], outcome["error"]) == ("trn1-16", 0, "")
     assert outcome["report"]["problems"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_a_version_whose_package_is_not_here_is_answered_for_with_its_images_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A root volume that the pinned version takes is too small for images of the other one."""
+    file = tmp_path / "trn1-16.yaml"
+    file.write_bytes((options.CONFIG / file.name).read_bytes())
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+
+    def synthesized(name: str, directory: Path) -> Assembly:
+        return Assembly(deploy(load(tmp_path / f"{name}.yaml"), directory).directory)
+
+    with another_version() as other:
+        set_values(file, {("cluster", "parallelcluster_version"): OTHER})
+        [outcome] = outcomes(["trn1-16"], synthesized)
+        assert outcome.report
+        assert (outcome.code, outcome.report.not_asked) == (0, not_asked(OTHER))
+        assert any(not_asked(OTHER) in str(block) for block in outcome.blocks())
+
+        monkeypatch.setattr(cluster_rules, "_version_violations", lambda _: ())
+        set_values(file, {("cluster", "head_node", "root_volume_gib"): other.root_volume_gib - 1})
+        [outcome] = outcomes(["trn1-16"], synthesized)
+        assert outcome.report
+        assert any(
+            f"ERROR RootVolumeSizeValidator: Root volume size {other.root_volume_gib - 1} GiB" in each
+            for each in outcome.report.problems
+        )
 
 
 @pytest.mark.slow

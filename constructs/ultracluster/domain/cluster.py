@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ultracluster.domain import names, neuron
+from ultracluster.domain import names, neuron, parallelcluster_versions
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
@@ -42,6 +42,7 @@ CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
 QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023", "rhel9", "rhel8", "rocky9", "rocky8"]
+NeuronDriver = Annotated[str, text(r"^2(\.\d+){3}$", "a version of aws-neuronx-dkms such as 2.28.0.0")]
 ScratchDirectory = Annotated[str, allowing("an absolute path such as /local")]
 SharedStorageType = Literal["ebs", "efs"]
 CapacityReservationId = Annotated[
@@ -65,8 +66,8 @@ NodeGroupName = Annotated[
 ]
 """Rules check it, with a clearer message."""
 
-ROOT_VOLUME = Field(ge=45, le=16384)
-"""GiB of a node's root volume."""
+ROOT_VOLUME = Field(ge=parallelcluster_versions.smallest_root_volume_gib(), le=16384)
+"""GiB of a node's root volume; a rule has what the version of ParallelCluster needs."""
 MAX_QUEUES = 50
 QUEUES = f"1 to {MAX_QUEUES} queues"
 NO_PLACEMENT_GROUP = "none"
@@ -92,12 +93,14 @@ class ComputeResourceSpec(Spec):
     capacity_reservation_id: Annotated[
         CapacityReservationId | None, Setting(Change.DRAINS, ".CapacityReservationTarget.CapacityReservationId")
     ] = None
-    """On-demand capacity reservation or Capacity Block to launch into."""
+    """On-demand capacity reservation or Capacity Block to launch into. Without it nodes get a placement group again,
+    which needs a stopped fleet."""
     capacity_reservation_group_arn: Annotated[
         CapacityReservationGroupArn | None,
         Setting(Change.DRAINS, ".CapacityReservationTarget.CapacityReservationResourceGroupArn"),
     ] = None
-    """Resource group of reservations to launch into."""
+    """Resource group of reservations to launch into. Without it nodes get a placement group again, which needs a
+    stopped fleet."""
     simultaneous_multithreading: Annotated[
         bool, Setting(Change.STOPPED_FLEET, ".DisableSimultaneousMultithreading")
     ] = True
@@ -267,10 +270,12 @@ class ClusterOptions(Spec):
     """Everything about a cluster but its names and its place."""
 
     parallelcluster_version: Annotated[
-        Literal["3.16.1"],
+        str,
+        Field(json_schema_extra={"enum": list(parallelcluster_versions.VERSIONS)}),
         Setting(Change.NEW_CLUSTER, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/support-policy.html"),
-    ] = "3.16.1"
-    """Version of ParallelCluster."""
+    ] = parallelcluster_versions.PINNED
+    """Version of ParallelCluster. Name it once there is a cluster: the default moves with releases of this project. Of
+    versions above the default only the public notes are known."""
     os: Annotated[
         OperatingSystem,
         Field(json_schema_extra={"enum": list(neuron.SYSTEMS)}),
@@ -285,6 +290,15 @@ class ClusterOptions(Spec):
         Setting(Change.DRAINS, page="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/index.html"),
     ] = neuron.DEFAULT_SDK
     """Release of the AWS Neuron SDK."""
+    neuron_driver: Annotated[
+        NeuronDriver | None,
+        Setting(
+            Change.DRAINS,
+            page="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/components/runtime.html",
+        ),
+    ] = None
+    """Neuron's driver, newer than that of neuron_sdk, where a kernel of the image needs it; null: that of the release.
+    AWS tests a driver with its release alone."""
     pytorch: Annotated[
         str,
         Field(json_schema_extra={"enum": list(neuron.PYTORCHS)}),

@@ -13,7 +13,6 @@ from ultracluster.domain import addresses, directory, lustre, names, neuron, ove
 from ultracluster.domain.cluster import (
     MAX_QUEUES,
     QUEUES,
-    AcceptedWarning,
     ClusterSpec,
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -22,7 +21,8 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
-from ultracluster.domain.validators import ACCEPTABLE
+from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
+from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
 from ultracluster.domain.violations import Path, Violation, below
 
 MAX_COMPUTE_RESOURCES = 50
@@ -59,6 +59,7 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     broken = [*_name_violations(spec), *_tag_violations(spec.tags), *_image_violations(spec, neuron_software)]
     if neuron_software:
         broken += _software_violations(spec)
+    broken += _version_violations(spec)
     if spec.directory is not None:
         broken += below(("directory",), directory.violations(spec.directory))
     broken += below(("head_node",), _head_node_violations(spec.head_node, spec))
@@ -73,7 +74,7 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     if "Database" in override_rules.slurm_settings(spec):
         broken += _accounting_settings_violations(spec)
     broken += below(("overrides",), override_rules.violations(spec, neuron_software))
-    broken += below(("accepted_warnings",), _accepted_warning_violations(spec.accepted_warnings))
+    broken += below(("accepted_warnings",), _accepted_warning_violations(spec))
     return broken
 
 
@@ -138,6 +139,22 @@ def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
                 yield from below(("queues", q, "compute_resources", r), [too_long])
 
 
+def _version_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    """Check that the version of ParallelCluster is known, and root volumes against its images."""
+    row = VERSIONS.get(spec.parallelcluster_version)
+    if row is None:
+        reason = "how it differs must be known: domain/parallelcluster_versions.py has a row for each"
+        yield spec.violation("parallelcluster_version", " or ".join(VERSIONS), reason)
+        return
+    nodes: list[tuple[Path, HeadNodeSpec | QueueSpec]] = [(("head_node",), spec.head_node)]
+    nodes += [(("queues", index), queue) for index, queue in enumerate(spec.queues)]
+    for place, node in nodes:
+        if node.root_volume_gib is not None and node.root_volume_gib < row.root_volume_gib:
+            allowed = f"{row.root_volume_gib} or more, or null"
+            reason = f"the images of ParallelCluster {row.version} have {row.root_volume_gib} GiB"
+            yield from below(place, [node.violation("root_volume_gib", allowed, reason)])
+
+
 def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
     release = neuron.RELEASES.get(spec.neuron_sdk)
     if release is None:
@@ -149,10 +166,34 @@ def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if spec.os not in neuron.SYSTEMS:
         yield spec.violation("os", " or ".join(neuron.SYSTEMS), "what AWS makes the Neuron SDK for")
         return
+    if spec.neuron_driver is not None and not _fits(spec.neuron_driver, release):
+        oldest, first = release.driver_range()
+        allowed = f"newer than {oldest} and older than {first}, or null"
+        reason = f"Neuron SDK {spec.neuron_sdk} has {oldest}; from {first} on a driver does not take its runtime"
+        yield spec.violation("neuron_driver", allowed, reason)
     blockers = {version: neuron.blocker(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
     blocker = blockers.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
     if blocker is not None:
         yield spec.violation("pytorch", " or ".join(each for each in blockers if blockers[each] is None), blocker)
+
+
+def _fits(driver: str, release: neuron.Release) -> bool:
+    oldest, first = map(neuron.as_numbers, release.driver_range())
+    return oldest < neuron.as_numbers(driver) < first
+
+
+def untested_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Tell of a version that nobody has tried here, and of a driver that AWS does not test with the runtime."""
+    if not VERSIONS[spec.parallelcluster_version].tried:
+        reason = "this project's tests never ran it; what is known of it is from its public notes"
+        yield spec.violation("parallelcluster_version", PINNED, reason)
+    if spec.neuron_driver is not None:
+        release = neuron.RELEASES[spec.neuron_sdk]
+        reason = (
+            f"nobody tests it with the runtime {release.runtime} of Neuron SDK {spec.neuron_sdk}, whose own is "
+            f"{release.driver}: run the acceptance test, and set it back to null once a release has it"
+        )
+        yield spec.violation("neuron_driver", "null", reason)
 
 
 def _image_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
@@ -337,10 +378,12 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
                 yield from below(("queues", q, "compute_resources", r), [elsewhere])
 
 
-def _accepted_warning_violations(accepted: Sequence[AcceptedWarning]) -> Iterator[Violation]:
-    times = Counter(each.validator for each in accepted)
-    for index, each in enumerate(accepted):
-        if each.validator not in ACCEPTABLE:
+def _accepted_warning_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    row = VERSIONS.get(spec.parallelcluster_version)
+    may_be_new = row is not None and not row.tried
+    times = Counter(each.validator for each in spec.accepted_warnings)
+    for index, each in enumerate(spec.accepted_warnings):
+        if each.validator not in ACCEPTABLE and not (may_be_new and each.validator not in VALIDATORS):
             reason = "other warnings stop no deployment, mean a broken cluster, or do not exist"
             yield from below((index,), [each.violation("validator", " or ".join(ACCEPTABLE), reason)])
         elif times[each.validator] > 1:

@@ -22,6 +22,11 @@ setup/pytorch/index.html)."""
 DEFAULT_PYTORCH = "2.9"
 
 
+_FIRST_DRIVER_WITHOUT_OLD_RUNTIMES = "2.29"
+"""The driver 2.29 of Neuron 2.31 needs the runtime 2.33 or newer, or nothing starts (``nrt_init``); older drivers take
+older runtimes (https://awsdocs-neuron.readthedocs-hosted.com/en/v2.31.0/release-notes/components/runtime.html)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class System:
     """What an operating system brings.
@@ -83,10 +88,27 @@ class Release:
     pytorch: Mapping[str, PyTorch]
     broken_kernel: str | None = None
 
-    def kernel_facts(self, os: str) -> dict[str, str]:
-        """Return the arguments about kernels for nodes and images, for an operating system of `SYSTEMS`."""
-        facts = {"kernels": ",".join(self.kernels[os])}
-        return facts if self.broken_kernel is None else facts | {"broken_kernel": self.broken_kernel}
+    def packages(self, os: str, driver: str | None = None) -> dict[str, str]:
+        """Return the arguments about the system's packages for nodes and images.
+
+        Args:
+            os: An operating system of `SYSTEMS`.
+            driver: Another driver; of it is not known which kernels break it. None: that of the release.
+        """
+        arguments = {
+            "driver": driver or self.driver,
+            "runtime": self.runtime,
+            "collectives": self.collectives,
+            "tools": self.tools,
+            "kernels": ",".join(self.kernels[os]),
+        }
+        if driver is None and self.broken_kernel is not None:
+            arguments["broken_kernel"] = self.broken_kernel
+        return arguments
+
+    def driver_range(self) -> tuple[str, str]:
+        """Return from which driver on another one may stand beside this runtime, and the first that may not."""
+        return self.driver, _FIRST_DRIVER_WITHOUT_OLD_RUNTIMES
 
 
 SYSTEMS: Mapping[str, System] = {
@@ -162,6 +184,11 @@ en/v2.28.1/release-notes/components/runtime.html, "Compatibility Support Table".
 page. Whether 2.26.10.0 works with newer kernels than that is not known."""
 PYTORCHS = sorted({version for release in RELEASES.values() for version in release.pytorch})
 """Of all releases; not each runs on each system: see `blocker`."""
+
+
+def as_numbers(version: str) -> tuple[int, ...]:
+    """Return a version so that it can be compared."""
+    return tuple(map(int, version.split(".")))
 
 
 def blocker(pytorch: PyTorch, os: str) -> str | None:

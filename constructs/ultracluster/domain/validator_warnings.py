@@ -44,10 +44,10 @@ def suppressed(spec: ClusterSpec) -> list[str]:
 
 def judge(validator: str, accepting: Mapping[str, str]) -> Verdict:
     """Return what a warning of a validator does to a deployment whose settings accept others (see ``accepted``)."""
-    if validator not in VALIDATORS:
-        return Verdict(True, "stops the deployment: a warning that this project does not know")
     if validator in accepting:
         return Verdict(False, f"accepted: {accepting[validator]}")
+    if validator not in VALIDATORS:
+        return Verdict(True, "stops the deployment: a warning that this project does not know")
     advice = VALIDATORS[validator]
     if validator in TRANSIENT:
         return Verdict(False, f"transient, stops no deployment: {advice}")

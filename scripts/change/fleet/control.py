@@ -46,6 +46,7 @@ def request(deployment: Deployment, wanted: str) -> None:
     try:
         with ParallelCluster(os.environ) as parallelcluster:
             name, region = deployment.settings.cluster_spec.name, deployment.settings.region
+            parallelcluster.version = deployment.settings.cluster.parallelcluster_version
             with interrupts.changing():
                 parallelcluster.update_compute_fleet(region, name, wanted)
     except (FileNotFoundError, FleetRequestError) as error:

@@ -20,6 +20,7 @@ from scripts.core.text import echo
 from scripts.emulated import EmulatedAws
 from toolchain.bootstrap import assets_bucket
 from toolchain.parallelcluster import DryRun, ParallelCluster
+from ultracluster.domain.parallelcluster_versions import PINNED
 
 
 def find_context(
@@ -139,10 +140,17 @@ def render(
     """Write component and configuration to build/, and let ParallelCluster check the latter.
 
     Raises:
-        UnusableError: There is no image to build on, or no bucket.
+        UnusableError: There is no image to build on, or no bucket, or the settings have another version of
+            ParallelCluster than the package here, whose number the image would bear.
         OperationError: ParallelCluster rejects the configuration.
     """
     settings, name = deployment.settings, deployment.name
+    version = settings.cluster.parallelcluster_version
+    if version != PINNED:
+        raise UnusableError(
+            f"cluster.parallelcluster_version: got {version}; allowed: {PINNED}, whose package builds images here",
+            f"render and build the image with a checkout whose requirements-pcluster.txt pins {version}",
+        )
     context = find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
     script = configurations.component(settings)
     key = configurations.component_key(script)

@@ -41,11 +41,7 @@ def facts(settings: Settings) -> dict[str, str]:
     release = neuron.RELEASES[sdk]
     return {
         "sdk": sdk,
-        "driver": release.driver,
-        "runtime": release.runtime,
-        "collectives": release.collectives,
-        "tools": release.tools,
-        **release.kernel_facts(settings.cluster.os),
+        **release.packages(settings.cluster.os, settings.cluster.neuron_driver),
         "python": neuron.SYSTEMS[settings.cluster.os].python,
     }
 

@@ -202,6 +202,8 @@ class Upgrade:
             return "nothing to do"
         if reasons:
             self.say(f"The cluster {self.cluster} cannot be changed in: {', '.join(reasons)}.")
+            for need in (need for each in plan.cluster.changes for need in each.needs):
+                self.say(f"- {need}")
         return self._replace(first, {}, self._candidate(first + 1))
 
     def _replace(self, first: int, clusters: Mapping[int, StackState], second: Candidate) -> Outcome:

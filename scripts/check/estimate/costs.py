@@ -15,13 +15,11 @@ from scripts.check.estimate.sizes import file_system, fleet, others
 from scripts.core.document import Document
 from scripts.core.figures import Dollars
 from ultracluster.domain import metrics
+from ultracluster.domain.parallelcluster_versions import VERSIONS
 
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.check.estimate.prices import Prices
-
-IMAGE_GIB = 45
-"""Root volume where the settings leave it to the image: that of ParallelCluster 3.16.1's own."""
 
 ALARMS = 5
 """Alarms of the head node, besides one that is composed of them (aws-parallelcluster 3.16.1, its cluster template)."""
@@ -34,6 +32,11 @@ _REMARKS = {
     "SPOT": "Spot: at most the on-demand price, which is shown",
 }
 _RESERVED = "a capacity reservation costs the same while it exists, used or not, at MinCount too"
+
+
+def image_gib(settings: Settings) -> int:
+    """Return the root volume where the settings leave it to the image: that of ParallelCluster's own."""
+    return VERSIONS[settings.cluster.parallelcluster_version].root_volume_gib
 
 
 class Units(Document):
@@ -203,20 +206,20 @@ def _nodes(settings: Settings) -> Iterator[Part]:
         name, product = f"{kind.label}, {kind.instance_type}", products.instance(kind.instance_type)
         instance = _of_nodes(name, product, kind.min_count, kind.max_count, remark)
         yield instance.model_copy(update={"prepaid": kind.capacity_type == "CAPACITY_BLOCK"})
-        gib = kind.root_volume_gib or IMAGE_GIB
+        gib = kind.root_volume_gib or image_gib(settings)
         name = f"{kind.label}, root volumes of {gib} GiB"
         yield _of_nodes(name, products.GP3, kind.min_count * gib, kind.max_count * gib)
 
 
 def _head_and_login_nodes(settings: Settings) -> Iterator[Part]:
-    head = settings.cluster.head_node
-    gib = head.root_volume_gib or IMAGE_GIB
+    head, of_image = settings.cluster.head_node, image_gib(settings)
+    gib = head.root_volume_gib or of_image
     yield _always(f"head node, {head.instance_type}", products.instance(head.instance_type), 1)
     yield _always(f"head node, root volume of {gib} GiB", products.GP3, gib)
     for pool in settings.cluster.login_nodes:
         instance = products.instance(pool.instance_type)
         yield _always(f"login nodes {pool.name}, {pool.instance_type}", instance, pool.count)
-        yield _always(f"login nodes {pool.name}, root volumes of {IMAGE_GIB} GiB", products.GP3, pool.count * IMAGE_GIB)
+        yield _always(f"login nodes {pool.name}, root volumes of {of_image} GiB", products.GP3, pool.count * of_image)
         yield _always(f"login nodes {pool.name}, load balancer", products.LOAD_BALANCER, 1)
 
 

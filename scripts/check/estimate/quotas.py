@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import Field, computed_field
 from pydantic.dataclasses import dataclass
 
-from scripts.check.estimate.costs import IMAGE_GIB
+from scripts.check.estimate.costs import image_gib
 from scripts.check.estimate.hardware import hardware
 from scripts.check.estimate.sizes import fleet, others
 from ultracluster.domain.cluster import CapacityType
@@ -170,11 +170,10 @@ def _of_storage(settings: Settings) -> Iterator[Quota]:
     name, gib = f"{lustre} storage capacity", storage.capacity_gib
     yield Quota("fsx", LUSTRE_STORAGE[kind], name, "GiB", 100_800, fixed=gib)
     yield Quota("fsx", LUSTRE_FILE_SYSTEMS[kind], f"{lustre} file systems", "file systems", 100, fixed=1)
-    shares = _shares(
-        fleet(settings.cluster_spec).kinds, lambda kind: (kind.root_volume_gib or IMAGE_GIB) / _GIB_PER_TIB
-    )
+    of_image = image_gib(settings)
+    shares = _shares(fleet(settings.cluster_spec).kinds, lambda kind: (kind.root_volume_gib or of_image) / _GIB_PER_TIB)
     logins = sum(pool.count for pool in cluster.login_nodes)
-    others_gib = (cluster.head_node.root_volume_gib or IMAGE_GIB) + IMAGE_GIB * logins
+    others_gib = (cluster.head_node.root_volume_gib or of_image) + of_image * logins
     name = "Storage for General Purpose SSD (gp3) volumes, in TiB"
     yield Quota("ebs", "L-7A658B76", name, "TiB", 50, shares, others_gib / _GIB_PER_TIB)
 

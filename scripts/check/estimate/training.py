@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from scripts.check.estimate import products
-from scripts.check.estimate.costs import IMAGE_GIB, costs, per_hour
+from scripts.check.estimate.costs import costs, image_gib, per_hour
 from scripts.check.estimate.sizes import fleet
 from scripts.check.estimate.workloads import INSTANCE_TYPE, Basis, Row, Workload, WorkloadError
 from scripts.core.document import Document
@@ -91,7 +91,7 @@ def estimate_run(
     instance, volume = prices.of(products.instance(INSTANCE_TYPE)), prices.of(products.GP3)
     node_hourly = None
     if instance is not None and volume is not None:
-        node_hourly = per_hour(instance) + (measured_on[0].root_volume_gib or IMAGE_GIB) * per_hour(volume)
+        node_hourly = per_hour(instance) + (measured_on[0].root_volume_gib or image_gib(settings)) * per_hour(volume)
     other_hourly = costs(settings, prices).hourly_without_nodes
 
     def estimate(count: int) -> TrainingEstimate:

@@ -18,6 +18,7 @@ from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, PlanError
 from toolchain.assembly import Stack
 from toolchain.cluster import CLUSTER_TYPE, ClusterRequest
 from toolchain.parallelcluster import Change, Configuration, ParallelCluster, RunningCluster, UnreadableClusterError
+from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS, needs_of_move, version_of_provider
 
 STOPS, DRAINS, TERMINATES = "COMPUTE_FLEET_STOP", "DRAIN", "TERMINATE"
 """Values of QueueUpdateStrategy. The first is the default."""
@@ -45,6 +46,11 @@ class _Cluster:
     @property
     def name(self) -> str:
         return str(self.properties["ClusterName"])
+
+    @property
+    def version(self) -> str | None:
+        """The version of ParallelCluster whose provider its stack has; None: none of AWS's."""
+        return version_of_provider(json.dumps(self.stack.resources))
 
     @property
     def own_properties(self) -> dict[str, Any]:
@@ -89,6 +95,8 @@ def plan_cluster(
         fleet_status=running.fleet_status,
         login_nodes_running=running.login_nodes_running,
     )
+    if after.version not in (None, PINNED):
+        source += f"; {PINNED} was asked, as {after.version} is not in this environment"
     return ClusterPlan(before.name, True, source, running.fleet_status, tuple(changes), is_asked=True)
 
 
@@ -124,9 +132,20 @@ def _refused_by_the_provider(before: _Cluster, after: _Cluster, deployment_name:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
     """
     no_provider = "CloudFormation takes no other provider, and each ParallelCluster version has its own"
+    (old, new), setting = (before.version, after.version), "cluster.parallelcluster_version"
+    moved = (old, new) if old and new and old != new else None
+    if moved:
+        keep = f"{setting}: {old} in config/{deployment_name}.yaml keeps the cluster, and other changes go through"
+        if old not in VERSIONS:
+            keep = "a checkout of the release that made the cluster keeps it"
+        both, needs = (keep, _upgrade(deployment_name)), tuple(needs_of_move(*moved))
+        yield ClusterChange(setting, old, new, Kind.REFUSED, False, reason=no_provider, ways=both, needs=needs)
     no_name = "Cannot update the ClusterName in the properties"
     again = f"./ultracluster destroy {deployment_name}, then ./ultracluster deploy; network and file system stay"
-    for key, reason, way in (("ServiceToken", no_provider, _upgrade(deployment_name)), ("ClusterName", no_name, again)):
+    refused = [("ClusterName", no_name, again)]
+    if not moved:
+        refused.append(("ServiceToken", no_provider, _upgrade(deployment_name)))
+    for key, reason, way in refused:
         old, new = before.properties[key], after.properties[key]
         if old != new:
             ways = (f"take this change back, or {way}",)

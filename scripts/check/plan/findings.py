@@ -82,6 +82,7 @@ def of_cluster(cluster: ClusterPlan, deployment_name: str) -> Iterator[Finding]:
             subject,
             change.path,
         )
+        yield from (Finding(CheckStatus.WARN, need, subject=subject, path=change.path) for need in change.needs)
     ending = ", ".join(dict.fromkeys(each.path for each in cluster.changes if each.kind is Kind.TERMINATES))
     if ending and cluster.fleet_status != STOPPED:
         sentence = f"nodes are terminated, and the jobs on them end at once, because of {ending}"

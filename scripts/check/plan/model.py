@@ -136,6 +136,7 @@ class ClusterChange:
         reason: Why ParallelCluster refuses it, in its own words.
         ways: What helps.
         command: The command line that helps; empty where there is none.
+        needs: What a move to another version of ParallelCluster needs besides, a sentence each.
     """
 
     path: str
@@ -146,6 +147,7 @@ class ClusterChange:
     reason: str = ""
     ways: tuple[str, ...] = ()
     command: str = ""
+    needs: tuple[str, ...] = ()
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from config.settings import PARTS, Settings
 from scripts.account import operations, way_out
-from scripts.account.deployment import Deployment
-from scripts.check.plan import cdk, change_sets, findings, refusals
+from scripts.account.deployment import Account, Deployment
+from scripts.check.plan import cdk, change_sets, findings, people, refusals
 from scripts.check.plan.change_sets import ChangeSetError
 from scripts.check.plan.cluster import plan_cluster
 from scripts.check.plan.comparison import Comparison
@@ -83,6 +83,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         botocore.exceptions.ClientError: AWS refused to answer.
     """
     with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
+        parallelcluster.version = settings.cluster.parallelcluster_version
         live = LiveStacks(deployment_name, settings, directory)
         comparison = Comparison(live.old, live.new, live.physical_ids, live.attributes)
         stacks = _stacks_of_account(live, comparison)
@@ -97,7 +98,10 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
             *_findings_of_account(live),
             *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
             *_findings_of_update(live, cluster),
-            *_findings(deployment_name, comparison, stacks, cluster, accepted=accepted),
+            *people.of_people(comparison, settings.team, live.deployment.account),
+            *_findings(
+                deployment_name, comparison, stacks, cluster, accepted=accepted, account=live.deployment.account
+            ),
         ),
     )
 
@@ -129,6 +133,7 @@ def plan_of_directories(
         for name, changes in comparison.changes.items()
     )
     with ParallelCluster(os.environ) as parallelcluster:
+        parallelcluster.version = settings.cluster.parallelcluster_version
         cluster = plan_cluster(parallelcluster, deployment_name, comparison, stacks, live=False)
     return Plan(
         deployment=deployment_name,
@@ -180,11 +185,17 @@ def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
 
 
 def _findings(
-    deployment_name: str, comparison: Comparison, stacks: Sequence[StackPlan], cluster: ClusterPlan, *, accepted: bool
+    deployment_name: str,
+    comparison: Comparison,
+    stacks: Sequence[StackPlan],
+    cluster: ClusterPlan,
+    *,
+    accepted: bool,
+    account: Account | None = None,
 ) -> Iterator[Finding]:
     for stack in stacks:
         yield from findings.of_stack(stack, deployment_name, accepted)
-        yield from refusals.of_stack(stack, comparison)
+        yield from refusals.of_stack(stack, comparison, account)
         for output, users in comparison.exports_in_use(stack.name):
             yield findings.of_export(stack.name, output, users)
     for name, changes in comparison.left_behind().items():

@@ -12,12 +12,13 @@ from scripts.account.deployment import Deployment
 from scripts.check.preflight.check import check
 from scripts.core import options
 from scripts.core.aws_errors import denied_actions, denies
-from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, Finding
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, WARN, Finding
 from scripts.core.temporary import temporary_directory
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, resolve_deployed
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster
 from toolchain.synthesis import synthesize
+from ultracluster.domain.parallelcluster_versions import PINNED, not_asked
 from ultracluster.domain.validator_warnings import accepted, judge
 
 _LISTS = {
@@ -81,6 +82,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(UNKNOWN, str(error), f"`./ultracluster preflight {deployment.name}` sets it up")
         return
     with process:
+        process.version = deployment.settings.cluster.parallelcluster_version
         yield from _findings(deployment, process.create(request, strings=True), left_out)
 
 
@@ -140,9 +142,11 @@ def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> I
             stopped = True
             yield _objection(deployment, message, judged.explanation if message.level == "WARNING" else "")
     if not stopped:
-        version = deployment.settings.cluster.parallelcluster_version
-        sentence = f"the validators of ParallelCluster {version} have no objection; left out is what the deployment "
+        sentence = f"the validators of ParallelCluster {PINNED} have no objection; left out is what the deployment "
         yield Finding(PASS, f"{sentence}brings: {', '.join(left_out)}")
+    if open_question := not_asked(deployment.settings.cluster.parallelcluster_version):
+        hint = "read the notes of its release; the provider asks its own validators before it makes the cluster"
+        yield Finding(WARN, open_question, hint, subject="version")
     if launches_denied:
         sentence = "EC2 was not asked to dry-run launches: that takes ec2:RunInstances, which is not read-only"
         hint = "leave it to the deployment, which asks with its own permissions"

@@ -9,6 +9,7 @@ from pathlib import Path
 from scripts.account.deployment import Deployment
 from scripts.check.preflight.check import check
 from scripts.core.findings import FAIL, PASS, WARN, Finding
+from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
 
 ROOT = Path(__file__).parents[3]
 
@@ -25,16 +26,20 @@ def cdk_cli(_: Deployment) -> Finding:
     return Finding(PASS, sentence) if installed == pinned else Finding(FAIL, sentence, "`make setup`")
 
 
-@check("parallelcluster-package", "ParallelCluster of the cluster's version")
+@check("parallelcluster-package", "ParallelCluster as pinned, and of the cluster's version")
 def parallelcluster_package(deployment: Deployment) -> Finding:
     """ParallelCluster's own validators could not be asked, or those of another version would answer."""
-    needed = deployment.settings.cluster.parallelcluster_version
+    version = deployment.settings.cluster.parallelcluster_version
     packages = (ROOT / ".venv-pcluster").glob("lib/python3*/site-packages/aws_parallelcluster-*.dist-info")
     installed = ", ".join(path.stem.rpartition("-")[2] for path in packages)
-    sentence = f"aws-parallelcluster {installed or 'is not'} in .venv-pcluster; in the settings: {needed}"
-    if installed == needed:
+    sentence = f"aws-parallelcluster {installed or 'is not'} in .venv-pcluster; in the settings: {version}"
+    if installed != PINNED:
+        return Finding(WARN, sentence, f"`make setup` sets up {PINNED}, as requirements-pcluster.txt pins it")
+    if version == PINNED:
         return Finding(PASS, sentence)
-    return Finding(WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
+    tried = "ran once in this project's tests" if VERSIONS[version].tried else "was never run by this project's tests"
+    hint = f"only a checkout whose requirements-pcluster.txt pins {version} can ask its validators"
+    return Finding(WARN, f"{sentence}, which {tried}", hint)
 
 
 @check("settings", "Settings worth a second look")

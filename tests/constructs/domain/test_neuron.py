@@ -4,7 +4,19 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
+from config.settings import Settings
+from scripts.change.image.configuration import facts
+from tests.stacks.deployments import edited
+from ultracluster.domain import node_arguments
 from ultracluster.domain.neuron import RELEASES, SYSTEMS, blocker
+
+DRIVER = "2.28.0.0"
+
+
+def with_driver(sdk: str, driver: str | None) -> Settings:
+    return edited("trn1-16", lambda raw: raw["cluster"].update(neuron_sdk=sdk, neuron_driver=driver))
 
 
 def test_versions_are_exact() -> None:
@@ -29,3 +41,31 @@ def test_the_documentation_has_the_same_kernels() -> None:
     assert dict(rows) == {
         sdk: " | ".join(", ".join(release.kernels[os]) for os in SYSTEMS) for sdk, release in RELEASES.items()
     }
+
+
+@pytest.mark.parametrize("sdk", RELEASES)
+def test_a_newer_driver_stands_beside_the_rest_of_a_release_with_a_warning(sdk: str) -> None:
+    """On nodes and in images; what breaks the release's driver is not said of another one."""
+    own, other = with_driver(sdk, None), with_driver(sdk, DRIVER)
+    assert not any("neuron_driver" in warning for warning in own.warnings)
+    [warning] = [warning for warning in other.warnings if "neuron_driver" in warning]
+    assert f"cluster.neuron_driver: got '{DRIVER}'; allowed: null" in warning
+    assert RELEASES[sdk].runtime in warning
+    queue = own.cluster.queues[0]
+    for arguments in (facts, lambda each: node_arguments.compute_node(each.cluster_spec, queue, "/fsx", metrics=False)):
+        before, after = arguments(own), arguments(other)
+        assert (before["driver"], after["driver"]) == (RELEASES[sdk].driver, DRIVER)
+        assert {**before, "driver": DRIVER, "broken_kernel": ""} == {**after, "broken_kernel": ""}
+        assert ("broken_kernel" in before, "broken_kernel" in after) == (RELEASES[sdk].broken_kernel is not None, False)
+
+
+@pytest.mark.parametrize("driver", ["2.26.9.0", "2.25.0.0", "2.29.0.0", "2.31.7.0", RELEASES["2.28.1"].driver])
+def test_a_driver_that_is_older_or_does_not_take_the_runtime_is_refused(driver: str) -> None:
+    with pytest.raises(ValueError, match=rf"got '{driver}'; allowed: newer than 2\.26\.10\.0 and older than 2\.29"):
+        with_driver("2.28.1", driver)
+
+
+@pytest.mark.parametrize("driver", ["2.28", "2.28.0.*", "latest", "2.28.0.0 --allow-unauthenticated", "3.1.0.0"])
+def test_a_driver_is_one_exact_version(driver: str) -> None:
+    with pytest.raises(ValueError, match=r"cluster\.neuron_driver"):
+        with_driver("2.28.1", driver)

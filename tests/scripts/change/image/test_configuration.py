@@ -11,9 +11,13 @@ import pytest
 import yaml
 
 from config.settings import Settings, load
-from scripts.change.image import configuration
+from scripts.account.deployment import Deployment
+from scripts.change.image import build, configuration
 from scripts.change.image.configuration import BuildContext
+from scripts.core.errors import UnusableError
 from tests.configurations import CONFIG
+from tests.parallelcluster_versions import OTHER, another_version
+from ultracluster.domain.parallelcluster_versions import PINNED
 
 PARENT = "ami-0123456789abcdef0"
 KEY = "ultracluster-images/0123456789abcdef.sh"
@@ -35,6 +39,13 @@ def test_the_configuration_is_the_golden_one() -> None:
 def test_without_a_subnet_image_builder_takes_the_default_vpc() -> None:
     build = configuration.build_configuration(settings(), BuildContext(PARENT, "our-scripts"), KEY)["Build"]
     assert not {"SubnetId", "SecurityGroupIds"} & build.keys()
+
+
+def test_an_image_is_built_by_the_package_of_its_version_alone() -> None:
+    with another_version():
+        deployment = Deployment("trn1-16", settings(parallelcluster_version=OTHER))
+        with pytest.raises(UnusableError, match=rf"got {OTHER}; allowed: {PINNED}, whose package builds images here"):
+            build.render(deployment, parent_image=PARENT, bucket="b", network=None)
 
 
 def test_another_release_is_another_component_and_another_image() -> None:

@@ -96,7 +96,7 @@ class FakeBackend(UpgradeBackend):
         if not exists:
             stack = StackPlan(stack.name, stack.source, changes=(ResourceChange("Cluster", "T", Effect.ADDED),))
         made_with, wanted = self.systems.get(generation), settings.cluster.os
-        change = ClusterChange("Image.Os", made_with, wanted, Kind.REFUSED, passes_now=False)
+        change = ClusterChange("Image.Os", made_with, wanted, Kind.REFUSED, passes_now=False, needs=("Look at it.",))
         refused = exists and made_with != wanted
         cluster = ClusterPlan(settings.cluster_spec.name, exists, "", changes=(change,) if refused else ())
         return Plan(
@@ -196,6 +196,7 @@ def test_a_new_os_needs_a_second_cluster_which_replaces_the_first(backend: FakeB
     assert {each.outcome for each in result.steps} == {"done"}
     assert (backend.statuses, backend.systems[2], backend.alarms) == ({2: "CREATE_COMPLETE"}, "ubuntu2204", "dev-2")
     assert backend.done == ["drained dev", "destroyed dev"]
+    assert "- Look at it." in backend.said
     assert (backend.generation, backend.settings.cluster.os) == (2, "ubuntu2204")
 
 

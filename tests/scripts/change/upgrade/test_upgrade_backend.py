@@ -29,6 +29,7 @@ from tests.scripts.head_node_shell import HeadNodeShell
 from tests.scripts.operated import Operated
 from tests.scripts.slurm_samples import answer
 from tests.stacks.deployments import Raw, edited
+from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
 
 HEAD_NODE = f"""
 script=$(cat)
@@ -38,7 +39,8 @@ case $script in
 esac
 """
 """The shell of a head node without queues and jobs."""
-OTHER_OS = "cluster.os=ubuntu2204"
+NEWER = [version for version in VERSIONS if version != PINNED][-1]
+OTHER_VERSION = f"cluster.parallelcluster_version={NEWER}"
 SETTINGS = load(CONFIG / "trn1-16.yaml")
 
 
@@ -145,6 +147,7 @@ def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -
 @pytest.mark.scenario
 @pytest.mark.slow
 def test_blue_green_with_two_interruptions(operated: Operated, tmp_path: Path) -> None:
+    """To another version of ParallelCluster, whose provider answers in the emulated account under its number."""
     path = tmp_path / "trn1-16.yaml"
     path.write_bytes((CONFIG / "trn1-16.yaml").read_bytes())
     person, account = Person(path), operated
@@ -155,18 +158,20 @@ def test_blue_green_with_two_interruptions(operated: Operated, tmp_path: Path) -
     second = {"trn1-16-2", "trn1-16-cluster-2"}
     of_the_first = resources(account, *first)
 
-    kill_while_the_second_cluster_is_created(account, person.upgrade(OTHER_OS))
+    kill_while_the_second_cluster_is_created(account, person.upgrade(OTHER_VERSION))
     assert clusters(account) == first | second
 
-    assert person.upgrade(OTHER_OS, steps=2).run().outcome == "stopped"
+    assert person.upgrade(OTHER_VERSION, steps=2).run().outcome == "stopped"
     assert person.screen.getvalue().count("trn1-16-cluster-2 is CREATE_IN_PROGRESS: waiting.") == 1
     assert clusters(account) == second
     assert resources(account, *second) & of_the_first == set()
     with pytest.raises(OperationError, match=r"There is no upgrade to go back from|there is no way back"):
         person.upgrade().run(abandon=True)
 
-    last = person.upgrade(OTHER_OS)
+    last = person.upgrade(OTHER_VERSION)
     assert last.run().outcome == "complete"
     assert [each.name for each in last.steps] == ["monitoring"]
     assert last.backend.metric_sources(last.settings) == {"trn1-16-2"}
-    assert load(path).cluster.os == "ubuntu2204"
+    assert load(path).cluster.parallelcluster_version == NEWER
+    [own] = account.client("cloudformation").describe_stacks(StackName="trn1-16-2")["Stacks"]
+    assert {"Key": "parallelcluster:version", "Value": NEWER} in own["Tags"]

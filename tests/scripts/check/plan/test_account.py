@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from scripts.check.plan import change_sets
+from scripts.check.plan import cluster as plan_of_cluster
 from scripts.check.plan.model import ClusterPlan, Effect, Kind, PlanError, Source
-from scripts.check.plan.plan import plan_of_account
 from scripts.check.plan.report import Plan
 from scripts.core.findings import CheckStatus
-from tests.scripts.check.plan.account import ENVIRONMENT, PARTS, DeployedCluster, faster_file_system, unchanged
+from tests.parallelcluster_versions import FACTS, OTHER, another_version
+from tests.scripts.check.plan.account import PARTS, DeployedCluster, faster_file_system, unchanged
+from ultracluster.domain.parallelcluster_versions import PINNED, needs_of_move
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
@@ -96,21 +96,38 @@ def test_lost_protection_and_retention_are_warnings(cluster: DeployedCluster) ->
     assert {stack.name: stack.other for stack in plan.stacks}[NETWORK] == ("termination protection off",)
 
 
+def of_version(version: str) -> Callable[[dict[str, Any]], None]:
+    return lambda settings: settings["cluster"].update(parallelcluster_version=version)
+
+
 @pytest.mark.usefixtures("without_change_sets")
-def test_another_name_or_version_does_not_reach_parallelcluster(cluster: DeployedCluster, tmp_path: Path) -> None:
+def test_another_name_or_version_does_not_reach_parallelcluster(cluster: DeployedCluster) -> None:
+    """Of another version the plan says what the move needs: each fact in which the two differ."""
     renamed = cluster.plan("renamed", lambda settings: settings["cluster"].update(name="other"))
     assert (answers(renamed), renamed.ok) == ({"ClusterName": Kind.REFUSED}, False)
-    settings, assembly = cluster.assembly("deployed", unchanged)
-    newer = tmp_path / "newer"  # as a release of this project for another version would write it
-    shutil.copytree(assembly, newer)
-    template = newer / f"{CLUSTER}.template.json"
-    text = template.read_text(encoding="utf-8").replace("ClusterProvider3161", "ClusterProvider3170")
-    template.write_text(text.replace("/parallelcluster/3.16.1/", "/parallelcluster/3.17.0/"), encoding="utf-8")
-    plan = plan_of_account(ENVIRONMENT, settings, newer, accepted=False)
-    assert answers(plan) == {"ServiceToken": Kind.REFUSED}
+    with another_version() as other:
+        plan = cluster.plan("newer", of_version(other.version))
+        [change] = plan.cluster.changes
+        assert change.needs == tuple(needs_of_move(PINNED, other.version))
+        assert len(change.needs) > len(FACTS)
+    assert (change.path, change.before, change.after) == ("cluster.parallelcluster_version", PINNED, other.version)
+    assert {f"cluster trn1-16: {need}" for need in change.needs} <= {*of_status(plan, CheckStatus.WARN)}
     [finding] = [each for each in plan.findings if each.status is CheckStatus.FAIL]
     assert "each ParallelCluster version has its own" in finding.sentence
+    assert f"cluster.parallelcluster_version: {PINNED} in config/trn1-16.yaml keeps the cluster" in finding.hint
     assert "./ultracluster upgrade" in finding.hint
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_when_the_default_has_moved_a_cluster_of_the_version_before_changes_as_ever(
+    cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that names its version keeps it. The plan says which ParallelCluster was asked."""
+    monkeypatch.setattr(plan_of_cluster, "PINNED", OTHER)
+    kept = cluster.plan("kept", fewer_nodes)
+    assert answers(kept) == {"MaxCount": Kind.FLEET_STOPPED}
+    asked = f"{OTHER} was asked, as {PINNED} is not in this environment"
+    assert kept.cluster.source == f"what ParallelCluster keeps; {asked}"
 
 
 def test_a_stack_that_failed_is_left_alone(cluster: DeployedCluster) -> None:

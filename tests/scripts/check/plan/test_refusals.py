@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from config.settings import Settings
+from scripts.account.databases import DATABASE
 from scripts.check.plan import refusals
 from scripts.check.plan.comparison import Comparison
-from scripts.check.plan.model import Source, StackPlan
+from scripts.check.plan.model import Effect, ResourceChange, Source, StackPlan
 from scripts.core.findings import CheckStatus
 from scripts.upkeep.settings_reference import settings_page
 from tests.toolchain.test_changes_of_settings import SETTINGS
@@ -82,6 +85,53 @@ def test_metadata_iops_and_capacity_depend_on_each_other(
 
     assert len(found) == len(refused)
     assert all(words in sentence for words, sentence in zip(refused, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "real", "refused"),
+    [
+        ((20, "8.4.9"), (40, "8.4.10"), (60, "8.4.11"), ["8.4.11 to 8.4.10; allowed", "60 to 40; allowed: 60 or more"]),
+        ((20, "8.4.9"), (60, "8.4.11"), (60, "8.4.11"), []),
+        ((20, "8.4.9"), (40, "8.4.10"), (20, "8.4.9"), []),
+        ((20, "8.4.9"), (20, "8.4.9"), (60, "8.4.11"), []),
+        ((20, "8.4.9"), (40, "8.4.10"), None, []),
+    ],
+    ids=["less than RDS has", "what RDS has", "as deployed", "other properties change", "no account is asked"],
+)
+def test_what_rds_has_raised_by_itself_counts_where_a_value_changes(
+    before: tuple[int, str], after: tuple[int, str], real: tuple[int, str] | None, refused: list[str]
+) -> None:
+    """CloudFormation hands on what changes in the template, whatever RDS has meanwhile."""
+    names = ("AllocatedStorage", "EngineVersion")
+    old, new = ({"Type": DATABASE, "Properties": dict(zip(names, each, strict=True))} for each in (before, after))
+    stacks = [{"S": Stack("S", "us-west-2", EXAMPLE_ACCOUNT, {"Resources": {"D": each}}, {})} for each in (old, new)]
+    comparison = Comparison(stacks[0], stacks[1])
+    change = ResourceChange("D", DATABASE, Effect.CHANGED, "database-1")
+    account = MagicMock()
+    account.ask.return_value = {
+        "DBInstances": [
+            {"DBInstanceIdentifier": "database-1", "DBInstanceStatus": "available"}
+            | (dict(zip(names, real, strict=True)) if real else {})
+        ]
+    }
+    plan = StackPlan("S", Source.FILES, changes=(change,))
+
+    found = list(refusals.of_stack(plan, comparison, account if real else None))
+
+    assert [each.status for each in found] == [CheckStatus.FAIL] * len(refused)
+    assert all(words in each.sentence for words, each in zip(refused, found, strict=True))
+
+
+def test_what_rds_has_may_not_be_read() -> None:
+    account = MagicMock()
+    account.ask.side_effect = ClientError({"Error": {"Code": "AccessDenied"}}, "DescribeDBInstances")
+    resource = {"Type": DATABASE, "Properties": {"AllocatedStorage": 20}}
+    stacks = {"S": Stack("S", "us-west-2", EXAMPLE_ACCOUNT, {"Resources": {"D": resource}}, {})}
+    plan = StackPlan("S", Source.FILES, changes=(ResourceChange("D", DATABASE, Effect.CHANGED, "database-1"),))
+
+    [finding] = refusals.of_stack(plan, Comparison(stacks, stacks), account)
+
+    assert (finding.status, finding.hint) == (CheckStatus.UNKNOWN, "grant rds:DescribeDBInstances")
 
 
 def test_a_refusal_blocks_the_plan_and_names_the_setting_unless_the_resource_is_replaced() -> None:

@@ -15,12 +15,14 @@ from scripts.check.preflight import cluster
 from scripts.check.preflight.catalog import policy
 from scripts.check.preflight.cluster import parallelcluster
 from scripts.check.preflight.runner import findings
-from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, CheckStatus, Finding
+from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, WARN, CheckStatus, Finding
+from tests.parallelcluster_versions import OTHER, another_version
 from tests.scripts.check.preflight.accounts import REGION, AlteredAccount, new_network, stacks
 from tests.scripts.operated import Operated
 from toolchain.cluster import ClusterRequest
 from toolchain.deployed import NOT_YET
 from toolchain.parallelcluster import DryRun, Message
+from ultracluster.domain.parallelcluster_versions import PINNED
 
 LAUNCH = "HeadNodeLaunchTemplateValidator"
 
@@ -60,6 +62,17 @@ def test_no_objection_to_a_cluster_that_exists(ask: Any) -> None:
     assert finding.status is PASS
     assert finding.sentence.endswith("have no objection; left out is what the deployment brings: node scripts")
     assert asked.name == "preflight", "a name that is free"
+
+
+def test_of_a_version_whose_package_is_not_here_the_check_says_who_answered(ask: Any) -> None:
+    def of_another(raw: dict[str, Any]) -> None:
+        raw["cluster"]["parallelcluster_version"] = OTHER
+
+    with another_version():
+        [passed, open_question], [_] = ask(edit=of_another)
+    assert passed.sentence.startswith(f"the validators of ParallelCluster {PINNED} have no objection")
+    assert (open_question.status, open_question.subject) == (WARN, "version")
+    assert f"ParallelCluster {OTHER}, whose own code was not asked" in open_question.sentence
 
 
 def test_before_there_are_subnets_it_is_too_early(ask: Any, configuration: dict[str, Any]) -> None:

@@ -12,13 +12,17 @@ from scripts.check.preflight import tools
 from scripts.check.preflight.check import Check
 from scripts.check.preflight.runner import findings
 from scripts.core.findings import FAIL, PASS, WARN, CheckStatus
+from tests.parallelcluster_versions import OTHER, another_version
 from tests.scripts.check.preflight.accounts import deployment_of, new_network
+from ultracluster.domain.parallelcluster_versions import PINNED
 
 NOWHERE = Path(__file__).parent / "there-is-no-such-directory"
 
 
-def outcome(check: Check, zone_id: str = "usw2-az4") -> tuple[CheckStatus, str]:
-    [finding] = findings(check, deployment_of({**new_network(), "zone_id": zone_id}))
+def outcome(check: Check, zone_id: str = "usw2-az4", version: str = PINNED) -> tuple[CheckStatus, str]:
+    raw = {**new_network(), "zone_id": zone_id}
+    raw["cluster"]["parallelcluster_version"] = version
+    [finding] = findings(check, deployment_of(raw))
     assert finding.hint or finding.status is PASS
     return finding.status, f"{finding.sentence}\n{finding.hint}"
 
@@ -34,6 +38,15 @@ def test_a_machine_without_the_cdk(monkeypatch: pytest.MonkeyPatch) -> None:
     status, text = outcome(tools.cdk_cli)
     assert status is FAIL
     assert f"there is no {NOWHERE}/cdk; needed: the CDK command line 2." in text
+
+
+def test_a_version_of_the_settings_that_is_not_the_pinned_one() -> None:
+    with another_version():
+        status, text = outcome(tools.parallelcluster_package, version=OTHER)
+    assert status is WARN
+    assert text.startswith(
+        f"aws-parallelcluster {PINNED} in .venv-pcluster; in the settings: {OTHER}, which was never run by"
+    )
 
 
 def test_warnings_of_the_settings() -> None:

@@ -27,7 +27,7 @@ from scripts.core.view import View
 from scripts.emulated import FAULTS, EmulatedAws, accounts, inventory
 from scripts.rehearse.emulate import wait_for_ctrl_c
 from scripts.rehearse.faults import is_of_nodes
-from scripts.rehearse.life import Life, of_running, of_updating, too_many
+from scripts.rehearse.life import Faults, Life, of_running, of_updating, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
 from scripts.watch.status.cost import cost_now
 from ultracluster.domain.parallelcluster_versions import not_asked
@@ -241,6 +241,21 @@ class Rehearsal:
                 cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
 
 
+def _change(rehearsal: Rehearsal, life: Life | None, faults: Faults) -> None:
+    """Change a deployment, or let faults strike its nodes and its updates."""
+    if life and (of_running(faults) or of_updating(faults)):
+        life.suffer(faults)
+        for fault, target in of_updating(faults):
+            rehearsal.change_despite(fault, target)
+        return
+    rehearsal.change()
+    if life:
+        life.lose_node()
+    rehearsal.change_rejected()
+    if life:
+        life.see_job_again(rehearsal.settings.cluster.queues[0].root_volume_gib)
+
+
 def _one_node_more(settings: Settings) -> Mapping[tuple[str | int, ...], int]:
     """Return what to set so that the first compute resource may grow by one node."""
     maximum = settings.cluster.queues[0].compute_resources[0].max_count
@@ -342,17 +357,7 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         rehearsal.show()
         if life:
             life.start(of_nodes)
-        if life and (of_running(of_nodes) or of_updating(of_nodes)):
-            life.suffer(of_nodes)
-            for fault, target in of_updating(of_nodes):
-                rehearsal.change_despite(fault, target)
-        else:
-            rehearsal.change()
-            if life:
-                life.lose_node()
-            rehearsal.change_rejected()
-            if life:
-                life.see_job_again(rehearsal.settings.cluster.queues[0].root_volume_gib)
+        _change(rehearsal, life, of_nodes)
         if life:
             life.end()
             if choices.train:

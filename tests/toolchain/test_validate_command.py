@@ -52,8 +52,8 @@ def test_a_version_whose_package_is_not_here_is_answered_for_with_its_images_and
     file.write_bytes((options.CONFIG / file.name).read_bytes())
     monkeypatch.setattr(options, "CONFIG", tmp_path)
 
-    def synthesized(name: str, directory: Path) -> Assembly:
-        return Assembly(deploy(load(tmp_path / f"{name}.yaml"), directory).directory)
+    def synthesized(settings: Path, directory: Path) -> Assembly:
+        return Assembly(deploy(load(settings.with_suffix(".yaml")), directory).directory)
 
     with another_version() as other:
         set_values(file, {("cluster", "parallelcluster_version"): OTHER})

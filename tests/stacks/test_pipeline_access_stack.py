@@ -111,9 +111,11 @@ def test_pull_requests_only_look_and_read_no_data(template: Template) -> None:
     actions = {action for action, _ in granted}
     reading = {"s3:GetObject", "secretsmanager:GetSecretValue", "logs:FilterLogEvents", "ec2:GetConsoleOutput"}
 
-    assert all(each.partition(":")[2].startswith(("Describe", "Detect", "Get", "List", "View")) for each in actions)
+    assert all(each.partition(":")[2].startswith(("BatchGet", "Describe", "Detect", "Get", "List", "View")) for each in actions)
     assert not reading & actions
-    assert {each for each in granted if each[0] in ("dynamodb:GetItem", "ssm:GetParameter", "ssm:GetParameters")} == {
+    of_tables = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "ssm:GetParameter", "ssm:GetParameters")
+    assert {each for each in granted if each[0] in of_tables} == {
+        ("dynamodb:BatchGetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
         ("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
         ("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/cdk-bootstrap/*/version"),
         ("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),

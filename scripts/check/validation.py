@@ -122,7 +122,7 @@ def _is_missing(warning: Message) -> bool:
 
 
 def outcomes(
-    names: Sequence[str], synthesize: Callable[[str, Path], Assembly] = synthesize
+    names: Sequence[str], synthesize: Callable[[Path, Path], Assembly] = synthesize
 ) -> Iterator[ValidationOutcome]:
     """Examine deployments one after the other, in an emulated AWS that is empty before each.
 
@@ -143,7 +143,7 @@ def outcomes(
         ParallelCluster(aws.environment) as parallelcluster,
     ):
         # One deployment is synthesized while the one before it is examined.
-        assemblies = {name: synthesis.submit(synthesize, name, directory / name) for name in names}
+        assemblies = {name: synthesis.submit(synthesize, options.CONFIG / name, directory / name) for name in names}
         for name in names:
             aws.reset()
             try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from scripts.account.deployment import Deployment
 from scripts.check.preflight.check import check
+from scripts.core import options
 from scripts.core.aws_errors import denied_actions, denies
 from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, Finding
 from scripts.core.temporary import temporary_directory
@@ -87,7 +88,7 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
     """Return what the provider would get, without what does not exist yet, and the names of what is left out."""
     account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
     with temporary_directory() as directory:
-        assembly = synthesize(deployment.name, directory, account)
+        assembly = synthesize(options.CONFIG / deployment.name, directory, account)
         request = cluster_request(assembly, partial(resolve_deployed, assembly, deployment))
     left_out: set[str] = set()
     configuration = _existing(request.configuration, left_out)

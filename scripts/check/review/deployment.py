@@ -72,7 +72,7 @@ def review(deployment_name: str) -> Review:
     settings = options.settings_of(deployment_name)
     with temporary_directory() as temporary:
         directory = temporary / "cdk.out"
-        [outcome] = outcomes([deployment_name], lambda name, _: synthesize(name, directory, checks=True))
+        [outcome] = outcomes([deployment_name], lambda file, _: synthesize(file, directory, checks=True))
         if outcome.report is None:
             raise UnusableError(outcome.error)
         stacks = in_order(Assembly(directory, settings.account or "ACCOUNT").stacks)

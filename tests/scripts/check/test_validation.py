@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scripts.check.validation import Validation, examine
+from scripts.core import options
+from tests.command_line import ultracluster
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import DryRun, Message
 
@@ -61,3 +64,12 @@ def test_what_cloudformation_sends_must_be_judged_the_same() -> None:
     rejected, another = examined(sent=DryRun(False, (GROUP,), "no")).problems
     assert rejected == "rejected as CloudFormation sends it: no"
     assert another.startswith("as CloudFormation sends it the validators say something else")
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_settings_may_be_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that synthesize take the folder that ULTRACLUSTER_CONFIG names; mypy tells a name from a path."""
+    (tmp_path / "mine.yaml").write_bytes((options.CONFIG / "dev.yaml").read_bytes())
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    assert ultracluster("validate", "mine") == 0

@@ -21,7 +21,6 @@ from scripts.emulated import accounts
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.check.preflight.accounts import everything
-from toolchain.synthesis import synthesize
 
 EVERYTHING = "everything"
 """Settings that have something for each of them."""
@@ -56,7 +55,6 @@ def look(
             for name, value in variables.items():
                 monkeypatch.setenv(name, value)
             monkeypatch.setattr(options, "CONFIG", path.parent)
-            monkeypatch.setattr(cluster, "synthesize", lambda _, *rest: synthesize(str(path.with_suffix("")), *rest))
             code = ultracluster("preflight", environment, "--output", "json", *arguments)
         return code, json.loads(capsys.readouterr().out)
 

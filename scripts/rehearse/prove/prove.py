@@ -21,7 +21,6 @@ from typing import Final, Literal
 from config.yaml_text import decode, parse
 from scripts.account.deployment import session
 from scripts.core import interrupts, markdown, options
-from scripts.core.clock import Clock
 from scripts.core.errors import CliError, OperationError, UnusableError
 from scripts.core.figures import dollars, duration
 from scripts.core.text import echo
@@ -36,6 +35,7 @@ from scripts.rehearse.prove.rungs import CLIMBED
 from scripts.rehearse.prove.walk import RungError, TimeUpError, Walk
 
 _COMPUTED: Final = frozenset(Proof.model_computed_fields)
+_KEPT: Final = "private.json"
 _NOTHING: Final = Decimal(0)
 _NODES_HERE: Final = 2
 _FEW_MINUTES: Final = 1
@@ -132,22 +132,24 @@ class Climb:
         """Return a new walk, or the one that an earlier report is of.
 
         Raises:
-            OperationError: The report is complete, or is of another walk.
+            OperationError: The report is complete, what it is of stands and would be forgotten, or it is of another
+                account.
         """
-        folder, clock = request.folder, Clock()
-        earlier = None if starts_again else _earlier(folder)
-        if earlier and (record := earlier.rung("destroy")) and record.state == "done":
+        folder, account = request.folder, _account(raw["region"])
+        earlier = _earlier(folder)
+        if earlier and earlier.is_standing:
+            _check_same(folder, account, starts_again=starts_again)
+        elif earlier and not starts_again and earlier.rung("destroy"):
             raise OperationError(
                 f"{folder}/report is complete: everything is destroyed", "--start-again replaces it by another walk"
             )
-        if not earlier:
-            shutil.rmtree(folder / "report", ignore_errors=True)
+        elif earlier and starts_again:
+            shutil.rmtree(folder / "report")
+            earlier = None
         few: tuple[int, int | None] = (_NODES_HERE, _FEW_MINUTES) if request.is_emulated else (ladder.MANY, None)
-        redactor = Redactor(_salt(folder), private_words(_private(raw, _account())))
+        redactor = Redactor(_salt(folder, account), private_words(_private(raw, account)))
         is_emulated = "AWS_ENDPOINT_URL" in os.environ
-        walk = Walk(
-            request.name, raw, folder, Choices(request.limit, *few), is_emulated, redactor, echo, _nowhere, clock
-        )
+        walk = Walk(request.name, raw, folder, Choices(request.limit, *few), is_emulated, redactor, echo, _nowhere)
         cloud: Literal["aws", "emulated"] = "emulated" if is_emulated else "aws"
         proof = earlier or Proof(
             deployment=request.name,
@@ -225,7 +227,7 @@ class Climb:
         if rung.nodes and not self._stop_nodes():
             self._destroy()
             return False
-        self._count(rates.standing)
+        self._count(rates.standing if self._standing_stacks() else _NOTHING)
         if rung.nodes:
             self.walk.end_jobs(0)
         return state == "done"
@@ -315,13 +317,18 @@ class Climb:
 
     def _refuse_strangers(self) -> None:
         """Refuse to touch a deployment that this walk did not make."""
-        settings = self.walk.write("storage", grown=self.proof.is_standing)
-        standing = [part for part in settings.parts if self.walk.status_of(part)]
+        self.walk.write("storage", grown=self.proof.is_standing)
+        standing = self._standing_stacks()
         if standing and not self.proof.is_standing:
-            names = ", ".join(settings.stack_name(part) for part in standing)
             raise OperationError(
-                f"{names}: not made by this walk, which deletes all it finds", "another `name` in the settings"
+                f"{', '.join(standing)}: not made by this walk, which deletes all it finds",
+                "another `name` in the settings",
             )
+
+    def _standing_stacks(self) -> list[str]:
+        """Return the names of the deployment's stacks that exist."""
+        settings = self.walk.settings
+        return [settings.stack_name(part) for part in settings.parts if self.walk.status_of(part)]
 
     def _say_what_stands(self) -> None:
         """Say what exists, what it costs, and the command that deletes it."""
@@ -331,12 +338,8 @@ class Climb:
         if self.request.is_emulated:
             return  # what exists in the emulated AWS is gone with it
         with suppress(Exception):  # AWS may not answer now; the commands below are right all the same
-            stacks = [
-                self.walk.settings.stack_name(part) for part in self.walk.settings.parts if self.walk.status_of(part)
-            ]
-            echo(
-                f"These stacks exist: {', '.join(stacks) or 'none'}; nodes: {len(self.walk.compute_nodes())}.", err=True
-            )
+            stacks, nodes = self._standing_stacks(), len(self.walk.compute_nodes())
+            echo(f"These stacks exist: {', '.join(stacks) or 'none'}; nodes: {nodes}.", err=True)
         config = self.walk.config
         echo(
             f"What exists costs {dollars(self.proof.spans[-1].usd_per_hour)} an hour at most. No command watches the "
@@ -398,22 +401,40 @@ def _earlier(folder: Path) -> Proof | None:
         ) from None
 
 
-def _salt(folder: Path) -> str:
-    """Return the salt of a walk's other names, which is kept beside the report."""
-    path = folder / "salt"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with (
-            suppress(FileExistsError),
-            os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file,
-        ):
-            file.write(secrets.token_hex(16))
-    return path.read_text(encoding="utf-8")
+def _check_same(folder: Path, account: str, *, starts_again: bool) -> None:
+    """Refuse to forget what an earlier walk has made, and to continue it in another account, where it made nothing."""
+    if starts_again:
+        raise OperationError(
+            "what the earlier walk has made still exists", "the same command without --start-again continues that walk"
+        )
+    if _kept(folder).get("account") != account:
+        raise OperationError(
+            f"{folder}/report is of another account than that of these credentials", "use those, or another `name`"
+        )
 
 
-def _account() -> str:
+def _kept(folder: Path) -> Mapping[str, str]:
+    """Return what a walk keeps beside its report and shows to nobody; nothing: it has kept nothing."""
+    try:
+        kept: Mapping[str, str] = json.loads((folder / _KEPT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return kept
+
+
+def _salt(folder: Path, account: str) -> str:
+    """Return the salt of a walk's other names, and keep it with the account."""
+    salt = _kept(folder).get("salt") or secrets.token_hex(16)
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / _KEPT, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"salt": salt, "account": account}, file)
+    return salt
+
+
+def _account(region: str) -> str:
     """Return the account of the credentials in use."""
-    return str(session().client("sts", region_name="us-east-1").get_caller_identity()["Account"])
+    return str(session().client("sts", region_name=region).get_caller_identity()["Account"])
 
 
 def _private(raw: Raw, account: str) -> Iterator[str]:

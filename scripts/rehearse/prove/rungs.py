@@ -283,10 +283,7 @@ def _accept(walk: Walk, interface: Interface, other: float | None = None) -> flo
     job = walk.on_head_node(submit).output.strip()
     walk.until(lambda: not _state(walk, job), minutes=_WAIT)
     read = walk.on_head_node(f"cd; cat acceptance-{job}.json slurm-{job}.out")
-    try:
-        answer, _ = json.JSONDecoder().raw_decode(read.output)
-    except ValueError:
-        answer = {}
+    answer = _json(read.output)
     measured = max((each.get("bandwidth") or 0.0 for each in answer.get("runs", [])), default=0.0)
     is_close = other is None or abs(measured - other) <= _CLOSE * other
     verdict = answer.get("verdict", "no verdict")
@@ -319,9 +316,8 @@ def sixteen_nodes(walk: Walk) -> None:
     if not is_whole:
         raise RungError(f"the job does not run on {count} nodes: {seen}")
     if not walk.is_emulated:
-        walk.until(lambda: "step" in _checkpoints(walk, output), minutes=_WAIT)
+        walk.until(lambda: bool(_checkpoints(walk, output)), minutes=_WAIT)
     killed = walk.compute_nodes()[-1]["InstanceId"]
-    before = _last_step(walk, output)
     walk.deployment.account.client("ec2").terminate_instances(InstanceIds=[killed])
     started = time.monotonic()
     is_requeued = walk.until(lambda: _restarts(walk, job) > 0, minutes=20, every=10)
@@ -330,12 +326,11 @@ def sixteen_nodes(walk: Walk) -> None:
     seen += f", {'runs' if is_back else 'does not run'} again after {duration(time.monotonic() - started)}"
     walk.observe("requeued", good=is_requeued and is_back, seen=seen)
     if not walk.is_emulated:
-        walk.until(lambda: _last_step(walk, output) > before + 1, minutes=_WAIT)
-        log = walk.on_head_node(f"tail --lines=200 {output}/train-{job}.log; cat {output}/metrics.jsonl")
-        first = [each["step"] for each in _metrics(log.output)]
-        is_resumed = bool(first) and max(first) > before > 0 and first.count(1) <= 1
-        seen = f"step {before} before the kill, {max(first, default=0)} after it; step 1 ran {first.count(1)} times"
-        walk.observe("resumed", good=is_resumed, seen=seen, logs=[log.log])
+        walk.until(lambda: len(_attempts(walk, output)) > 1, minutes=_WAIT)
+        starts = _attempts(walk, output)
+        log = walk.on_head_node(f"tail --lines=400 {output}/train-{job}.log")
+        seen = f"starts from steps {', '.join(map(str, starts)) or 'none'}"
+        walk.observe("resumed", good=len(starts) > 1 and starts[-1] > 0, seen=seen, logs=[log.log])
     walk.slurm(f"scancel {job}")
 
 
@@ -420,12 +415,13 @@ def _restarts(walk: Walk, job: str) -> int:
 
 
 def _checkpoints(walk: Walk, output: str) -> str:
-    return walk.on_head_node(f"ls {output}/checkpoints").output
+    return walk.on_head_node(f"ls {output}/checkpoints").output.strip()
 
 
-def _last_step(walk: Walk, output: str) -> int:
-    steps = [each["step"] for each in _metrics(walk.on_head_node(f"tail --lines=3 {output}/metrics.jsonl").output)]
-    return max(steps, default=0)
+def _attempts(walk: Walk, output: str) -> list[int]:
+    """Return the step that each start of a training run continued from; 0: from the beginning."""
+    answer = _json(walk.on_head_node(f"cat {output}/run.json").output)
+    return [int(each["resumed_step"]) for each in answer.get("attempts", [])]
 
 
 class _Trained:
@@ -454,6 +450,15 @@ def _train(walk: Walk, name: str, script: str, minutes: int) -> _Trained:
     walk.until(lambda: not _state(walk, job), minutes=2 * minutes)
     parts = ("cat {0}/compile-*.log", "echo === train", "cat {0}/train-*.log", "echo === metrics")
     return _Trained(walk.on_head_node("; ".join([*parts, "cat {0}/metrics.jsonl"]).format(output)))
+
+
+def _json(text: str) -> Mapping[str, Any]:
+    """Return the JSON that a text starts with; an empty object: it starts with none."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _job_of(submitted: Ran) -> str:

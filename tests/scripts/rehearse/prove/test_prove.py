@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -17,10 +18,11 @@ from scripts.core import options
 from scripts.core.errors import ExitCode, OperationError, UnusableError
 from scripts.rehearse.prove import money, prove
 from scripts.rehearse.prove.assumptions import assumptions
-from scripts.rehearse.prove.ladder import MANY, NAMES, RUNGS, Choices, Raw, settings_of
-from scripts.rehearse.prove.prove import Climb, Request, raw_of
+from scripts.rehearse.prove.ladder import MANY, NAMES, RUNGS, Choices, Raw, settings_of, violations
+from scripts.rehearse.prove.money import Span
+from scripts.rehearse.prove.prove import Climb, Request, answered, raw_of
 from scripts.rehearse.prove.redact import Redactor
-from scripts.rehearse.prove.report import Proof, unseen
+from scripts.rehearse.prove.report import Proof, RungRecord, unseen
 from scripts.rehearse.prove.rungs import CLIMBED
 from scripts.rehearse.prove.walk import Ran, RungError, TimeUpError, Walk
 
@@ -104,7 +106,7 @@ class Walked:
         self.rungs: list[str] = []
         self.earlier: Proof | None = None
         for name in NAMES:
-            monkeypatch.setitem(CLIMBED, name, self._rung(name))  # type: ignore[arg-type]
+            monkeypatch.setitem(CLIMBED, name, self._rung(name))
         monkeypatch.setattr(prove, "answered", self._answer)
         monkeypatch.setattr(money, "find_prices", lambda region, *_: Prices(region))
         monkeypatch.setattr("scripts.watch.status.cost.kept_prices", lambda *_: None)
@@ -113,7 +115,7 @@ class Walked:
         request = Request("dev", Decimal(limit), until, is_emulated=False)
         self.made = FakeWalk(
             "dev", raw(), self.folder, Choices(Decimal(limit)), False, Redactor("salt", ("ada",)), lambda _: None,
-            lambda _: None, self.clock,  # type: ignore[arg-type]
+            lambda _: None, self.clock,
         )  # fmt: skip
         self.made.stacks = bool(self.earlier)
         self.made.stops = self.stops
@@ -273,24 +275,88 @@ def test_nothing_private_is_in_any_file_of_the_report(walked: Walked) -> None:
         assert not [word for word in PRIVATE.replace(",", "").split() if word != "at" and word in text], file
 
 
-@pytest.mark.parametrize(
-    ("edit", "complaint"),
-    [
-        ({"network": {"existing": {}}}, ""),
-        ({"monitoring": {}}, "monitoring.emails: got none; allowed: an address"),
-    ],
-)
-def test_settings_without_a_ladder(edit: Raw, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not complaint:
-        pytest.importorskip("config")  # an existing network is tested with the shipped file that has one
-        name, complaint = "reserved", "cluster.queues[0]."
-    else:
-        name = "mine"
-        (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**raw(), **edit}), encoding="utf-8")
-        monkeypatch.setattr(options, "CONFIG", tmp_path)
+def test_settings_without_a_ladder_are_refused_with_all_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UnusableError) as raised:
-        raw_of(name)
-    assert complaint in str(raised.value)
+        raw_of("reserved")
+    said = str(raised.value)
+    assert "capacity_reservation_id: got cr-" in said
+    assert "monitoring.emails: got none" in said
+    other = raw() | {"network": {"existing": {}}}
+    other["cluster"]["queues"][0] |= {"capacity_type": "SPOT"}
+    other["cluster"]["queues"][0]["compute_resources"][0]["instance_type"] = "trn2.48xlarge"
+    assert [each.partition(":")[0] for each in violations(other)] == [
+        "network.existing", "cluster.queues[0].capacity_type", "cluster.queues[0].compute_resources[0].instance_type",
+    ]  # fmt: skip
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw()), encoding="utf-8")
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    assert raw_of("mine")["monitoring"] == {"emails": ["ada@example.com"]}
+
+
+@pytest.fixture
+def of_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Climb]:
+    """Return a function that makes the walk of a command, with the credentials of an account."""
+    monkeypatch.setattr(options, "BUILD", tmp_path)
+
+    def make(account: str, *, starts_again: bool = False) -> Climb:
+        monkeypatch.setattr(prove, "_account", lambda _: account)
+        return Climb.of(Request("dev", Decimal(100), "destroy", is_emulated=False), raw(), starts_again=starts_again)
+
+    return make
+
+
+def kept(climb: Climb, *, usd_per_hour: int, **states: str) -> None:
+    """Keep a report in which something stands, or nothing."""
+    climb.proof = climb.proof.model_copy(
+        update={
+            "spans": (Span(since=START, usd_per_hour=Decimal(usd_per_hour)),),
+            "rungs": tuple(
+                RungRecord.model_validate({"name": name, "state": state, "worst_usd": 0})
+                for name, state in states.items()
+            ),
+        }
+    )
+    climb._save()
+
+
+def test_a_walk_continues_in_its_account_alone(of_account: Callable[..., Climb]) -> None:
+    first = of_account("111111111111")
+    kept(first, usd_per_hour=1, storage="done")
+    again = of_account("111111111111")
+    assert again.proof.rung("storage") is not None
+    assert again.walk.redactor.salt == first.walk.redactor.salt
+    with pytest.raises(OperationError, match="another account"):
+        of_account("222222222222")
+    with pytest.raises(OperationError, match="still exists"):
+        of_account("111111111111", starts_again=True)
+    assert (first.walk.report / "report.json").exists()
+
+
+def test_a_complete_report_is_replaced_only_if_that_is_asked(of_account: Callable[..., Climb]) -> None:
+    first = of_account("111111111111")
+    kept(first, usd_per_hour=0, storage="done", destroy="done")
+    with pytest.raises(OperationError, match="complete"):
+        of_account("111111111111")
+    assert of_account("222222222222", starts_again=True).proof.rungs == ()
+
+
+def test_a_report_that_is_none_is_not_overwritten(of_account: Callable[..., Climb]) -> None:
+    first = of_account("111111111111")
+    kept(first, usd_per_hour=1)
+    (first.walk.report / "report.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(UnusableError, match=r"report\.json"):
+        of_account("111111111111")
+
+
+def test_a_question_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin, os.fdopen(writing, "w") as person:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert answered("? ", 0) == ""
+        person.write(" Storage\n")
+        person.flush()
+        assert answered("? ", None) == "storage"
 
 
 def test_rungs_grow_the_cluster_and_never_beyond_their_nodes() -> None:

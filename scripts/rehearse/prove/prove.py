@@ -95,7 +95,7 @@ def prove(request: Request, *, starts_again: bool = False) -> Proof:
     if not request.is_emulated:
         return Climb.of(request, raw, starts_again=starts_again).climb()
     shutil.rmtree(request.folder, ignore_errors=True)
-    with accounts.account(echo) as account:
+    with accounts.account(tell) as account:
         variables = {**account.aws.environment, **accounts.variables(raw["region"])}
         with _environment(variables):
             climb = Climb.of(request, raw, starts_again=True)
@@ -149,7 +149,7 @@ class Climb:
         few: tuple[int, int | None] = (_NODES_HERE, _FEW_MINUTES) if request.is_emulated else (ladder.MANY, None)
         redactor = Redactor(_salt(folder, account), private_words(_private(raw, account)))
         is_emulated = "AWS_ENDPOINT_URL" in os.environ
-        walk = Walk(request.name, raw, folder, Choices(request.limit, *few), is_emulated, redactor, echo, _nowhere)
+        walk = Walk(request.name, raw, folder, Choices(request.limit, *few), is_emulated, redactor, tell, _nowhere)
         cloud: Literal["aws", "emulated"] = "emulated" if is_emulated else "aws"
         proof = earlier or Proof(
             deployment=request.name,
@@ -222,7 +222,7 @@ class Climb:
             reason = self.walk.redactor.text(reason)
             self._put(record.model_copy(update={"state": state, "reason": reason, "ended": ended}))
         if state != "done":
-            echo(f"The rung {rung.name} {'failed' if state == 'failed' else 'was stopped'}: {reason}")
+            tell(f"The rung {rung.name} {'failed' if state == 'failed' else 'was stopped'}: {reason}")
             self._keep_evidence()
         if rung.nodes and not self._stop_nodes():
             self._destroy()
@@ -301,8 +301,8 @@ class Climb:
     def _agreed(self, rung: Rung, rates: Rates) -> bool:
         """Ask before a rung; the question ends when waiting for an answer would cost what the limit has."""
         worst = dollars(money.worst(rates, rung.minutes))
-        echo(f"\n{NAMES.index(rung.name) + 1}. {rung.title}\nIt {rung.does}.")
-        echo(
+        tell(f"\n{NAMES.index(rung.name) + 1}. {rung.title}\nIt {rung.does}.")
+        tell(
             f"At most {duration(rung.minutes * 60)}, {dollars(rates.hourly)} an hour, and {worst} with the destruction "
             f"after it. Spent until now: {dollars(self._spent())} of {dollars(self.request.limit)}, at most."
         )
@@ -333,15 +333,15 @@ class Climb:
     def _say_what_stands(self) -> None:
         """Say what exists, what it costs, and the command that deletes it."""
         if not self.proof.is_standing:
-            echo("Nothing was created.", err=True)
+            tell("Nothing was created.", err=True)
             return
         if self.request.is_emulated:
             return  # what exists in the emulated AWS is gone with it
         with suppress(Exception):  # AWS may not answer now; the commands below are right all the same
             stacks, nodes = self._standing_stacks(), len(self.walk.compute_nodes())
-            echo(f"These stacks exist: {', '.join(stacks) or 'none'}; nodes: {nodes}.", err=True)
+            tell(f"These stacks exist: {', '.join(stacks) or 'none'}; nodes: {nodes}.", err=True)
         config = self.walk.config
-        echo(
+        tell(
             f"What exists costs {dollars(self.proof.spans[-1].usd_per_hour)} an hour at most. No command watches the "
             "limit now. Jobs are cancelled by the head node when their step's time is over.\n\n"
             f"  ./ultracluster prove {self.request.name} --max-usd {self.request.limit:f}  # continues\n"
@@ -359,7 +359,7 @@ class Climb:
         self._save()
 
     def _note(self, rung: Rung, state: RungState, rates: Rates, reason: str) -> None:
-        echo(f"{rung.name}: {reason}.")
+        tell(f"{rung.name}: {reason}.")
         self._put(RungRecord(name=rung.name, state=state, reason=reason, worst_usd=money.worst(rates, rung.minutes)))
 
     def _save(self) -> None:
@@ -373,12 +373,18 @@ class Climb:
         _replace(self.walk.report / "report.md", f"# What only AWS can confirm\n\n{text}\n")
 
 
+def tell(text: str = "", *, end: str = "\n", err: bool = False) -> None:
+    """Print text, if anybody still reads it: without a reader nodes are stopped all the same."""
+    with suppress(OSError):
+        echo(text, err=err, end=end)
+
+
 def answered(question: str, seconds: float | None) -> str:
     """Ask, and return the answer; empty: there was none in time, or the input ended."""
     interrupts.check()
-    echo(question, end="", err=True)
+    tell(question, end="", err=True)
     if not select.select([sys.stdin], [], [], seconds)[0]:
-        echo("", err=True)
+        tell("", err=True)
         return ""
     return sys.stdin.readline().strip().lower()
 

@@ -1,0 +1,131 @@
+"""The commands of a walk: processes in a copy of the checkout, which end with their rung, and what is kept of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from scripts.core.errors import ExitCode
+from scripts.core.interrupts import listening
+from scripts.core.options import ROOT
+from scripts.rehearse.prove import prove
+from scripts.rehearse.prove.ladder import Choices
+from scripts.rehearse.prove.redact import Redactor
+from scripts.rehearse.prove.walk import EDITED, RungError, TimeUpError, Walk
+from tests.scripts.rehearse.prove.test_prove import raw
+from tests.scripts.test_stops import lose
+
+FOREVER = "import time\nprint('started', flush=True)\ntime.sleep(600)"
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Walk:
+    made = Walk("dev", raw(), tmp_path, Choices(Decimal(100)), False, Redactor("salt"), lambda _: None, lambda _: None)
+    (tmp_path / "checkout").mkdir()
+    return made
+
+
+@pytest.fixture
+def program(walk: Walk) -> Callable[[str], None]:
+    """Return a function that replaces the command line of the copy by a program."""
+
+    def write(text: str) -> None:
+        package = walk.folder / "checkout" / "scripts"
+        package.mkdir(exist_ok=True)
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text(text, encoding="utf-8")
+
+    return write
+
+
+def test_a_command_runs_in_the_copy_with_its_settings_and_its_log_is_kept(
+    walk: Walk, program: Callable[[str], None]
+) -> None:
+    program(
+        "import os, sys\nprint(os.environ['ULTRACLUSTER_CONFIG'], sys.argv[1:])\n"
+        "print('of 123456789012 at 10.0.0.1', file=sys.stderr)"
+    )
+    ran = walk.run("status", "dev")
+    assert ran.output == f"{walk.config} ['status', 'dev']\n"
+    assert "123456789012" in ran.errors, "what is looked at is whole"
+    kept = (walk.report / ran.log).read_text(encoding="utf-8")
+    assert "of <account> at <address>" in kept
+    assert kept.startswith("$ ./ultracluster status dev\n")
+
+
+def test_an_exit_code_that_is_not_expected_ends_the_rung(walk: Walk, program: Callable[[str], None]) -> None:
+    program("raise SystemExit(1)")
+    with pytest.raises(RungError, match=r"\./ultracluster deploy dev: exit code 1, logs/001"):
+        walk.run("deploy", "dev")
+    assert walk.run("deploy", "dev", codes=None).code == ExitCode.FAILED
+
+
+def test_a_command_ends_with_the_time_of_its_rung(walk: Walk, program: Callable[[str], None]) -> None:
+    program(FOREVER)
+    walk.deadline = datetime.now(UTC) + timedelta(seconds=2)
+    with pytest.raises(TimeUpError):
+        walk.run("deploy", "dev")
+    with pytest.raises(TimeUpError):
+        walk.run("status", "dev")
+    with pytest.raises(TimeUpError):
+        walk.until(lambda: False, minutes=1)
+
+
+def test_nothing_is_started_after_a_signal_that_was_lost(walk: Walk, program: Callable[[str], None]) -> None:
+    program(f"open({str(walk.folder / 'ran')!r}, 'w')")
+
+    with listening():
+        lose()
+        with pytest.raises(KeyboardInterrupt):
+            walk.run("deploy", "dev")
+    assert not (walk.folder / "ran").exists()
+
+
+def test_a_command_ends_with_a_walk_that_is_killed(walk: Walk, program: Callable[[str], None]) -> None:
+    program(f"import os\nopen({str(walk.folder / 'pid')!r}, 'w').write(str(os.getpid()))\n{FOREVER}")
+    text = (
+        "from decimal import Decimal; from pathlib import Path\n"
+        "from scripts.rehearse.prove.ladder import Choices; from scripts.rehearse.prove.redact import Redactor\n"
+        "from scripts.rehearse.prove.walk import Walk\n"
+        f"folder = Path({str(walk.folder)!r})\n"
+        "Walk('dev', {}, folder, Choices(Decimal(1)), False, Redactor('s'), print, print).run('deploy')"
+    )
+    with subprocess.Popen([sys.executable, "-c", text], cwd=ROOT) as process:
+        wait(lambda: (walk.folder / "pid").exists() and (walk.folder / "pid").read_text() != "")
+        process.kill()
+    pid = int((walk.folder / "pid").read_text())
+    wait(lambda: not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text())
+
+
+def wait(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 600
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_an_edited_script_is_in_the_copy_alone(walk: Walk) -> None:
+    before = (ROOT / EDITED).read_bytes()
+    walk.copy_checkout()
+    copy = walk.folder / "checkout"
+    assert (copy / EDITED).read_bytes() == before
+    assert (copy / "constructs/ultracluster" / EDITED).read_bytes() == before, "the link leads into the copy"
+    walk.edit_script("exit 1")
+    assert "\nuse_system\nexit 1\n" in (copy / "constructs/ultracluster" / EDITED).read_text(encoding="utf-8")
+    assert (ROOT / EDITED).read_bytes() == before
+    walk.edit_script("")
+    assert (copy / EDITED).read_bytes() == before
+    assert not (copy / "build").exists()
+
+
+def test_nobody_who_reads_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prove, "echo", Mock(side_effect=BrokenPipeError))
+    prove.tell("x")

@@ -339,7 +339,11 @@ class Climb:
             return  # what exists in the emulated AWS is gone with it
         with suppress(Exception):  # AWS may not answer now; the commands below are right all the same
             stacks, nodes = self._standing_stacks(), len(self.walk.compute_nodes())
-            tell(f"These stacks exist: {', '.join(stacks) or 'none'}; nodes: {nodes}.", err=True)
+            tell(
+                f"These stacks exist: {', '.join(stacks) or 'none'}; nodes: {nodes}. "
+                "CloudFormation continues what it has started.",
+                err=True,
+            )
         config = self.walk.config
         tell(
             f"What exists costs {dollars(self.proof.spans[-1].usd_per_hour)} an hour at most. No command watches the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final, Literal
@@ -106,11 +106,20 @@ class Proof(Result):
         return {name: outcomes.count(name) for name in ("as expected", "differs", "not looked at")}
 
     def blocks(self) -> Iterator[Block]:
-        """Yield it for people: a table for each rung."""
+        """Yield it for people: a table for each rung, of what was looked at."""
+        return self._blocks([each for each in self.observations if each.outcome != "not looked at"])
+
+    def page(self) -> Iterator[Block]:
+        """Yield all of it."""
+        return self._blocks(self.observations)
+
+    def _blocks(self, shown: Sequence[Observation]) -> Iterator[Block]:
         yield Facts(list(self._facts()))
         titles = {each.name: each.title for each in RUNGS} | {NO_RUNG: "No rung yet"}
         for name, title in titles.items():
-            rows = [_row(each) for each in self.observations if each.rung == name]
+            rows = [_row(each) for each in shown if each.rung == name]
+            if not (rows or self.rung(name)):
+                continue
             yield Gap()
             yield Title(title)
             if record := self.rung(name):

@@ -34,7 +34,7 @@ from scripts.rehearse.prove.report import Observation, Outcome
 
 _LINKED: Final = (".venv", ".venv-pcluster", "node_modules")
 _LEFT_OUT: Final = (".*", "build", "cdk.out", "dist", "docs", "node_modules", "tests", "__pycache__")
-_END_JOBS: Final = Path(__file__).with_name("end_jobs.sh")
+END_JOBS: Final = Path(__file__).with_name("end_jobs.sh")
 EDITED: Final = "nodes/head_node.sh"
 _AFTER: Final = "use_system\n"
 _SECONDS_TO_END: Final = 120
@@ -111,6 +111,7 @@ class Walk:
     record: Callable[[Observation], None]
     clock: Clock = field(default_factory=Clock)
     deadline: datetime | None = None
+    _last: tuple[str, Path] = ("", Path())
 
     # --- the folder ---
 
@@ -210,7 +211,7 @@ class Walk:
         Raises:
             RungError: It does not answer that it will.
         """
-        words = of_file(_END_JOBS, str(minutes))
+        words = of_file(END_JOBS, str(minutes))
         ran = self.run("exec", self.name, "--user", "root", "-o", "json", "--", *words, codes=None)
         if ran.code != ExitCode.DONE:
             raise RungError(f"the head node does not watch the time of jobs, {ran.log}")
@@ -240,16 +241,24 @@ class Walk:
     def _run(self, shown: list[str], words: list[str]) -> Ran:
         self.check_time()
         line = " ".join(shlex.quote(each) if len(each) <= _SHOWN else "..." for each in shown)
-        self.say(f"  $ {line}")
-        number = len(list((self.report / "logs").glob("*.txt"))) + 1
-        log = Path("logs") / f"{number:03}-{'-'.join(shown[0:3]).replace('./ultracluster-', '').replace('/', '_')}.txt"
+        is_again = line == self._last[0]
+        if not is_again:
+            self.say(f"  $ {line}")
+        log = self._last[1] if is_again else self._new_log(shown)  # of what is waited for the last answer is kept
         started = time.monotonic()
         code, output, errors = self._processed(words)
         seconds = time.monotonic() - started
         text = f"$ {line}\n{output}\n{errors}\nexit code {code} after {seconds:.0f} s\n"
         self.keep(log, text)
-        self.say(f"    exit code {code} after {seconds:.0f} s, {log}")
+        self._last = (line, log)
+        if not is_again:
+            self.say(f"    exit code {code} after {seconds:.0f} s, {log}")
         return Ran(code, output, errors, seconds, str(log))
+
+    def _new_log(self, shown: list[str]) -> Path:
+        number = len(list((self.report / "logs").glob("*.txt"))) + 1
+        words = [each.replace("/", "_") for each in shown[:3] if not each.startswith("./")]
+        return Path("logs") / f"{number:03}-{'-'.join(words)}.txt"
 
     def keep(self, log: Path, text: str) -> None:
         """Keep a text in the report's folder, without what must not be shown."""

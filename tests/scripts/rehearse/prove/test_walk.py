@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,13 +14,15 @@ from unittest.mock import Mock
 
 import pytest
 
+from scripts.account.remote.program import of_file
 from scripts.core.errors import ExitCode
 from scripts.core.interrupts import listening
 from scripts.core.options import ROOT
 from scripts.rehearse.prove import prove
 from scripts.rehearse.prove.ladder import Choices
 from scripts.rehearse.prove.redact import Redactor
-from scripts.rehearse.prove.walk import EDITED, RungError, TimeUpError, Walk
+from scripts.rehearse.prove.walk import EDITED, END_JOBS, RungError, TimeUpError, Walk
+from tests.scripts.head_node_shell import HeadNodeShell, run
 from tests.scripts.rehearse.prove.test_prove import raw
 from tests.scripts.test_stops import lose
 
@@ -124,6 +127,42 @@ def test_an_edited_script_is_in_the_copy_alone(walk: Walk) -> None:
     walk.edit_script("")
     assert (copy / EDITED).read_bytes() == before
     assert not (copy / "build").exists()
+
+
+class HeadNode:
+    """A head node at a time, with a job that runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.seen = folder / "root", folder / "seen"
+        for name in ("etc/systemd/system", "usr/local/sbin"):
+            (self.root / name).mkdir(parents=True)
+        fakes = {
+            "date": 'cat "$WORLD/now"', "sleep": "kill $PPID", "squeue": "echo 12; echo 13",
+            "scancel": 'echo "scancel $*" >>"$WORLD/seen"', "systemctl": 'echo "systemctl $*" >>"$WORLD/seen"',
+        }  # fmt: skip
+        self.shell = HeadNodeShell(folder, **fakes)
+        self.service = self.root / "etc/systemd/system/ultracluster-prove.service"
+
+    def at(self, second: int, words: Sequence[str]) -> str:
+        """Run something at a time, and return what it called."""
+        (self.shell.world / "now").write_text(str(second), encoding="utf-8")
+        self.seen.write_text("", encoding="utf-8")
+        run(self.shell.plain, words)
+        return self.seen.read_text(encoding="utf-8")
+
+
+def test_the_head_node_cancels_all_jobs_from_a_time_on(tmp_path: Path) -> None:
+    node = HeadNode(tmp_path)
+    called = node.at(1000, of_file(END_JOBS, "3", str(node.root)))
+    assert "systemctl restart ultracluster-prove" in called
+    [command] = re.findall(r"^ExecStart=(.*)$", node.service.read_text(encoding="utf-8"), re.MULTILINE)
+    assert node.at(1179, ["sh", command]) == ""
+    assert node.at(1180, ["sh", command]) == "scancel 12 13\n"
+    assert node.at(99_000, ["sh", command]) == "scancel 12 13\n"
+    called = node.at(1000, of_file(END_JOBS, "0", str(node.root)))
+    assert "systemctl stop ultracluster-prove" in called
+    assert not node.service.exists()
+    assert not Path(command).exists()
 
 
 def test_nobody_who_reads_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from scripts.check.estimate.costs import paid_by_use, wanted
 from scripts.check.estimate.prices import find_prices
 from scripts.core.document import Document
 from scripts.core.errors import UnusableError
-from scripts.core.figures import Dollars, dollars
+from scripts.core.figures import Dollars, dollars, duration
 from scripts.watch.status.cost import cost_now
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Rates:
     nodes: Decimal
     standing: Decimal
     by_use: Decimal
+    source: str = ""
+    """Where the prices are from, and of which day."""
 
     @property
     def hourly(self) -> Decimal:
@@ -99,7 +101,7 @@ def rates_of(settings: Settings, rung: Rung, nodes: dict[tuple[str, str], int]) 
         raise UnusableError(f"no price is known of {', '.join(unknown)}: no limit can be kept")
     gb = {products.NAT_DATA.name: rung.gb}
     once = sum((price.dollars * gb.get(name, _OTHER_GB) for name, price in by_use.items() if price), Decimal(0))
-    return Rates(_decimal(cost.nodes_usd), _decimal(cost.standing_usd), once)
+    return Rates(_decimal(cost.nodes_usd), _decimal(cost.standing_usd), once, cost.source)
 
 
 def refusal(limit: Decimal, so_far: Decimal, rates: Rates, minutes: float) -> str:
@@ -110,6 +112,15 @@ def refusal(limit: Decimal, so_far: Decimal, rates: Rates, minutes: float) -> st
     return (
         f"it may cost {dollars(needed)} with the destruction after it, {dollars(so_far)} is spent, and the limit is "
         f"{dollars(limit)}: it needs --max-usd {(so_far + needed).to_integral_value(rounding='ROUND_CEILING')}"
+    )
+
+
+def announcement(rates: Rates, minutes: int, so_far: Decimal, limit: Decimal) -> str:
+    """Return what a rung may cost, for the question before it."""
+    return (
+        f"At most {duration(minutes * 60)}, {dollars(rates.hourly)} an hour, and {dollars(worst(rates, minutes))} with "
+        f"the destruction after it. Spent until now: {dollars(so_far)} of {dollars(limit)}, at most. By the "
+        f"{rates.source}."
     )
 
 

@@ -287,7 +287,9 @@ class Climb:
 
     def _rates(self, rung: Rung) -> Rates:
         settings = self.walk.write(rung.name)
-        return money.rates_of(settings, rung, self.walk.choices.nodes_of(rung, self.walk.large))
+        rates = money.rates_of(settings, rung, self.walk.choices.nodes_of(rung, self.walk.large))
+        self.proof = self.proof.model_copy(update={"prices": rates.source})
+        return rates
 
     def _spent(self) -> Decimal:
         return spent(self.proof.spans, self.walk.clock.now())
@@ -300,12 +302,8 @@ class Climb:
 
     def _agreed(self, rung: Rung, rates: Rates) -> bool:
         """Ask before a rung; the question ends when waiting for an answer would cost what the limit has."""
-        worst = dollars(money.worst(rates, rung.minutes))
         tell(f"\n{NAMES.index(rung.name) + 1}. {rung.title}\nIt {rung.does}.")
-        tell(
-            f"At most {duration(rung.minutes * 60)}, {dollars(rates.hourly)} an hour, and {worst} with the destruction "
-            f"after it. Spent until now: {dollars(self._spent())} of {dollars(self.request.limit)}, at most."
-        )
+        tell(money.announcement(rates, rung.minutes, self._spent(), self.request.limit))
         if self.request.is_emulated:
             return True
         seconds = None

@@ -60,6 +60,7 @@ class Proof(Result):
     )
     versions: Mapping[str, str] = Field(description="What ran: versions of this project and of what it pins.")
     limit_usd: Dollars = Field(description="The cost limit.")
+    prices: str = Field(default="", description="Where the prices are from, and of which day; empty: not needed yet.")
     spans: tuple[Span, ...] = Field(default=(), description="What is counted as spent, from when on.")
     rungs: tuple[RungRecord, ...] = Field(default=(), description="The rungs that were reached, in their order.")
     observations: tuple[Observation, ...] = Field(default=(), description="One for each assumption.")
@@ -129,7 +130,7 @@ class Proof(Result):
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         yield "where", f"{self.region}, {self.zone_id}" + (", an emulated AWS" if self.cloud == "emulated" else "")
-        yield "spent at most", f"{dollars(self.spent_usd)} of {dollars(self.limit_usd)}, by list prices"
+        yield "spent at most", f"{dollars(self.spent_usd)} of {dollars(self.limit_usd)}, by the {self.prices}"
         yield "written", f"{self.time:%Y-%m-%d %H:%M} UTC"
         yield from self.versions.items()
 

@@ -112,6 +112,7 @@ class Walk:
     clock: Clock = field(default_factory=Clock)
     deadline: datetime | None = None
     _last: tuple[str, Path] = ("", Path())
+    _waits: bool = False
 
     # --- the folder ---
 
@@ -231,7 +232,11 @@ class Walk:
             self.check_time()
             return condition()
 
-        return self.clock.until(check, every=every, limit=minutes * 60)
+        self._waits = True
+        try:
+            return self.clock.until(check, every=every, limit=minutes * 60)
+        finally:
+            self._waits = False
 
     def check_time(self) -> None:
         """Raise TimeUpError if the rung's time is over."""
@@ -241,7 +246,7 @@ class Walk:
     def _run(self, shown: list[str], words: list[str]) -> Ran:
         self.check_time()
         line = " ".join(shlex.quote(each) if len(each) <= _SHOWN else "..." for each in shown)
-        is_again = line == self._last[0]
+        is_again = self._waits and line == self._last[0]
         if not is_again:
             self.say(f"  $ {line}")
         log = self._last[1] if is_again else self._new_log(shown)  # of what is waited for the last answer is kept

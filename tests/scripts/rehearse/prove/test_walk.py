@@ -64,6 +64,20 @@ def test_a_command_runs_in_the_copy_with_its_settings_and_its_log_is_kept(
     assert kept.startswith("$ ./ultracluster status dev\n")
 
 
+def test_each_command_has_a_log_and_what_is_waited_for_has_one_with_the_last_answer(
+    walk: Walk, program: Callable[[str], None]
+) -> None:
+    counter = walk.folder / "counter"
+    program(f"file = open({str(counter)!r}, 'a+')\nfile.write('x')\nfile.seek(0)\nprint('answer', len(file.read()))")
+    logs = [walk.run("deploy", "dev").log for _ in range(2)]
+    assert walk.until(lambda: "answer 5" in walk.run("status", "dev").output, minutes=1, every=0.01)
+    logs.append(walk.run("deploy", "dev").log)
+    assert len(set(logs)) == 3
+    kept = sorted((walk.report / "logs").iterdir())
+    assert len(kept) == 4
+    assert "answer 5" in kept[2].read_text(encoding="utf-8")
+
+
 def test_an_exit_code_that_is_not_expected_ends_the_rung(walk: Walk, program: Callable[[str], None]) -> None:
     program("raise SystemExit(1)")
     with pytest.raises(RungError, match=r"\./ultracluster deploy dev: exit code 1, logs/001"):

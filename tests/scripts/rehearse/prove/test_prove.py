@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from config.settings import load
 from scripts.check.estimate.prices import Prices
 from scripts.core import options
 from scripts.core.errors import ExitCode, OperationError, UnusableError
@@ -357,6 +358,19 @@ def test_a_question_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) 
         person.write(" Storage\n")
         person.flush()
         assert answered("? ", None) == "storage"
+
+
+@pytest.mark.usefixtures("walked")
+def test_the_guide_has_what_rungs_may_take_and_cost(tmp_path: Path) -> None:
+    rows = []
+    for rung in RUNGS[:-1]:
+        choices = Choices(Decimal(2000))
+        (tmp_path / "dev.yaml").write_text(yaml.safe_dump(settings_of(raw(), rung.name, choices)), encoding="utf-8")
+        rates = money.rates_of(
+            load(tmp_path / "dev.yaml"), rung, choices.nodes_of(rung, ("trn1", "trn1-32xl"))
+        )  # fmt: skip
+        rows.append(f"| `{rung.name}` | {rung.minutes / 60:g} | {money.worst(rates, rung.minutes):,.0f} |")
+    assert "\n".join(rows) in (options.ROOT / "docs/guides/prove.md").read_text(encoding="utf-8")
 
 
 def test_rungs_grow_the_cluster_and_never_beyond_their_nodes() -> None:

@@ -24,6 +24,7 @@ GROUPS = {
     "Rehearse": {
         "rehearse": "Deploy, run jobs and destroy in an emulated AWS",
         "emulate": "Emulate an account until Ctrl-C, to try commands on",
+        "prove": "Deploy step by step within a cost limit, and report on AWS",
     },
     "Check": {
         "estimate": "Estimate sizes, cost, quotas and time to train, offline",

@@ -91,7 +91,19 @@ class Fsx(FSxResponse):
         file_system.lustre_configuration = {**(file_system.lustre_configuration or {}), **changes}
         if openzfs := self._body.get("OpenZFSConfiguration"):
             file_system.open_zfs_configuration = {**(file_system.open_zfs_configuration or {}), **openzfs}
+        vars(file_system).setdefault("actions", []).insert(0, self._action())
         return json.dumps({"FileSystem": self._described(file_system)})
+
+    def _action(self) -> dict[str, Any]:
+        """Return the record of an update: https://docs.aws.amazon.com/fsx/latest/APIReference/API_AdministrativeAction.html."""
+        wanted = {key: value for key, value in self._body.items() if key not in ("ClientRequestToken", "FileSystemId")}
+        return {
+            "AdministrativeActionType": "FILE_SYSTEM_UPDATE",
+            "ProgressPercent": 100,
+            "RequestTime": time.time(),
+            "Status": "COMPLETED",
+            "TargetFileSystemValues": wanted,
+        }
 
     def delete_file_system(self) -> str:
         """Take a final backup, if that is asked for.
@@ -332,6 +344,8 @@ class Fsx(FSxResponse):
         }
         if version := vars(file_system)["version"]:
             described["FileSystemTypeVersion"] = version
+        if actions := vars(file_system).get("actions"):
+            described["AdministrativeActions"] = actions
         if file_system.file_system_type == "LUSTRE":
             described["LustreConfiguration"] = {
                 **(file_system.lustre_configuration or {}),

@@ -176,6 +176,20 @@ def test_metadata_iops_grow_before_the_capacity(account: Account) -> None:
     account.update(more, StorageCapacity=2400)
 
 
+def test_updates_of_a_file_system_are_recorded_the_newest_first(account: Account) -> None:
+    # https://docs.aws.amazon.com/fsx/latest/APIReference/API_AdministrativeAction.html
+    vpc = account.vpc()
+    file_system = account.file_system(account.subnet(vpc), account.group(vpc))
+    account.update(file_system, StorageCapacity=2400)
+    account.update(file_system, StorageCapacity=4800)
+    described = account.client("fsx").describe_file_systems(FileSystemIds=[file_system.ref])["FileSystems"][0]
+    actions = [
+        (each["AdministrativeActionType"], each["TargetFileSystemValues"]["StorageCapacity"])
+        for each in described["AdministrativeActions"]
+    ]
+    assert actions == [("FILE_SYSTEM_UPDATE", 4800), ("FILE_SYSTEM_UPDATE", 2400)]
+
+
 # What does not lock, fill or hide
 
 

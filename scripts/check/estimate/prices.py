@@ -102,6 +102,8 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
             raise
         return Prices(region, remark=str(error))
     prices = Prices(region, listed, today, asked=frozenset(wanted))
+    if os.environ.get("AWS_ENDPOINT_URL"):
+        return prices  # of an emulated AWS, whose list is not kept for AWS
     path = _cache_path(region)
     with suppress(OSError):  # if it cannot be kept, the next call asks again
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -199,6 +199,7 @@ UNCHECKED = {
     "image build": "an image, which is of no deployment yet",
     "jobs cancel": "a job: a deployment that is in progress does not keep people from their work",
     "pipeline deploy": "stacks of the pipeline, which are of no deployment; it checks those",
+    "prove": "the commands above do it, each of which checks",
     "submit": "a job, likewise",
 }
 """Commands that change something else, and what."""

@@ -13,10 +13,12 @@ _METHODS = {"ask", "find", "list"}
 DIFFERENT: Mapping[str, str] = {
     "cloudformation get_template": "account: as deployed; change: as the pipeline gave it",
     "cloudformation list_change_sets": "change: those that wait; watch: the one that failed",
+    "ec2 describe_nat_gateways": "check: that of a route, and all, for the quota; rehearse: the addresses of one",
     "ec2 describe_network_interfaces": "check: all, for the quota; watch: detached ones in groups of a cluster",
     "ec2 describe_security_groups": "check: the one of the settings; watch: those of a cluster",
     "ec2 describe_volumes": "change: the head node's; check: all of gp3, for the quota; watch: all, for their prices",
     "ec2 describe_vpc_endpoints": "change, watch: all; check: those of the VPC",
+    "fsx describe_file_systems": "account: as they are; rehearse: what was done to one",
     "logs describe_log_groups": "each of names that start with something else",
     "secretsmanager describe_secret": "check: those of the settings; watch: those that a stack left",
     "sts get_caller_identity": "has no parameters, so that it is one question wherever it is asked",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from scripts.check.estimate.estimate import estimate
 from scripts.check.estimate.prices import Prices
 from scripts.check.estimate.tables import tables
 from scripts.check.review import comment, deployment
+from scripts.rehearse.prove.ladder import RUNGS
+from scripts.rehearse.prove.money import announcement, rates_of
 from scripts.use.costs.costs import node_prices
 from scripts.watch.inventory.model import Inventory
 from scripts.watch.status.cost import cost_now
@@ -44,6 +47,7 @@ SAYINGS: dict[str, Callable[[], str]] = {
     "scripts/check/review": lambda: deployment._costs(ESTIMATE),
     "scripts/check/review/": lambda: comment.costs_table(SETTINGS, SETTINGS),
     "scripts/change/destroy": snapshot,
+    "scripts/rehearse/prove": lambda: announcement(rates_of(SETTINGS, RUNGS[0], {}), 60, Decimal(0), Decimal(9)),
     "scripts/use/costs": lambda: node_prices(SETTINGS)[1],
     "scripts/watch/inventory": inventory,
     "scripts/watch/status": lambda: cost_now(SETTINGS, {}, date(2026, 11, 28)).source,

@@ -135,6 +135,14 @@ def test_the_answer_is_kept_for_a_week(online: Any, offline: Path, monkeypatch: 
         )
 
 
+def test_what_an_emulated_aws_answers_is_not_kept_for_aws(
+    online: Any, offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed_on == TODAY
+    assert not (offline / "cache").exists()
+
+
 @pytest.mark.usefixtures("online")
 def test_a_broken_cache_is_ignored(offline: Path) -> None:
     path = offline / "cache/ultracluster/prices-us-west-2.json"

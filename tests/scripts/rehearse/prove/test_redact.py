@@ -1,0 +1,93 @@
+"""No account, address or name of who walked is in a text that is kept for others."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts.rehearse.prove.redact import Redactor, private_words
+
+REDACTOR = Redactor("salt", private_words(["ada@example.com", "laptop", "/home/ada", "ada"]))
+AROUND = st.sampled_from(
+    ["", " ", ":", "/", '"', "'", "(", ")", ",", "=", "[", "]", "\n", "@", "arn:aws:iam::", "port "]
+)
+ACCOUNTS = st.from_regex(r"\A[0-9]{12}\Z")
+IPV4 = st.ip_addresses(v=4).map(str)
+IPV6 = st.ip_addresses(v=6)
+
+
+@given(st.text(max_size=20), AROUND, ACCOUNTS, AROUND, st.text(max_size=20))
+def test_no_account_stays(before: str, left: str, account: str, right: str, after: str) -> None:
+    shown = REDACTOR.text(f"{before}{left}{account}{right}{after}")
+    assert not re.search(r"(?<![0-9])[0-9]{12}(?![0-9])", shown)
+
+
+@given(AROUND, IPV4, AROUND)
+def test_no_ipv4_address_stays(left: str, address: str, right: str) -> None:
+    assert address not in REDACTOR.text(f"{left}{address}{right}")
+
+
+@given(
+    st.sampled_from(["", " ", ":", "addr:", "/", '"', "(", "=", "[", "\n"]),
+    IPV6,
+    st.sampled_from(["", " ", ": ", "/64", '"', ")", "]", "%eth0"]),
+    st.booleans(),
+)
+def test_no_ipv6_address_stays(left: str, address: ipaddress.IPv6Address, right: str, exploded: bool) -> None:
+    written = address.exploded if exploded else address.compressed
+    if written in ("::",):
+        return
+    shown = REDACTOR.text(f"{left}{written}{right}")
+    assert written not in shown
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-9, 9) | st.text(),
+        lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+    )
+)
+def test_what_is_redacted_stays_json_of_the_same_shape_and_stays_as_it_is(value: object) -> None:
+    once = REDACTOR.value(value)
+    assert json.loads(json.dumps(once)) == once
+    assert REDACTOR.value(once) == once
+    assert isinstance(once, type(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("arn:aws:iam::123456789012:role/x", "arn:aws:iam::<account>:role/x"),
+        ("1234-5678-9012", "<account>"),
+        ("0.123456789012", "0.<account>"),
+        ("10.0.0.1:22 and 10.0.0.1/24", "<address>:22 and <address>/24"),
+        ("fe80::1%eth0, [2001:db8::1]:443", "<address>%eth0, [<address>]:443"),
+        ("::ffff:10.0.0.1", "<address>"),
+        ("02:ab:cd:ef:01:23", "<address>"),
+        ("ip-10-0-1-2.us-west-2.compute.internal up", "<address> up"),
+        ("mail to bob.b+c@example.org.", "mail to <e-mail>."),
+        ("AKIAIOSFODNN7EXAMPLE", "<key>"),
+        ("?X-Amz-Credential=AB%2Fc&X-Amz-Signature=00ff", "?X-Amz-Credential=<signed>&X-Amz-Signature=<signed>"),
+        ("ada@laptop:/home/ada/x", "<private>@<private>:<private>/x"),
+        ("10:33:29 PM AWS::EC2::VPC std::x 2.27.1 1,536", "10:33:29 PM AWS::EC2::VPC std::x 2.27.1 1,536"),
+        ("parallelcluster-0a1b2c3d4e5f-do-not-delete", "parallelcluster-0a1b2c3d4e5f-do-not-delete"),
+    ],
+)  # fmt: skip
+def test_texts(text: str, shown: str) -> None:
+    redactor = Redactor("salt", ("laptop", "/home/ada", "ada"))
+    assert redactor.text(text) == shown
+
+
+def test_ids_of_resources_can_be_compared_and_not_known() -> None:
+    first, other = "fs-0123456789abcdef0", "fs-0123456789abcdef1"
+    shown = REDACTOR.text(f"{first} {other} {first}").split()
+    assert shown[0] == shown[2] != shown[1]
+    assert shown[0].startswith("fs-~")
+    assert first not in shown
+    assert Redactor("another", ()).text(first) != shown[0]
+    assert "0123" not in REDACTOR.text("6f1c0123-aaaa-bbbb-cccc-0123456789ab")

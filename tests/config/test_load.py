@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.settings import SettingsError, load
 from tests.config.settings_files import put
+from tests.properties import QUICK
 
 TEXT = (Path(__file__).parents[2] / "config" / "reserved.yaml").read_text(encoding="utf-8")
 
@@ -47,7 +48,7 @@ def is_accepted_or_reported(path: Path) -> None:
     assert reported.startswith(str(path))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@QUICK
 @given(place=st.sampled_from(PLACES), value=ANYTHING)
 @example(place=("cluster", "overrides"), value={"Scheduling": {"SlurmQueues": [{"Name": ["odcr"]}]}})
 @example(place=("cluster", "overrides"), value={"HeadNode": {None: {1.5: 2}}})
@@ -60,7 +61,7 @@ def test_any_value_in_any_place(path: Path, place: tuple[str | int, ...], value:
     is_accepted_or_reported(path)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@QUICK
 @given(start=st.integers(0, len(TEXT)), length=st.integers(0, 40), new=st.text(max_size=8))
 def test_any_text_in_the_place_of_any_other(path: Path, start: int, length: int, new: str) -> None:
     path.write_text(TEXT[:start] + new + TEXT[start + length :], encoding="utf-8", errors="surrogatepass")

@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -67,6 +67,7 @@ from scripts.use.costs.report import CostReport, as_csv
 from scripts.use.runs import ListedRun, RunList
 from scripts.watch.logs.jobs import KnownJob
 from scripts.watch.status.software import parse as parse_software
+from tests.properties import QUICK
 from tests.scripts.reports import as_markdown
 from tests.scripts.slurm_samples import answer
 
@@ -79,9 +80,6 @@ PIECES = (
     "$(id)", "; id", "|", "\\", "{{ssm:x}}", "UserId=root(0)", "é", "👩\u200d💻", " ", "x" * 65536,
 )  # fmt: skip
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, max_size=6).map("".join)
-QUICK = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
-)
 SETTINGS = load(CONFIG / "trn1-16.yaml")
 CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 

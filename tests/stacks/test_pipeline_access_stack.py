@@ -111,7 +111,8 @@ def test_pull_requests_only_look_and_read_no_data(template: Template) -> None:
     actions = {action for action, _ in granted}
     reading = {"s3:GetObject", "secretsmanager:GetSecretValue", "logs:FilterLogEvents", "ec2:GetConsoleOutput"}
 
-    assert all(each.partition(":")[2].startswith(("BatchGet", "Describe", "Detect", "Get", "List", "View")) for each in actions)
+    verbs = ("BatchGet", "Describe", "Detect", "Get", "List", "View")
+    assert all(each.partition(":")[2].startswith(verbs) for each in actions)
     assert not reading & actions
     of_tables = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "ssm:GetParameter", "ssm:GetParameters")
     assert {each for each in granted if each[0] in of_tables} == {

@@ -16,6 +16,7 @@ from nodes.team import users as nodes
 from scripts.check.plan import people
 from scripts.check.plan.comparison import Comparison
 from scripts.core.findings import CheckStatus, Finding
+from tests.properties import QUICK
 from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
 from toolchain.cluster import CLUSTER_TYPE
 from ultracluster.domain.team import TeamSpec, UserSpec
@@ -47,6 +48,7 @@ def is_possible(document: dict[str, Any]) -> bool:
     return len({*uids}) == len(uids) and len({*gids.values()}) == len(gids)
 
 
+@QUICK
 @given(before=DOCUMENTS.filter(is_possible), after=DOCUMENTS.filter(is_possible))
 def test_the_plan_refuses_what_nodes_refuse_and_nothing_else(before: dict[str, Any], after: dict[str, Any]) -> None:
     by_nodes = list(nodes.contradictions(nodes.Team.of(after), follower(before)))

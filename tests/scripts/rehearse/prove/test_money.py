@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scripts.rehearse.prove.ladder import RUNGS
 from scripts.rehearse.prove.money import (
+from tests.properties import QUICK
     MINUTES_TO_DESTROY,
     MINUTES_TO_STOP,
     Rates,
@@ -43,6 +44,7 @@ def test_what_is_spent() -> None:
     assert spent(spans[:1], after(-10)) == 5, "a clock that was set back takes nothing off"
 
 
+@QUICK
 @given(st.builds(Rates, AMOUNTS, AMOUNTS.filter(bool), AMOUNTS), AMOUNTS, AMOUNTS, MINUTES, st.floats(0, 1))
 def test_a_rung_that_starts_ends_within_the_limit(
     rates: Rates, so_far: Decimal, room: Decimal, minutes: int, part: float

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.rehearse.prove.redact import Redactor, private_words
+from tests.properties import QUICK
 
 REDACTOR = Redactor("salt", private_words(["ada@example.com", "laptop", "/home/ada", "ada"]))
 AROUND = st.sampled_from(
@@ -21,17 +22,20 @@ IPV4 = st.ip_addresses(v=4).map(str)
 IPV6 = st.ip_addresses(v=6)
 
 
+@QUICK
 @given(st.text(max_size=20), AROUND, ACCOUNTS, AROUND, st.text(max_size=20))
 def test_no_account_stays(before: str, left: str, account: str, right: str, after: str) -> None:
     shown = REDACTOR.text(f"{before}{left}{account}{right}{after}")
     assert not re.search(r"(?<![0-9])[0-9]{12}(?![0-9])", shown)
 
 
+@QUICK
 @given(AROUND, IPV4, AROUND)
 def test_no_ipv4_address_stays(left: str, address: str, right: str) -> None:
     assert address not in REDACTOR.text(f"{left}{address}{right}")
 
 
+@QUICK
 @given(
     st.sampled_from(["", " ", ":", "addr:", "/", '"', "(", "=", "[", "\n"]),
     IPV6,
@@ -46,6 +50,7 @@ def test_no_ipv6_address_stays(left: str, address: ipaddress.IPv6Address, right:
     assert written not in shown
 
 
+@QUICK
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-9, 9) | st.text(),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from scripts.rehearse.prove.ladder import RUNGS
 from scripts.rehearse.prove.money import (
-from tests.properties import QUICK
     MINUTES_TO_DESTROY,
     MINUTES_TO_STOP,
     Rates,
@@ -22,6 +21,7 @@ from tests.properties import QUICK
     to_destroy,
     worst,
 )
+from tests.properties import QUICK
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AMOUNTS = st.decimals(0, 1000, places=2)

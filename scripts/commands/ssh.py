@@ -7,7 +7,8 @@ Session Manager opens it, and needs its plugin on PATH, not the AWS CLI. With --
 editors reach the nodes the same way: `ssh research` is the head node, `ssh NODE.research` another. It writes a block to
 ~/.ssh/ultracluster.conf, and says which line ~/.ssh/config needs; EC2 Instance Connect sends your public key at each
 connection, unless the settings have `users`: nodes have their keys. Such sessions lead to port 22 alone, by a document
-of the cluster, which an older cluster gets at its next `deploy`. The path from an AWS account has not been tried yet.
+of the cluster, which an older cluster gets at its next `deploy`. The path from an AWS account has not been tried
+yet: docs/reference/assumptions.md#sessions-of-people says what would be looked at.
 
 Exit code: the plugin's own once it was started; before that 1: no such node is running, 2: arguments, settings or
 credentials cannot be used, or there is no plugin or document; 130: Ctrl-C.

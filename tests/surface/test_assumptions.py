@@ -23,9 +23,9 @@ TUTORIAL = DOCS / "tutorials" / "first-deployment.md"
 MARKED = re.compile(r"(<!-- checks of ([a-z-]+) -->\n)((?:\|.*\n)*)")
 UNCERTAIN = re.compile(
     r"not tried on AWS|on AWS it is untested|is untested|AWS is not known yet|no real AWS account|has run it yet"
-    r"|only (?:AWS|Trn1) can show|they cannot show|Public sources do not say|Neither has been tried"
+    r"|only (?:AWS|Trn1) can show|they cannot show|Public sources do not say|Neither has been tried|not been tried yet"
     r"|No public run|not measured yet|was not measured here|; not measured|not yet seen on a real node"
-    r"|nobody has fetched|of a real account|are \*\*assumptions",
+    r"|nobody has fetched|of a real account|are \*\*assumptions|never run here|nobody here has run",
     re.IGNORECASE,
 )
 """How pages say that nobody has seen it on AWS."""

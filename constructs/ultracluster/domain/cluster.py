@@ -209,7 +209,8 @@ class LoginPoolSpec(Spec):
     grace_minutes: Annotated[
         Minutes, Field(ge=3, le=120), FROM_DURATION, Setting(Change.AT_ONCE, ".GracetimePeriod")
     ] = default(10)
-    """Notice that users get before a node is terminated. Above 10, a smaller count rolls its own update back."""
+    """Notice that users get before a node is terminated. Above 10, a smaller
+    count may roll its own update back (docs/reference/assumptions.md#ending-login-nodes)."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
 

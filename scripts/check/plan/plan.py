@@ -98,7 +98,7 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
             *_findings_of_account(live),
             *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
             *_findings_of_update(live, cluster),
-            *people.of_people(comparison, settings.team, live.deployment.account),
+            *people.of_people(comparison, settings.team, live.deployment),
             *_findings(
                 deployment_name, comparison, stacks, cluster, accepted=accepted, account=live.deployment.account
             ),
@@ -232,13 +232,17 @@ def _findings_of_update(live: LiveStacks, cluster: ClusterPlan) -> Iterator[Find
     yield from _findings_of_launch_templates(live.deployment, cluster)
     if not (cluster.exists and cluster.changes):
         return
+    subject = f"cluster {cluster.name}"
+    for each in runner.findings(update.login_nodes, live.deployment):  # what may happen blocks nothing
+        if each.status not in (CheckStatus.PASS, CheckStatus.SKIP):
+            yield each.of(subject, each.command)
     found = list(runner.findings(update.update_nodes, live.deployment))
     if update.nodes_that_run(live.deployment):
         found += update.silent_nodes(live.deployment)
     for each in found:
         if each.status is not CheckStatus.PASS:
             status = CheckStatus.FAIL if each.status is CheckStatus.WARN else each.status
-            yield replace(each, status=status, subject=f"cluster {cluster.name}")
+            yield replace(each, status=status, subject=subject)
 
 
 def _findings_of_launch_templates(deployment: Deployment, cluster: ClusterPlan) -> Iterator[Finding]:

@@ -61,11 +61,31 @@ def launch_templates(deployment: Deployment) -> Finding:
 
 
 @check(
-    "update-nodes",
-    "Nodes in an update",
+    "login-nodes",
+    "Login nodes that end",
     calls=(
         "autoscaling:DescribeAutoScalingInstances",
         "autoscaling:DescribeLifecycleHooks",
+        "cloudformation:DescribeStacks",
+        "ec2:DescribeInstances",
+    ),
+)
+def login_nodes(deployment: Deployment) -> Iterator[Finding]:
+    """A login node that ends more slowly than an update waits could roll it back: it may take nothing over any more.
+
+    So it was seen with 3.14 (aws/aws-parallelcluster 7172); of later versions nothing is known.
+    """
+    if not deployment.settings.cluster.login_nodes and deployment.stack(deployment.settings.cluster_spec.name) is None:
+        return
+    logins = {each: tags for each, tags in nodes_that_run(deployment).items() if tags[_TYPE] == "LoginNode"}
+    found = [*_ending(deployment, logins), *_too_many(deployment, logins)]
+    yield from found or [Finding(PASS, f"{len(logins)} login nodes run, and none is to end late")]
+
+
+@check(
+    "update-nodes",
+    "Nodes in an update",
+    calls=(
         "cloudformation:DescribeStackResource",
         "cloudformation:DescribeStacks",
         Permission("dynamodb:BatchGetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
@@ -76,8 +96,7 @@ def launch_templates(deployment: Deployment) -> Finding:
 def update_nodes(deployment: Deployment) -> Iterator[Finding]:
     """One node that cannot take over an update would roll it back, after a quarter of an hour and for all others.
 
-    Look for nodes that EC2 finds impaired, that have not taken over the last update, and for login nodes that end more
-    slowly than the update waits.
+    Look for nodes that EC2 finds impaired, and for those that have not taken over the last update.
     """
     name = deployment.settings.cluster_spec.name
     stack = deployment.stack(name)
@@ -85,13 +104,7 @@ def update_nodes(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(PASS, "there is no cluster yet")
         return
     nodes = nodes_that_run(deployment)
-    logins = {each: tags for each, tags in nodes.items() if tags[_TYPE] == "LoginNode"}
-    found = [
-        *_impaired(deployment, nodes),
-        *_behind(deployment, nodes),
-        *_ending(deployment, logins),
-        *_too_many(deployment, logins),
-    ]
+    found = [*_impaired(deployment, nodes), *_behind(deployment, nodes)]
     yield from found or [Finding(PASS, f"{len(nodes)} nodes run, and nothing keeps them from taking over an update")]
 
 
@@ -138,7 +151,7 @@ def _impaired(deployment: Deployment, nodes: Iterable[str]) -> Iterator[Finding]
 
 
 def _behind(deployment: Deployment, nodes: Iterable[str]) -> Iterator[Finding]:
-    versions = {each: known for each, known in _versions(deployment, nodes).items() if known}
+    versions = _versions(deployment, nodes)
     wanted = _version_in_force(deployment) if versions else ""
     wrong = [each for each, known in versions.items() if known != wanted]
     if versions and not wanted:
@@ -160,7 +173,7 @@ def _version_in_force(deployment: Deployment) -> str:
 
 
 def _versions(deployment: Deployment, nodes: Iterable[str]) -> dict[str, str | None]:
-    """Return which version of the configuration each node has, as it says itself; None: it says nothing."""
+    """Return which version of the configuration each node has that has said so; None: it has not said which."""
     table = f"parallelcluster-{deployment.settings.cluster_spec.name}"
     versions: dict[str, str | None] = {}
     for batch in _batches(sorted(nodes), _OF_BATCH_GET):
@@ -184,7 +197,7 @@ def _ending(deployment: Deployment, logins: Iterable[str]) -> Iterator[Finding]:
         yield Finding(
             WARN,
             f"{_named(ending, 'login node')} {'ends' if len(ending) == 1 else 'end'}, and may not take over an update "
-            "any more, which would be rolled back (aws/aws-parallelcluster 7172)",
+            "any more, which would be rolled back then (aws/aws-parallelcluster 7172)",
             "wait until their notice (grace_minutes) is over",
             f"./ultracluster status {deployment.name}",
         )
@@ -205,7 +218,7 @@ def _too_many(deployment: Deployment, logins: Mapping[str, Mapping[str, str]]) -
             yield Finding(
                 WARN,
                 f"login pool {pool} goes from {count} to {wanted.get(pool, 0)} nodes, and {notice // 60} minutes pass "
-                "before a node ends: an update waits 15 for it, and is rolled back (aws/aws-parallelcluster 7172)",
+                "before a node ends: an update waits 15 for it, and may be rolled back (aws/aws-parallelcluster 7172)",
                 f"two deployments: first cluster.login_nodes[{pool}].grace_minutes: {LONGEST_NOTICE // 60}, then count",
             )
 
@@ -238,4 +251,4 @@ def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
         yield items[start : start + size]
 
 
-CHECKS: Final = (launch_templates, update_nodes)
+CHECKS: Final = (launch_templates, update_nodes, login_nodes)

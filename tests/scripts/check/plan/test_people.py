@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodes.team import users as nodes
+from scripts.account.remote.head_node import Answer
 from scripts.check.plan import people
 from scripts.check.plan.comparison import Comparison
+from scripts.core.errors import HeadNodeError
 from scripts.core.findings import CheckStatus, Finding
 from tests.properties import QUICK
 from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
@@ -34,11 +39,27 @@ DOCUMENTS = st.builds(
 )
 
 
-def follower(document: dict[str, Any]) -> nodes.System:
-    """Return a node that has followed a document."""
-    team = nodes.Team.of(document)
-    accounts = {each.name: nodes.Account(each.uid, each.gid, is_locked=False) for each in team.people}
-    return nodes.System(accounts, {name: nodes.Group(gid) for name, gid in team.gids.items()})
+def follower(*documents: dict[str, Any]) -> nodes.System:
+    """Return a node that has followed documents, one after the other; who left, and groups, stay on it."""
+    accounts, groups = dict[str, nodes.Account](), dict[str, nodes.Group]()
+    for document in documents:
+        team = nodes.Team.of(document)
+        if not list(nodes.contradictions(team, nodes.System(accounts, groups))):
+            accounts |= {each.name: nodes.Account(each.uid, each.gid, is_locked=False) for each in team.people}
+            groups |= {name: nodes.Group(gid) for name, gid in team.gids.items()}
+    return nodes.System(accounts, groups)
+
+
+def answer_of(node: nodes.System, script: str) -> Answer:
+    """Return what a node answers to the questions for accounts and groups."""
+    keys = set(shlex.split(script.partition(";")[0])[2:])
+    accounts = [
+        f"{name}:x:{each.uid}:{each.gid}::/home/{name}:/bin/bash"
+        for name, each in node.accounts.items()
+        if {name, str(each.uid)} & keys
+    ]
+    groups = [f"{name}:x:{each.gid}:" for name, each in node.groups.items() if {name, str(each.gid)} & keys]
+    return Answer(0, "\n".join([*accounts, "--", *groups, ""]), "")
 
 
 def is_possible(document: dict[str, Any]) -> bool:
@@ -48,11 +69,32 @@ def is_possible(document: dict[str, Any]) -> bool:
     return len({*uids}) == len(uids) and len({*gids.values()}) == len(gids)
 
 
+POSSIBLE = DOCUMENTS.filter(is_possible)
+
+
 @QUICK
-@given(before=DOCUMENTS.filter(is_possible), after=DOCUMENTS.filter(is_possible))
-def test_the_plan_refuses_what_nodes_refuse_and_nothing_else(before: dict[str, Any], after: dict[str, Any]) -> None:
-    by_nodes = list(nodes.contradictions(nodes.Team.of(after), follower(before)))
-    assert bool(list(people.contradictions(before, after))) is bool(by_nodes)
+@given(earlier=POSSIBLE, before=POSSIBLE, after=POSSIBLE)
+def test_the_plan_refuses_what_nodes_refuse_and_nothing_else(
+    earlier: dict[str, Any], before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    node = follower(earlier, before)
+    assume(not list(nodes.contradictions(nodes.Team.of(before), node)))
+    by_nodes = list(nodes.contradictions(nodes.Team.of(after), node))
+    assert bool(sentences(before, after, node)) is bool(by_nodes)
+
+
+def sentences(before: dict[str, Any], after: dict[str, Any], node: nodes.System) -> list[str]:
+    with head_node_of(node):
+        return [each.sentence for each in people.of_documents(before, after, MagicMock())]
+
+
+@contextmanager
+def head_node_of(node: nodes.System) -> Iterator[None]:
+    head_node = MagicMock()
+    head_node.return_value.run.side_effect = lambda script: answer_of(node, script)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(people, "HeadNode", head_node)
+        yield
 
 
 def found(after: TeamSpec | None, *, named: bool = True, error: str = "") -> list[Finding]:
@@ -67,7 +109,9 @@ def found(after: TeamSpec | None, *, named: bool = True, error: str = "") -> lis
     get.return_value = {"Body": io.BytesIO(TeamSpec(users=[ALICE]).document().encode())}
     if error:
         get.side_effect = ClientError({"Error": {"Code": error}}, "GetObject")
-    results = list(people.of_people(Comparison(stacks, stacks), after, account))
+    node = follower(json.loads(TeamSpec(users=[ALICE]).document()))
+    with head_node_of(node):
+        results = list(people.of_people(Comparison(stacks, stacks), after, MagicMock(account=account)))
     assert [call.kwargs for call in get.call_args_list] in ([], [{"Bucket": "assets", "Key": "before.json"}])
     return results
 
@@ -97,3 +141,15 @@ def test_a_document_that_cannot_be_read_is_named(code: str) -> None:
 
     assert finding.status is CheckStatus.UNKNOWN
     assert "s3://assets/before.json could not be read" in finding.sentence
+
+
+def test_a_head_node_that_cannot_be_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "HeadNode", MagicMock(side_effect=HeadNodeError("no head node")))
+    after = json.loads(TeamSpec(users=[ALICE, UserSpec(name="bob", uid=2002)]).document())
+    before = json.loads(TeamSpec(users=[ALICE]).document())
+
+    [finding] = people.of_documents(before, after, MagicMock())
+
+    assert finding.status is CheckStatus.UNKNOWN
+    assert "the ids of bob are free on the nodes" in finding.sentence
+    assert list(people.of_documents(before, before, MagicMock())) == [], "nobody is new"

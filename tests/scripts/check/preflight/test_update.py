@@ -10,7 +10,7 @@ import pytest
 from scripts.account.deployment import Account, Deployment
 from scripts.account.slurm import Problem, SlurmState
 from scripts.check.preflight import update
-from scripts.check.preflight.update import MANY_LAUNCH_TEMPLATES, launch_templates, update_nodes
+from scripts.check.preflight.update import MANY_LAUNCH_TEMPLATES, launch_templates, login_nodes, update_nodes
 from scripts.core.errors import HeadNodeError
 from scripts.core.findings import PASS, UNKNOWN, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import ByParameters, Case, Raw, case, deployment_of, new_network, stacks
@@ -64,7 +64,7 @@ def cluster(
         asked = [key["Id"]["S"] for key in wanted["Keys"]]
         known = {f"CLUSTER_CONFIG.{each}": version for each, version in (versions or {}).items()}
         items = [
-            {"Id": {"S": each}, "Data": {"M": {"cluster_config_version": {"S": known[each]}}}}
+            {"Id": {"S": each}, "Data": {"M": {"cluster_config_version": {"S": known[each]}} if known[each] else {}}}
             for each in asked[:60]
             if each in known
         ]
@@ -102,16 +102,18 @@ MANY = [node(number) for number in range(250)]
              **cluster(node(1), login(2), node(3, "HeadNode"), node(4, state="stopped"), versions={"i-1": "new"})),
         case(update_nodes, WARN, "i-1 has not taken over", "--instance-ids i-1", base=new_network,
              **cluster(node(1), node(2), versions={"i-1": "old", "i-2": "new"})),
+        case(update_nodes, WARN, "i-1 has not taken over", base=new_network,
+             **cluster(node(1), versions={"i-1": ""})),
         case(update_nodes, WARN, "nodes i-0, i-1, i-10, i-100, i-101 and 245 more have", "fleet stop", base=new_network,
              **cluster(*MANY, versions={each["InstanceId"]: "old" for each in MANY})),
         case(update_nodes, WARN, "EC2 finds node i-1 impaired", base=new_network,
              **cluster(node(1), impaired=("i-1", "i-of-somebody"))),
-        case(update_nodes, WARN, "login node i-1 ends", base=new_network, edit=pool(count=0),
+        case(login_nodes, WARN, "login node i-1 ends", base=new_network, edit=pool(count=0),
              **cluster(login(1), ending=("i-1",))),
-        case(update_nodes, WARN, "from 2 to 0 nodes, and 120 minutes", "grace_minutes: 10", base=new_network,
+        case(login_nodes, WARN, "from 2 to 0 nodes, and 120 minutes", "grace_minutes: 10", base=new_network,
              edit=pool(count=0), **cluster(login(1), login(2), notice=7200)),
-        case(update_nodes, PASS, base=new_network, edit=pool(count=0), **cluster(login(1), login(2))),
-        case(update_nodes, PASS, base=new_network, edit=pool(), **cluster(login(1), login(2), notice=7200)),
+        case(login_nodes, PASS, base=new_network, edit=pool(count=0), **cluster(login(1), login(2))),
+        case(login_nodes, PASS, base=new_network, edit=pool(), **cluster(login(1), login(2), notice=7200)),
     ],
 )  # fmt: skip
 def test_what_an_update_waits_for(case_: Case, account: Account) -> None:

@@ -147,8 +147,8 @@ class QueueSpec(Spec):
         ScratchDirectory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
     ] = "/scratch"
     """Where the node-local NVMe storage is mounted."""
-    custom_slurm_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
-    """Further slurm.conf parameters of the partition."""
+    custom_slurm_settings: Annotated[dict[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    """Further slurm.conf parameters of the partition, such as MaxTime."""
 
     @property
     def has_trainium(self) -> bool:
@@ -228,7 +228,8 @@ class SlurmSpec(Spec):
     )
     """Whether a job that does not get all of its nodes gets none."""
     custom_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
-    """Further slurm.conf parameters; what SchedulerParameters lists here wins over the stack's own list, one by one."""
+    """Further slurm.conf parameters of the cluster, by the names that its Slurm knows; what SchedulerParameters lists here
+    wins over the stack's own list, one by one."""
 
 
 class MonitoringSpec(Spec):

@@ -80,7 +80,10 @@ def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> Cluster
     accounts.create_prerequisites(aws, settings)
     accounts.bootstrap(aws, settings)
     publish_files(assembly, aws)
-    return cluster_request(assembly, Resolver(assembly, aws).resolve)
+    request = cluster_request(assembly, Resolver(assembly, aws).resolve)
+    [queue, *_] = request.configuration["Scheduling"]["SlurmQueues"]
+    accounts.create_in_subnet(aws, settings, queue["Networking"]["SubnetIds"][0])
+    return request
 
 
 def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting: Mapping[str, str]) -> Validation:

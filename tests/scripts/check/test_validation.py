@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scripts.check.validation import Validation, examine
+from scripts.check.validation import Validation, examine, outcomes
 from scripts.core import options
 from tests.command_line import ultracluster
+from tests.scripts.emulated.test_references import everything, in_its_own_network
+from tests.stacks.deployments import edited
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import DryRun, Message
 
@@ -64,6 +67,20 @@ def test_what_cloudformation_sends_must_be_judged_the_same() -> None:
     rejected, another = examined(sent=DryRun(False, (GROUP,), "no")).problems
     assert rejected == "rejected as CloudFormation sends it: no"
     assert another.startswith("as CloudFormation sends it the validators say something else")
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_settings_that_name_all_that_can_exist_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what is in the network that an earlier deployment made, of an account that is not the emulated one."""
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    for name, choose in {"in-another": everything, "in-its-own": in_its_own_network}.items():
+        raw = edited("trn1-16", choose).model_dump(mode="json", exclude_unset=True) | {"name": name}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(raw), encoding="utf-8")
+
+    for outcome in outcomes(["in-another", "in-its-own"]):
+        assert outcome.report, outcome.error
+        assert outcome.report.problems == ()
 
 
 @pytest.mark.slow

@@ -104,14 +104,14 @@ def account(say: Say, *, speed: Literal["fast", "real"] = "fast", nodes: bool = 
     if nodes and (reason := support.reason()):
         say(reason)
     elif nodes:
-        machinery = Machinery(_image(say), borrowed())
+        machinery = Machinery(machine_image(say), borrowed())
         if warning := support.warning(machinery.image):
             say(warning)
     with EmulatedAws(speed=speed, machinery=machinery) as aws:
         yield Account(aws, machines=machinery is not None)
 
 
-def _image(say: Say) -> Path:
+def machine_image(say: Say) -> Path:
     """Return the root directory that nodes start from; if it has to be made, say where and how long that takes."""
     started = time.monotonic()
     telling = threading.Timer(_SECONDS_OF_SILENCE, say, [_MAKING.format(image.default_cache())])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from emulator.aws import EmulatedAws
 from emulator.resources import make_bucket
@@ -98,10 +100,11 @@ class Prerequisites:
     Attributes:
         cluster_name: Name of the cluster, which nothing else may have.
         instance_type: Type of the nodes.
-        custom_image: Id of an image for the nodes, and its OS as ParallelCluster names it.
+        os: That of the nodes, as ParallelCluster names it.
+        existing: Ids, names and ARNs of what exists, by type in CloudFormation.
+        munge_key_secret_arn: Which of the secrets has a Munge key; the others have a password.
+        file_system_key_id: Which of the keys encrypts the file system.
         network: The network, if there is one already.
-        security_group_id: A security group of that network.
-        password_secret_arn: A secret with a password.
     """
 
     region: str
@@ -111,54 +114,43 @@ class Prerequisites:
     instance_type: str
     bootstrap: Bootstrap
     published: tuple[PublishedVersion, ...]
-    custom_image: tuple[str, str] | None = None
-    key_pair: str | None = None
+    os: str = "ubuntu2404"
+    existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    munge_key_secret_arn: str | None = None
     file_system_key_id: str | None = None
-    buckets: tuple[str, ...] = ()
     network: ExistingNetwork | None = None
-    security_group_id: str | None = None
-    password_secret_arn: str | None = None
-    placement_groups: tuple[str, ...] = ()
     reservations: tuple[ReservationPrerequisite, ...] = ()
 
 
 def create(aws: EmulatedAws, wanted: Prerequisites) -> None:
-    """Make the official images, raise the quotas, and make what a deployment expects but for the bootstrap stack."""
-    region, version = wanted.region, wanted.parallelcluster_version
+    """Make the official images, raise the quotas, and make what a deployment expects but for the bootstrap stack.
+
+    Raises:
+        LookupError: Something of an unknown type is to exist; the message names it.
+    """
+    if unknown := wanted.existing.keys() - _MAKERS.keys() - _IN_SUBNETS.keys() - _OTHERS:
+        raise LookupError(f"nothing here makes what exists of the types {', '.join(sorted(unknown))}")
+    region = wanted.region
     ec2, s3 = aws.client("ec2", region), aws.client("s3", region)
     for each in wanted.published:
         _add_official_images(ec2, each)
         _add_provider(s3, region, each)
-    if wanted.custom_image:
-        image_id, system = wanted.custom_image
-        [root_volume_gib] = {each.root_volume_gib for each in wanted.published if each.version == version}
-        tags = {
-            "_custom_id_": image_id,
-            "parallelcluster:version": version,
-            "parallelcluster:build_status": "available",
-            "parallelcluster:os": system,
-        }
-        _add_image(ec2, "custom", "x86_64", root_volume_gib, tags)
-    if wanted.key_pair:
-        ec2.create_key_pair(KeyName=wanted.key_pair, KeyType="ed25519")
-    for key_id in {wanted.file_system_key_id, wanted.bootstrap.kms_key_id} - {None}:
-        aws.client("kms", region).create_key(Tags=[{"TagKey": "_custom_id_", "TagValue": key_id}])
-    for bucket in wanted.buckets:
-        make_bucket(s3, bucket, region)
     _add_service_role(aws.client("iam", region))
+    for resource_type, make in _MAKERS.items():
+        for name in wanted.existing.get(resource_type, ()):
+            make(aws, wanted, name)
     if wanted.network:
         _add_network(ec2, wanted.network, wanted)
-        if wanted.security_group_id:
-            chosen_id = _tagged("security-group", {"_custom_id_": wanted.security_group_id})
-            ec2.create_security_group(
-                GroupName="database", Description="Database", VpcId=wanted.network.vpc_id, **chosen_id
-            )
-    if wanted.password_secret_arn:
-        name, _, suffix = wanted.password_secret_arn.rpartition(":")[2].rpartition("-")
-        chosen = [{"Key": "_custom_id_", "Value": suffix}]
-        aws.client("secretsmanager", region).create_secret(Name=name, SecretString="password", Tags=chosen)
+        create_in_subnet(aws, wanted, wanted.network.private_subnet_id)
     _add_reservations(aws, wanted)
     _raise_quotas(aws.client("service-quotas", region))
+
+
+def create_in_subnet(aws: EmulatedAws, wanted: Prerequisites, subnet_id: str) -> None:
+    """Make what a deployment expects in its network: security groups, and file systems that its blocks reach."""
+    for resource_type, make in _IN_SUBNETS.items():
+        for name in wanted.existing.get(resource_type, ()):
+            make(aws, wanted, name, subnet_id)
 
 
 def bootstrap(aws: EmulatedAws, region: str, wanted: Bootstrap) -> None:
@@ -217,6 +209,90 @@ def _add_image(ec2: Any, name: str, architecture: str, root_volume_gib: int, tag
     )
 
 
+def _add_own_image(aws: EmulatedAws, wanted: Prerequisites, image_id: str) -> None:
+    tags = {
+        "_custom_id_": image_id,
+        "parallelcluster:version": wanted.parallelcluster_version,
+        "parallelcluster:build_status": "available",
+        "parallelcluster:os": wanted.os,
+    }
+    [size] = {each.root_volume_gib for each in wanted.published if each.version == wanted.parallelcluster_version}
+    _add_image(aws.client("ec2", wanted.region), f"custom-{image_id}", "x86_64", size, tags)
+
+
+def _add_key_pair(aws: EmulatedAws, wanted: Prerequisites, name: str) -> None:
+    aws.client("ec2", wanted.region).create_key_pair(KeyName=name, KeyType="ed25519")
+
+
+def _add_key(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
+    tags = [{"TagKey": "_custom_id_", "TagValue": arn.rpartition("/")[2]}]
+    aws.client("kms", wanted.region).create_key(Tags=tags)
+
+
+def _add_bucket(aws: EmulatedAws, wanted: Prerequisites, name: str) -> None:
+    make_bucket(aws.client("s3", wanted.region), name, wanted.region)
+
+
+def _add_secret(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
+    """Make a secret: a password, or the key of Munge as Base64."""
+    name = arn.partition(":secret:")[2].rpartition("-")[0]
+    value = base64.b64encode(bytes(64)).decode() if arn == wanted.munge_key_secret_arn else "password"
+    chosen = [{"Key": "_custom_id_", "Value": arn}]
+    aws.client("secretsmanager", wanted.region).create_secret(Name=name, SecretString=value, Tags=chosen)
+
+
+def _add_policy(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
+    """Make a policy that allows nothing but to say who asks."""
+    path, _, name = arn.partition(":policy")[2].rpartition("/")
+    allowed = {"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    tags = [{"Key": "_custom_id_", "Value": arn}]
+    aws.client("iam", wanted.region).create_policy(PolicyName=name, Path=f"{path}/", PolicyDocument=document, Tags=tags)
+
+
+def _add_prefix_list(aws: EmulatedAws, wanted: Prerequisites, list_id: str) -> None:
+    aws.client("ec2", wanted.region).create_managed_prefix_list(
+        PrefixListName=list_id,
+        Entries=[{"Cidr": "203.0.113.0/24"}],
+        MaxEntries=1,
+        AddressFamily="IPv4",
+        **_tagged("prefix-list", {"_custom_id_": list_id}),
+    )
+
+
+def _add_security_group(aws: EmulatedAws, wanted: Prerequisites, group_id: str, subnet_id: str) -> None:
+    ec2 = aws.client("ec2", wanted.region)
+    [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+    tags = _tagged("security-group", {"_custom_id_": group_id})
+    ec2.create_security_group(GroupName=group_id, Description="Existing", VpcId=subnet["VpcId"], **tags)
+
+
+def _add_homes(aws: EmulatedAws, wanted: Prerequisites, name: str, subnet_id: str) -> None:
+    """Make an EFS file system with a mount target, or a volume of OpenZFS, that the whole VPC reaches."""
+    ec2 = aws.client("ec2", wanted.region)
+    [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+    [vpc] = ec2.describe_vpcs(VpcIds=[subnet["VpcId"]])["Vpcs"]
+    group = ec2.create_security_group(GroupName=name, Description="Homes", VpcId=vpc["VpcId"])["GroupId"]
+    inside = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": vpc["CidrBlock"]}]}]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=inside)
+    chosen = [{"Key": "_custom_id_", "Value": name}]
+    if name.startswith("fs-"):
+        efs = aws.client("efs", wanted.region)
+        efs.create_file_system(CreationToken=name, Tags=chosen)
+        efs.create_mount_target(FileSystemId=name, SubnetId=subnet_id, SecurityGroups=[group])
+        return
+    fsx = aws.client("fsx", wanted.region)
+    made = fsx.create_file_system(
+        FileSystemType="OPENZFS",
+        StorageCapacity=64,
+        SubnetIds=[subnet_id],
+        SecurityGroupIds=[group],
+        OpenZFSConfiguration={"DeploymentType": "SINGLE_AZ_1", "ThroughputCapacity": 64},
+    )["FileSystem"]
+    parent = {"ParentVolumeId": made["OpenZFSConfiguration"]["RootVolumeId"]}
+    fsx.create_volume(VolumeType="OPENZFS", Name="home", OpenZFSConfiguration=parent, Tags=chosen)
+
+
 def _add_service_role(iam: Any) -> None:
     if not iam.list_roles(PathPrefix="/aws-service-role/fsx.amazonaws.com/")["Roles"]:
         iam.create_service_linked_role(AWSServiceName="fsx.amazonaws.com")
@@ -262,7 +338,7 @@ def _add_reservations(aws: EmulatedAws, wanted: Prerequisites) -> None:
     ec2 = aws.client("ec2", wanted.region)
     group_arns = {
         name: ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]["GroupArn"]
-        for name in wanted.placement_groups
+        for name in wanted.existing.get("AWS::EC2::PlacementGroup", ())
     }
     for reservation in wanted.reservations:
         is_group = reservation.name.startswith("arn:")
@@ -299,3 +375,26 @@ def _raise_quotas(quotas: Any) -> None:
 def _tagged(resource_type: str, tags: dict[str, str]) -> dict[str, Any]:
     listed = [{"Key": key, "Value": value} for key, value in tags.items()]
     return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": listed}]} if tags else {}
+
+
+_MAKERS: Final[Mapping[str, Callable[[EmulatedAws, Prerequisites, str], None]]] = {
+    "AWS::EC2::Image": _add_own_image,
+    "AWS::EC2::KeyPair": _add_key_pair,
+    "AWS::EC2::PrefixList": _add_prefix_list,
+    "AWS::IAM::ManagedPolicy": _add_policy,
+    "AWS::KMS::Key": _add_key,
+    "AWS::S3::Bucket": _add_bucket,
+    "AWS::SecretsManager::Secret": _add_secret,
+}
+_IN_SUBNETS: Final[Mapping[str, Callable[[EmulatedAws, Prerequisites, str, str], None]]] = {
+    "AWS::EC2::SecurityGroup": _add_security_group,
+    "AWS::EFS::FileSystem": _add_homes,
+}
+_OTHERS: Final = {
+    "AWS::EC2::CapacityReservation",
+    "AWS::EC2::PlacementGroup",
+    "AWS::EC2::Subnet",
+    "AWS::EC2::VPC",
+    "AWS::ResourceGroups::Group",
+}
+"""Made from `Prerequisites.network` and `Prerequisites.reservations`, and groups with these."""

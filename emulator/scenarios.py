@@ -249,7 +249,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         "ssh-key",
         _make_rsa_key,
         needs="cluster.head_node.ssh_key_name",
-        target=lambda wanted: wanted.key_pair,
+        target=lambda wanted: next(iter(wanted.existing.get("AWS::EC2::KeyPair", ())), None),
     ),
     "name-taken": Scenario("another stack has the cluster's name", "cluster-name", _use_name),
     "missing-image": Scenario("ParallelCluster's images are gone", "official-image", _remove_images),
@@ -282,7 +282,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         "data-bucket",
         _move_bucket,
         needs="a bucket in storage.data_repositories",
-        target=lambda wanted: next(iter(wanted.buckets), None),
+        target=lambda wanted: next(iter(wanted.existing.get("AWS::S3::Bucket", ())), None),
     ),
     "key-pending-deletion": Scenario(
         "the file system's key is about to be deleted",

@@ -48,6 +48,14 @@ class Templates:
 
 
 @dataclass(frozen=True)
+class HeadNodeFiles:
+    """A configuration with implied values, and what DescribeInstanceTypes answers of its types."""
+
+    configuration: Configuration
+    instance_types: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Change:
     """One difference between two configurations, whether the update policy lets it pass, why not and what would help.
 
@@ -170,6 +178,13 @@ class ParallelCluster:
             "build_image_template", region, image_id=image_id, configuration=configuration
         )
         return template
+
+    def head_node_files(self, configuration: Configuration, cluster_name: str = "validated") -> HeadNodeFiles:
+        """Return what ParallelCluster leaves in S3 for the head node of a valid configuration."""
+        region = configuration["Region"]
+        return HeadNodeFiles(
+            **self._ask("head_node_files", region, cluster_name=cluster_name, configuration=configuration)
+        )
 
     def check_update(
         self,

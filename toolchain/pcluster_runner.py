@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pcluster.lib
@@ -27,6 +28,7 @@ from pcluster.config.config_patch import ConfigPatch
 from pcluster.config.update_policy import UpdatePolicy
 from pcluster.models.cluster import Cluster, ClusterActionError
 from pcluster.models.s3_bucket import S3Bucket
+from pcluster.schemas.cluster_schema import ClusterSchema
 from pcluster.schemas.imagebuilder_schema import ImageBuilderSchema
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
 
@@ -73,6 +75,15 @@ def build_image_template(image_id: str, configuration: dict[str, Any]) -> Any:
     """Build the template that `pcluster build-image` would create (as JSON values)."""
     config = ImageBuilderSchema().load(configuration)
     return CDKTemplateBuilder().build_imagebuilder_template(config, image_id, _Bucket(image_id))
+
+
+def head_node_files(cluster_name: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    """Return what ParallelCluster leaves in S3 for a head node: the configuration with implied values, and types."""
+    cluster = Cluster(cluster_name, yaml.dump(configuration))
+    return {
+        "configuration": ClusterSchema(cluster_name=cluster_name).dump(deepcopy(cluster.config)),
+        "instance_types": cluster.config.get_instance_types_data(),
+    }
 
 
 def check_update(
@@ -163,6 +174,7 @@ OPERATIONS = {
         build_image,
         build_templates,
         build_image_template,
+        head_node_files,
         check_update,
         requested_configuration,
         describe_cluster,

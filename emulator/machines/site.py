@@ -160,6 +160,12 @@ class Site:
         if done.returncode:
             raise MachineError(f"no interface for a machine: {done.stdout}{done.stderr}")
 
+    def trial(self, user: str) -> list[str]:
+        """Return what runs trial.sh in it, once, with Slurm's user."""
+        script = f"{self._seen[_HERE]}/trial.sh"
+        one_user = " ".join(self._one_user)
+        return self.inside("bash", script, self._image, self._directory, self._options, one_user, user)
+
     def inside(self, *command: str) -> list[str]:
         """Return what runs a command in the site's namespaces, in this computer's root directory."""
         return ["nsenter", f"--target={self._init}", "--mount", "--net", "--pid", *self._entering, *command]

@@ -19,6 +19,7 @@ import moto.cloudwatch.urls
 import moto.ec2.models.instances
 import moto.ec2.models.security_groups
 import moto.ec2.urls
+import moto.efs.urls
 import moto.fsx.urls
 import moto.kms.urls
 import moto.logs.urls
@@ -30,11 +31,18 @@ import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
 from emulator.keys import make_keys_unguessable
-from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
+from emulator.moto_patches.access import (
+    Kms,
+    choose_arns,
+    count_calls,
+    name_service_roles,
+    refuse_as_services_do,
+)
 from emulator.moto_patches.backup import add_backup_jobs
 from emulator.moto_patches.budgets import Budgets
 from emulator.moto_patches.costs import CostExplorer
 from emulator.moto_patches.dlm import add_lifecycle_manager
+from emulator.moto_patches.efs import Efs
 from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
 from emulator.moto_patches.instances import place_offerings_by_zone_id
@@ -59,6 +67,7 @@ def fill() -> None:
         (moto.cloudtrail.urls, CloudTrail),
         (moto.cloudwatch.urls, CloudWatch),
         (moto.ec2.urls, Ec2),
+        (moto.efs.urls, Efs),
         (moto.fsx.urls, Fsx),
         (moto.kms.urls, Kms),
         (moto.logs.urls, Logs),
@@ -78,6 +87,7 @@ def fill() -> None:
     moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]
     make_keys_unguessable()
     refuse_as_services_do()
+    choose_arns()
     count_calls()
     place_offerings_by_zone_id()
     withhold_offerings()

@@ -14,10 +14,12 @@ from moto.core.request import Request
 from moto.core.responses import BaseResponse
 from moto.core.utils import get_service_model
 from moto.iam.access_control import IAMPolicyStatement, IAMRequest
-from moto.iam.models import SERVICE_NAME_CONVERSION
+from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, ManagedPolicy
 from moto.kms import models
 from moto.kms.responses import KmsResponse
 from moto.s3.responses import ACTION_MAP
+from moto.secretsmanager.utils import SecretsManagerSecretIdentifier
+from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 from emulator.calls import CALLS
 from emulator.keys import KEYS, access_key
@@ -118,6 +120,26 @@ class Kms(KmsResponse):
         tags = {each["TagKey"]: each["TagValue"] for each in self._get_param("Tags") or []}
         with chosen_id(models, "generate_key_id", tags):
             return super().create_key()
+
+
+def choose_arns() -> None:
+    """Give policies and secrets the ARN in the tag `_custom_id_`, which may be of another account than this one."""
+    create, generate = IAMBackend.create_policy, SecretsManagerSecretIdentifier.generate
+
+    def create_policy(self: IAMBackend, *arguments: Any, **options: Any) -> ManagedPolicy:
+        policy = create(self, *arguments, **options)
+        if chosen := policy.tags.pop(TAG_KEY_CUSTOM_ID, None):
+            del self.managed_policies[policy.arn]
+            policy.account_id = chosen["Value"].split(":")[4]
+            self.managed_policies[policy.arn] = policy
+        return policy
+
+    def generate_arn(self: SecretsManagerSecretIdentifier, existing_ids: Any = None, tags: Any = None) -> str:
+        chosen = (each["Value"] for each in tags or [] if each["Key"] == TAG_KEY_CUSTOM_ID)
+        return next(chosen, None) or generate(self, existing_ids, tags)
+
+    IAMBackend.create_policy = create_policy  # type: ignore[method-assign]
+    SecretsManagerSecretIdentifier.generate = generate_arn  # type: ignore[method-assign]
 
 
 def count_calls() -> None:

@@ -14,6 +14,7 @@ from moto.ec2.models import ec2_backends
 from moto.fsx.exceptions import FileSystemNotFound
 from moto.fsx.models import Backup, FileSystem
 from moto.fsx.responses import FSxResponse
+from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 LUSTRE_PORT, NFS_PORT = 988, 2049
 
@@ -138,7 +139,7 @@ class Fsx(FSxResponse):
         options = self._body["OpenZFSConfiguration"]
         parent = self._volume(options["ParentVolumeId"])
         path = f"{parent['OpenZFSConfiguration']['VolumePath']}/{self._body['Name']}"
-        volume = self._add_volume(parent["FileSystemId"], self._body["Name"], path, options)
+        volume = self._add_volume(parent["FileSystemId"], self._body["Name"], path, options, _chosen(self._body))
         self.fsx_backend.tagger.tag_resource(volume["ResourceARN"], self._body.get("Tags", []))
         return json.dumps({"Volume": self._described_volume(volume)})
 
@@ -244,8 +245,10 @@ class Fsx(FSxResponse):
                 f"system has {has}.",
             )
 
-    def _add_volume(self, file_system_id: str, name: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
-        volume_id = f"fsvol-{uuid4().hex[:17]}"
+    def _add_volume(
+        self, file_system_id: str, name: str, path: str, options: dict[str, Any], chosen_id: str = ""
+    ) -> dict[str, Any]:
+        volume_id = chosen_id or f"fsvol-{uuid4().hex[:17]}"
         volume = {
             "VolumeId": volume_id,
             "VolumeType": "OPENZFS",
@@ -399,6 +402,11 @@ class Fsx(FSxResponse):
 def _included_metadata_iops(capacity: int) -> int:
     larger = min(12_000 * max(1, capacity // 24_000), 192_000)
     return next((iops for largest, iops in _METADATA_IOPS if capacity <= largest), larger)
+
+
+def _chosen(request: dict[str, Any]) -> str:
+    """Return the id in the tag of a request; empty: there is none."""
+    return next((each["Value"] for each in request.get("Tags", []) if each["Key"] == TAG_KEY_CUSTOM_ID), "")
 
 
 def _lets_in(group: Any, port: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
-from moto.ec2.models import security_groups, subnets, vpcs
+from moto.ec2.models import managed_prefixes, security_groups, subnets, vpcs
 from moto.ec2.models.availability_zones_and_regions import Zone
 from moto.ec2.models.internet_gateways import InternetGateway
 from moto.ec2.models.nat_gateways import NatGateway
@@ -74,6 +74,10 @@ class Networks(EC2Response):
     def create_security_group(self) -> ActionResult:
         with chosen_id(security_groups, "random_security_group_id", requested_tags(self, "security-group")):
             return super().create_security_group()
+
+    def create_managed_prefix_list(self) -> ActionResult:
+        with chosen_id(managed_prefixes, "random_managed_prefix_list_id", requested_tags(self, "prefix-list")):
+            return super().create_managed_prefix_list()
 
     def delete_subnet(self) -> ActionResult:
         ec2, subnet_id = self.ec2_backend, self._get_param("SubnetId")

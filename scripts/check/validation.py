@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import computed_field
 
@@ -13,7 +16,8 @@ from scripts.core import options
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.report import Block, Gap, Line
 from scripts.core.temporary import temporary_directory
-from scripts.emulated import EmulatedAws, Resolver, accounts, publish_files
+from scripts.core.text import echo
+from scripts.emulated import EmulatedAws, Resolver, accounts, controller, publish_files
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.parallelcluster import Message, ParallelCluster
@@ -31,6 +35,7 @@ class Validation(Document):
         queues: Number of queues.
         messages: What schema and validators say, nothing suppressed, each once.
         verdicts: What the warnings among them do to the deployment, by validator.
+        slurm: Whether Slurm's controller started with the custom settings; empty: there are none.
         problems: Why the deployment would fail, or should not be made; none: it is valid.
         not_asked: What another version of ParallelCluster in the settings leaves open; empty: nothing.
     """
@@ -39,6 +44,7 @@ class Validation(Document):
     queues: int
     messages: tuple[Message, ...]
     verdicts: dict[str, Verdict]
+    slurm: str = ""
     problems: tuple[str, ...]
     not_asked: str = ""
 
@@ -76,7 +82,12 @@ class ValidationOutcome(Result):
             yield Line(f"{message.level:7} {message.validator}: {message.text}", level=1)
             if message.level == "WARNING":
                 yield Line(f"        {said.verdicts[message.validator].explanation}", level=1)
-        yield from (Line(f"FAIL    {problem}", level=1) for problem in said.problems)
+        if said.slurm:
+            yield Line(f"Slurm's custom settings: {said.slurm}", level=1)
+        for problem in said.problems:
+            first, *more = problem.splitlines()
+            yield Line(f"FAIL    {first}", level=1)
+            yield from (Line(f"        {line}", level=1) for line in more)
         yield Gap()
 
 
@@ -85,7 +96,10 @@ def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> Cluster
     accounts.create_prerequisites(aws, settings)
     accounts.bootstrap(aws, settings)
     publish_files(assembly, aws)
-    return cluster_request(assembly, Resolver(assembly, aws).resolve)
+    request = cluster_request(assembly, Resolver(assembly, aws).resolve)
+    [queue, *_] = request.configuration["Scheduling"]["SlurmQueues"]
+    accounts.create_in_subnet(aws, settings, queue["Networking"]["SubnetIds"][0])
+    return request
 
 
 def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting: Mapping[str, str]) -> Validation:
@@ -120,6 +134,20 @@ def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting
         problems=tuple(problems),
         not_asked=not_asked(parallelcluster.version or PINNED),
     )
+
+
+def with_slurm(report: Validation, parallelcluster: ParallelCluster, configuration: dict[str, Any]) -> Validation:
+    """Let Slurm's controller judge the custom settings of a cluster that ParallelCluster accepts."""
+    judgement = controller.judge(parallelcluster.head_node_files(configuration), partial(echo, err=True))
+    problems = (*report.problems, *filter(None, [judgement.problem]))
+    return report.model_copy(update={"slurm": judgement.text, "problems": problems})
+
+
+def has_custom_settings(settings: Settings) -> bool:
+    """Return whether settings have parameters of slurm.conf beside the stack's own."""
+    cluster = settings.cluster
+    of_queues = any(queue.custom_slurm_settings for queue in cluster.queues)
+    return bool(cluster.slurm.custom_settings) or of_queues or "CustomSlurmSettings" in json.dumps(cluster.overrides)
 
 
 def _is_missing(warning: Message) -> bool:
@@ -157,6 +185,8 @@ def outcomes(
                 parallelcluster.version = settings.cluster.parallelcluster_version
                 request = prepare(aws, settings, assemblies[name].result())
                 report = examine(parallelcluster, request, accepted(settings.cluster_spec))
+                if not report.problems and has_custom_settings(settings):
+                    report = with_slurm(report, parallelcluster, request.configuration)
             except (*of_aws, *of_toolchain, LookupError, SettingsError) as error:
                 yield ValidationOutcome(deployment=name, error=str(error))
             else:

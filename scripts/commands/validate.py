@@ -1,7 +1,12 @@
 """Validate settings by ParallelCluster's own schema and validators, without an AWS account.
 
 Each is synthesized, taken out of its template with every reference resolved to a resource in an emulated AWS, and
-handed to the pinned aws-parallelcluster as AWS's provider would do it.
+handed to the pinned aws-parallelcluster as AWS's provider would do it. What settings name as existing is made there,
+also in the network of an earlier deployment.
+
+Where this computer can run nodes (docs/explanation/rehearsal.md), Slurm's controller is started on custom settings of
+Slurm, which takes a second; the first time a Debian of 400 MB is made. The result says which version has judged them,
+and what it could not judge.
 
 Exit code 0: all are valid; 1: some are not; 2: some could not be examined.
 """

@@ -22,6 +22,7 @@ from scripts.core.clock import LONGEST_PAUSE
 from scripts.core.environments import ROOT, was_built
 from scripts.core.errors import OperationError
 from scripts.core.terminal import Say
+from scripts.emulated.references import references
 from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
 from ultracluster.domain.parallelcluster_versions import VERSIONS
@@ -40,7 +41,6 @@ _MAKING: Final = "Making the root directory of nodes in {}, once: Debian with Sl
 def prerequisites_of(settings: Settings) -> Prerequisites:
     """Return what a deployment expects of its account."""
     cluster, file_system, bootstrap = settings.cluster, settings.storage.file_system, settings.bootstrap
-    database = None if settings.accounting is None else settings.accounting.existing
     return Prerequisites(
         region=settings.region,
         zone_id=settings.zone_id,
@@ -54,14 +54,11 @@ def prerequisites_of(settings: Settings) -> Prerequisites:
             _key_id(bootstrap.kms_key_arn),
         ),
         published=published(),
-        custom_image=(cluster.custom_ami, cluster.os) if cluster.custom_ami else None,
-        key_pair=cluster.head_node.ssh_key_name,
+        os=cluster.os,
+        existing=references(settings),
+        munge_key_secret_arn=cluster.munge_key_secret_arn,
         file_system_key_id=_key_id(file_system.kms_key_arn),
-        buckets=_names(link.bucket for link in settings.storage.data_repositories),
         network=_network(settings.network),
-        security_group_id=None if database is None else database.security_group_id,
-        password_secret_arn=None if database is None else database.password_secret_arn,
-        placement_groups=_names(queue.existing_placement_group for queue in cluster.queues),
         reservations=_reservations(cluster),
     )
 
@@ -74,8 +71,17 @@ def published() -> tuple[PublishedVersion, ...]:
 
 
 def create_prerequisites(aws: EmulatedAws, settings: Settings) -> None:
-    """Make what a deployment expects, but for the CDK's bootstrap stack."""
+    """Make what a deployment expects, but for the CDK's bootstrap stack.
+
+    What is in a network is made in the one that settings name as existing, or later by `create_in_subnet`.
+    """
     prerequisites.create(aws, prerequisites_of(settings))
+
+
+def create_in_subnet(aws: EmulatedAws, settings: Settings, subnet_id: str) -> None:
+    """Make what settings name as existing in the network that an earlier deployment of theirs has made."""
+    if settings.network.existing is None:
+        prerequisites.create_in_subnet(aws, prerequisites_of(settings), subnet_id)
 
 
 def bootstrap(aws: EmulatedAws, settings: Settings) -> None:
@@ -107,14 +113,14 @@ def account(say: Say, *, speed: Literal["fast", "real"] = "fast", nodes: bool = 
     if nodes and (reason := support.reason()):
         say(reason)
     elif nodes:
-        machinery = Machinery(_image(say), borrowed())
+        machinery = Machinery(machine_image(say), borrowed())
         if warning := support.warning(machinery.image):
             say(warning)
     with EmulatedAws(speed=speed, machinery=machinery) as aws:
         yield Account(aws, machines=machinery is not None)
 
 
-def _image(say: Say) -> Path:
+def machine_image(say: Say) -> Path:
     """Return the root directory that nodes start from; if it has to be made, say where and how long that takes."""
     started = time.monotonic()
     telling = threading.Timer(_SECONDS_OF_SILENCE, say, [_MAKING.format(image.default_cache())])

@@ -49,6 +49,7 @@ def test_reserved_settings_are_those_that_parallelcluster_denies() -> None:
     assert sorted(slurm.RESERVED_CLUSTER_SETTINGS) == sorted(denied["SlurmConf"]["Global"])
     assert sorted(slurm.RESERVED_ACCOUNTING_SETTINGS) == sorted(denied["SlurmConf"]["Accounting"])
     assert sorted(slurm.RESERVED_QUEUE_SETTINGS) == sorted(denied["Queue"]["Global"])
+    assert sorted(slurm.RESERVED_COMPUTE_RESOURCE_SETTINGS) == sorted(denied["ComputeResource"]["Global"])
 
 
 def test_users_and_official_images_have_parallelclusters_names() -> None:

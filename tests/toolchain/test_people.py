@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from emulator.aws import EmulatedAws
 from scripts.check.plan.model import Kind
 from scripts.check.validation import examine
 from tests.config.test_users import ALICE, BOB
@@ -38,13 +37,13 @@ def prepared(deployment: Callable[[str], Any], tmp_path: Path) -> Prepare:
     return prepare
 
 
-@pytest.fixture(scope="module")
-def directory(aws: EmulatedAws) -> dict[str, Any]:
-    client = aws.client("secretsmanager", "us-west-2")
+@pytest.fixture
+def directory(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A directory whose password is in a secret of each test's own: they share an account."""
     return {
         "domain_name": "corp.example.com",
         "domain_addr": "ldaps://corp.example.com,ldaps://second.example.com",
-        "password_secret_arn": client.create_secret(Name="directory", SecretString="x")["ARN"],
+        "password_secret_arn": f"arn:aws:secretsmanager:us-west-2:123456789012:secret:{request.node.name}-AbCdEf",
         "domain_read_only_user": "cn=ReadOnly,dc=corp,dc=example,dc=com",
         "ldap_tls_ca_cert": "/opt/ca.pem",
         "ldap_access_filter": "(memberOf=cn=hpc,dc=corp,dc=example,dc=com)",

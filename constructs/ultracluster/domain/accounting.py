@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
-from ultracluster.domain.types import FEW, MANY, SecretArn, SubnetBlock, ZoneId, text
+from ultracluster.domain.types import FEW, MANY, SecretArn, SecurityGroupId, SubnetBlock, ZoneId, text
 
 _VERSIONS = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.MySQL.html"
 _STORAGE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html"
@@ -84,9 +84,7 @@ class ExistingDatabase(Spec):
     ]
     """Secret whose value is the password alone, as plain text."""
     security_group_id: Annotated[
-        str,
-        text(r"^sg-[0-9a-f]{8,17}$", "the id of a security group such as sg-0123456789abcdef0"),
-        Setting(Change.AT_ONCE, "HeadNode.Networking.AdditionalSecurityGroups"),
+        SecurityGroupId, Setting(Change.AT_ONCE, "HeadNode.Networking.AdditionalSecurityGroups")
     ]
     """Security group that reaches the database; the head node carries it."""
 

@@ -24,6 +24,7 @@ from ultracluster.domain.types import (
     NODES,
     TOKENS,
     ClusterLogDays,
+    Existing,
     InstanceType,
     KeyPairName,
     Minutes,
@@ -46,7 +47,10 @@ NeuronDriver = Annotated[str, text(r"^2(\.\d+){3}$", "a version of aws-neuronx-d
 ScratchDirectory = Annotated[str, allowing("an absolute path such as /local")]
 SharedStorageType = Literal["ebs", "efs"]
 CapacityReservationId = Annotated[
-    str, text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0"), TOKENS
+    str,
+    text(r"^cr-[0-9a-f]{17}$", "the id of a capacity reservation such as cr-0123456789abcdef0"),
+    Existing("AWS::EC2::CapacityReservation"),
+    TOKENS,
 ]
 CapacityReservationGroupArn = Annotated[
     str,
@@ -54,12 +58,16 @@ CapacityReservationGroupArn = Annotated[
         r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$",
         "the ARN of a resource group: arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
+    Existing("AWS::ResourceGroups::Group"),
     TOKENS,
 ]
 _GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
 PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
 ImageId = Annotated[
-    str, text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0"), TOKENS
+    str,
+    text(r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$", "the id of an image such as ami-0123456789abcdef0"),
+    Existing("AWS::EC2::Image"),
+    TOKENS,
 ]
 NodeGroupName = Annotated[
     str, Field(json_schema_extra={"pattern": _GROUP_NAME[0], "patternErrorMessage": _GROUP_NAME[1]})
@@ -150,8 +158,8 @@ class QueueSpec(Spec):
         ScratchDirectory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
     ] = "/scratch"
     """Where the node-local NVMe storage is mounted."""
-    custom_slurm_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
-    """Further slurm.conf parameters of the partition."""
+    custom_slurm_settings: Annotated[dict[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    """Further slurm.conf parameters of the partition, such as MaxTime."""
 
     @property
     def has_trainium(self) -> bool:
@@ -232,7 +240,8 @@ class SlurmSpec(Spec):
     )
     """Whether a job that does not get all of its nodes gets none."""
     custom_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
-    """Further slurm.conf parameters; what SchedulerParameters lists here wins over the stack's own list, one by one."""
+    """Further slurm.conf parameters of the cluster, which its Slurm must know; what SchedulerParameters lists here wins
+    over the stack's own list, one by one."""
 
 
 class MonitoringSpec(Spec):

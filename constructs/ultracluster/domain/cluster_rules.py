@@ -7,9 +7,9 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ultracluster.domain import addresses, directory, lustre, names, neuron, override_rules, slurm
+from ultracluster.domain import addresses, directory, lustre, names, neuron, override_rules, slurm, slurm_rules
 from ultracluster.domain.cluster import (
     MAX_QUEUES,
     QUEUES,
@@ -67,8 +67,8 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     broken += _queue_list_violations(spec)
     for index, queue in enumerate(spec.queues):
         broken += below(("queues", index), _queue_violations(queue, spec))
-    reserved = _slurm_violations(spec.slurm.custom_settings, slurm.RESERVED_CLUSTER_SETTINGS)
-    broken += below(("slurm", "custom_settings"), reserved)
+    refused = slurm_rules.violations(spec.slurm.custom_settings, slurm_rules.CLUSTER)
+    broken += below(("slurm", "custom_settings"), refused)
     if _ACCOUNTING & override_rules.slurm_settings(spec).keys():
         broken += _accounting_name_violations(spec)
     if "Database" in override_rules.slurm_settings(spec):
@@ -96,7 +96,7 @@ def _accounting_name_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 
 def _accounting_settings_violations(spec: ClusterSpec) -> Iterator[Violation]:
-    reserved = _slurm_violations(spec.slurm.custom_settings, slurm.RESERVED_ACCOUNTING_SETTINGS)
+    reserved = slurm_rules.reserved(spec.slurm.custom_settings, slurm.RESERVED_ACCOUNTING_SETTINGS)
     yield from below(("slurm", "custom_settings"), reserved)
 
 
@@ -295,8 +295,8 @@ def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation
         yield from below(("compute_resources", index), of_resource)
     yield from _placement_group_violations(queue)
     yield from lustre.mount_point_violations(("scratch_dir",), queue.scratch_dir, example="/scratch")
-    reserved = _slurm_violations(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
-    yield from below(("custom_slurm_settings",), reserved)
+    refused = slurm_rules.violations(queue.custom_slurm_settings, slurm_rules.QUEUE)
+    yield from below(("custom_slurm_settings",), refused)
 
 
 def _placement_group_violations(queue: QueueSpec) -> Iterator[Violation]:
@@ -357,12 +357,6 @@ def _group_name_violations(group_names: list[str]) -> Iterator[Violation]:
             yield Violation((index, "name"), name, allowed, "becomes part of node names")
         if times[name] > 1:
             yield Violation((index, "name"), name, "a name of its own", "given twice")
-
-
-def _slurm_violations(settings: Iterable[str], reserved: frozenset[str]) -> Iterator[Violation]:
-    for key in settings:
-        if key.lower() in reserved:
-            yield Violation((key,), key, "any parameter that ParallelCluster does not set itself", "reserved")
 
 
 def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:

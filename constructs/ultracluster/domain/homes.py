@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from ultracluster.domain.spec import Change, Growth, Setting, Spec
-from ultracluster.domain.types import FROM_DAYS, FROM_SIZE, Days, Gib, KmsKeyArn, allowing, default
+from ultracluster.domain.types import FROM_DAYS, FROM_SIZE, Days, Existing, Gib, KmsKeyArn, allowing, default
 from ultracluster.domain.violations import Violation, below
 
 HOME = "/home"
@@ -64,7 +64,10 @@ _ID_PATTERNS: dict[Kind, tuple[str, str]] = {
     "efs": (r"fs-[0-9a-f]{8,17}", "the id of an EFS file system such as fs-0123456789abcdef0"),
     "fsx-openzfs": (r"fsvol-[0-9a-f]{17}", "the id of an OpenZFS volume such as fsvol-0123456789abcdef0"),
 }
-HomesId = Annotated[str, allowing("fs- and 8 to 17 hexadecimal digits, or fsvol- and 17")]
+HomesId = Annotated[
+    str, allowing("fs- and 8 to 17 hexadecimal digits, or fsvol- and 17"), Existing("AWS::EFS::FileSystem")
+]
+"""Of an EFS file system, or of a volume of OpenZFS."""
 _SHARED_STORAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html"
 _POLICY = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html"
 

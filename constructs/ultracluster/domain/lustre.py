@@ -15,6 +15,7 @@ from ultracluster.domain.types import (
     FROM_SIZE,
     Days,
     Directory,
+    Existing,
     Gib,
     KmsKeyArn,
     LogRetentionDays,
@@ -172,7 +173,7 @@ class LustreSpec(Spec):
 _LINKED_DIRECTORIES = "/ or an absolute path such as /data"
 _PREFIXES = "empty, or a prefix such as runs/2026, without leading or doubled slashes"
 _BUCKETS = "the name of a general purpose bucket: 3 to 63 of a-z, 0-9, hyphen and dot"
-BucketName = Annotated[str, allowing(_BUCKETS)]
+BucketName = Annotated[str, allowing(_BUCKETS), Existing("AWS::S3::Bucket")]
 
 
 class DataRepository(Spec):

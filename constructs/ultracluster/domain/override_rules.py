@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, get_args
 
+from ultracluster.domain import slurm_rules
 from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
 from ultracluster.domain.spec import Setting, Spec
-from ultracluster.domain.violations import Path, Violation, dotted
+from ultracluster.domain.violations import Path, Violation, below, dotted
 
 _SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
 _ATTACHED = re.compile(
@@ -102,14 +103,26 @@ def violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
             resources = known[queue["Name"]]
             below_queue = (*path, q, "ComputeResources")
             yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
+        for r, resource in enumerate(mappings(queue.get("ComputeResources"))):
+            yield from _custom_setting_violations((*path, q, "ComputeResources", r), resource)
+
+
+def _custom_setting_violations(path: Path, resource: Mapping[str, Any]) -> Iterator[Violation]:
+    """Check Slurm's parameters of a compute resource: text, because ParallelCluster writes them as they are."""
+    settings = resource.get("CustomSlurmSettings", {})
+    where = (*path, "CustomSlurmSettings")
+    if isinstance(settings, dict) and all(isinstance(key, str) for key in settings):
+        yield from below(where, slurm_rules.violations(settings, slurm_rules.COMPUTE_RESOURCE))
+    else:
+        yield Violation(where, settings, "a mapping of parameters", "they become a line of slurm.conf")
 
 
 def _reason(key: str, hides: bool, neuron_software: bool) -> str | None:
     """Return why no override may touch a key, nor replace what is below it if it ``hides`` that; None: it may."""
     parts = key.split(".", _DEEPEST)
     around = {".".join(parts[:count]) for count in range(1, len(parts) + 1)} & MODELLED_KEYS.keys()
-    below = _HIDDEN.get(key, frozenset()) if hides else frozenset()
-    for modelled in sorted(around | below, key=_ORDER.__getitem__):
+    within = _HIDDEN.get(key, frozenset()) if hides else frozenset()
+    for modelled in sorted(around | within, key=_ORDER.__getitem__):
         if neuron_software or not modelled.endswith(OF_NEURON_SOFTWARE):
             return MODELLED_KEYS[modelled]
     return None

@@ -41,6 +41,9 @@ RESERVED_ACCOUNTING_SETTINGS = frozenset(
 RESERVED_QUEUE_SETTINGS = frozenset(
     {"nodes", "partitionname", "resumetimeout", "state", "suspendtime", "oversubscribe"}
 )
+RESERVED_COMPUTE_RESOURCE_SETTINGS = frozenset(
+    {"cpus", "gres", "nodeaddr", "nodehostname", "nodename", "state", "weight"}
+)
 
 SCHEDULER_PARAMETERS = {
     "nohold_on_prolog_fail": "",

@@ -1,6 +1,7 @@
 """Types of values that several models share."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
@@ -29,20 +30,45 @@ FEW, MANY = Field(max_length=100), Field(max_length=1000)
 TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
 """Lets values pass that only CloudFormation will know: tokens of the CDK, as text."""
 
+
+@dataclass(frozen=True)
+class Existing:
+    """Says of a type that its values name what exists before a deployment, by its type in CloudFormation.
+
+    EC2's images have none there: `AWS::EC2::Image`.
+    """
+
+    resource_type: str
+
+
 Account = Annotated[str, text(r"^\d{12}$", "the 12 digits of an AWS account, in quotes")]
 ZONE_ID_PATTERN = r"^[a-z]+\d-az\d$"
 ZoneId = Annotated[
     str, text(ZONE_ID_PATTERN, "an availability zone id such as usw2-az4, not a zone name such as us-west-2a")
 ]
 Region = Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "an AWS Region such as us-west-2")]
-VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "the id of a VPC such as vpc-0123456789abcdef0")]
-SubnetId = Annotated[str, text(r"^subnet-[0-9a-f]{8,17}$", "the id of a subnet such as subnet-0123456789abcdef0")]
+VpcId = Annotated[
+    str,
+    text(r"^vpc-[0-9a-f]{8,17}$", "the id of a VPC such as vpc-0123456789abcdef0"),
+    Existing("AWS::EC2::VPC"),
+]
+SubnetId = Annotated[
+    str,
+    text(r"^subnet-[0-9a-f]{8,17}$", "the id of a subnet such as subnet-0123456789abcdef0"),
+    Existing("AWS::EC2::Subnet"),
+]
+SecurityGroupId = Annotated[
+    str,
+    text(r"^sg-[0-9a-f]{8,17}$", "the id of a security group such as sg-0123456789abcdef0"),
+    Existing("AWS::EC2::SecurityGroup"),
+]
 KmsKeyArn = Annotated[
     str,
     text(
         r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$",
         "the ARN of a KMS key: arn:aws:kms:REGION:ACCOUNT:key/ID",
     ),
+    Existing("AWS::KMS::Key"),
 ]
 """The ARN of a key, not of an alias."""
 SecretArn = Annotated[
@@ -51,12 +77,18 @@ SecretArn = Annotated[
         r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:.+-[A-Za-z0-9]{6}$",
         "the complete ARN of a secret: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-6CHARS",
     ),
+    Existing("AWS::SecretsManager::Secret"),
     TOKENS,
 ]
 """With the six characters that Secrets Manager appends to a name: IAM knows a secret by no other ARN."""
 Directory = Annotated[str, allowing("an absolute path such as /fsx")]
 SubnetBlock = Annotated[str, allowing("an IPv4 block such as 10.0.0.0/16, /16 to /28")]
-SshSource = Annotated[str, allowing("an IPv4 block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...")]
+SshSource = Annotated[
+    str,
+    allowing("an IPv4 block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-..."),
+    Existing("AWS::EC2::PrefixList"),
+]
+"""Its blocks name nothing that exists."""
 LogRetentionDays = Literal[
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
 ]
@@ -164,9 +196,9 @@ else:
     """A number, or a ``Duration``; ranges stand between it and `FROM_DAYS`."""
     Minutes = int
     """A number, or a ``Duration``; ranges stand between it and `FROM_DURATION`."""
-    KeyPairName = Annotated[str | None, _converted("key_pair_name")]
+    KeyPairName = Annotated[str | None, _converted("key_pair_name"), Existing("AWS::EC2::KeyPair")]
     """A name, or an ``ec2.IKeyPair``."""
-    PlacementGroupName = Annotated[str | None, _converted("placement_group_name")]
+    PlacementGroupName = Annotated[str | None, _converted("placement_group_name"), Existing("AWS::EC2::PlacementGroup")]
     """A name, or an ``ec2.IPlacementGroup``."""
     ClusterLogDays = Annotated[
         Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653], BeforeValidator(_days)

@@ -12,6 +12,7 @@ files/default/head_node_slurm/slurm). What differs, because nodes share one comp
   they are there, which it otherwise does every 30 s (src/slurmctld/job_mgr.c, prolog_running_decr and job_time_limit).
 - No gres.conf: devices that a machine does not have keep slurmd from starting. (GresTypes=gpu and the feature stay.)
 - jobacct_gather/linux, with a `Database`: again for lack of control groups.
+- Without the custom settings that Debian's Slurm 24.11 does not know and ParallelCluster's 25.11 does (`left_out`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,25 @@ _MEMORY_RATIO = 0.95
 _CAPACITY_TYPES = {"ONDEMAND": "on-demand", "SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
 DATABASE: Final = "slurm_parallelcluster_slurmdbd.conf"
 """What slurmdbd is told of its database; the password comes later."""
+_NEW_OF_CLUSTERS: Final = frozenset(
+    {
+        "certgenparameters",
+        "certgentype",
+        "clifilterparameters",
+        "epilogtimeout",
+        "httpparsertype",
+        "jobcomppassscript",
+        "metricstype",
+        "namespacetype",
+        "prologtimeout",
+        "urlparsertype",
+    }
+)
+_NEW_OF_QUEUES: Final = frozenset({"topology"})
+_NEW_OF_NODES: Final = frozenset({"gresconf", "parameters", "topology"})
+"""What src/common/read_config.c of Slurm 25.11 has and that of 24.11 has not (https://github.com/SchedMD/slurm)."""
+_NEW_VALUES: Final = frozenset({"topology/flat"})
+"""Plugins that no parameter of 24.11 takes (src/plugins)."""
 _CUSTOM = "pcluster/custom_slurm_settings_include_file_slurm.conf"
 
 
@@ -85,6 +105,17 @@ def slurm_files(
     for number, queue in enumerate(queues):
         files[f"pcluster/slurm_parallelcluster_{queue.name}_partition.conf"] = queue.conf(default=number == 0)
     return files
+
+
+def left_out(configuration: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the custom settings that are not written because this Slurm is too old for them, as NAME=VALUE."""
+    scheduling = configuration["Scheduling"]
+    for each in scheduling["SlurmSettings"].get("CustomSlurmSettings") or []:
+        yield from _split(each, _NEW_OF_CLUSTERS)[1]
+    for queue in scheduling["SlurmQueues"]:
+        yield from _split(queue.get("CustomSlurmSettings"), _NEW_OF_QUEUES)[1]
+        for resource in queue["ComputeResources"]:
+            yield from _split(resource.get("CustomSlurmSettings"), _NEW_OF_NODES)[1]
 
 
 def plugin_files(configuration: Mapping[str, Any], node: HeadNode, pace: Pace) -> dict[str, str]:
@@ -156,7 +187,7 @@ class _Queue:
         partition = f"PartitionName={self.name} Nodes={self.name}_nodes MaxTime=INFINITE State=UP"
         partition += " Default=YES" if default else ""
         partition += " OverSubscribe=EXCLUSIVE" if self._queue.get("JobExclusiveAllocation") else ""
-        partition += _settings(self._queue)
+        partition += _settings(self._queue, _NEW_OF_QUEUES)
         return f"{_HEADER}\n{nodes}\nNodeSet={self.name}_nodes Nodes={','.join(self.node_lists())}\n{partition}\n"
 
     def node_lists(self, kind: str = "") -> list[str]:
@@ -185,7 +216,8 @@ class _Queue:
         weight = resource["StaticNodePriority" if kind == "st" else "DynamicNodePriority"]
         return (
             f"CPUs={count} RealMemory={resource.get('SchedulableMemory') or int(memory * _MEMORY_RATIO)} State=CLOUD "
-            f"Feature={','.join(features)} Weight={weight}{_settings(resource)}"
+            f"Feature={','.join(features)} Weight={weight}"
+            f"{_settings(resource, _NEW_OF_NODES)}"
         )
 
 
@@ -200,13 +232,21 @@ def _has_gpu(instance_type: Mapping[str, Any]) -> bool:
     return any(each.get("Manufacturer", "").upper() == "NVIDIA" for each in gpus)
 
 
-def _settings(section: Mapping[str, Any]) -> str:
-    return "".join(f" {name}={value}" for name, value in (section.get("CustomSlurmSettings") or {}).items())
+def _settings(section: Mapping[str, Any], new: frozenset[str]) -> str:
+    return "".join(f" {each}" for each in _split(section.get("CustomSlurmSettings"), new)[0])
 
 
 def _custom_settings(settings: Mapping[str, Any]) -> str:
     custom = settings.get("CustomSlurmSettings") or []
-    return _HEADER + "".join(f"{name}={value}\n" for each in custom for name, value in each.items())
+    return _HEADER + "".join(f"{line}\n" for each in custom for line in _split(each, _NEW_OF_CLUSTERS)[0])
+
+
+def _split(settings: Mapping[str, Any] | None, new: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Return what is written of custom settings, and what is left out."""
+    lines: tuple[list[str], list[str]] = [], []
+    for name, value in (settings or {}).items():
+        lines[name.lower() in new or str(value).lower() in _NEW_VALUES].append(f"{name}={value}")
+    return lines
 
 
 def _resume_timeout(node: HeadNode, pace: Pace) -> int:

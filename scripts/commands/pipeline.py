@@ -80,7 +80,7 @@ def outputs(*, stage: str, confirm: str | None) -> int:
     from config.pipeline import PATH, load
     from scripts.change.pipeline import outputs_of
 
-    pipeline = load()
+    pipeline = load(folder=options.CONFIG)
     lines = outputs_of(pipeline, stage)
     if confirm is not None:
         name = options.settings_of(lines["deployment"]).name

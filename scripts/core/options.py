@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-CONFIG = Path(os.environ.get("ULTRACLUSTER_CONFIG", ROOT / "config")).absolute()
+CONFIG = files.folder(os.environ)
 """Directory of the settings files."""
 SETTINGS_REFERENCE = "docs/reference/settings.md"
 BUILD = ROOT / "build"
@@ -209,6 +209,21 @@ def deployments() -> list[str]:
     return files.deployments(CONFIG)
 
 
+def settings_file(name: str) -> Path:
+    """Return the settings file of a deployment: no command has another way from a name to a file."""
+    return files.settings_file(name, CONFIG)
+
+
+def shown(path: Path) -> str:
+    """Return a settings file as people know it: config/NAME.yaml in this checkout, the path elsewhere."""
+    return f"config/{path.name}" if path.parent in (files.CHECKOUT, Path()) else str(path)
+
+
+def shown_folder() -> str:
+    """Return the folder of the settings files in the same way."""
+    return "config/" if CONFIG == files.CHECKOUT else f"{CONFIG}, which {files.VARIABLE} names"
+
+
 class DeploymentName(click.ParamType[str]):
     """The name of a settings file in config/, without .yaml."""
 
@@ -221,7 +236,7 @@ class DeploymentName(click.ParamType[str]):
             similar = get_close_matches(Path(value).name.removesuffix(".yaml"), known)
             meant = f" (did you mean {' or '.join(similar)}?)" if similar else ""
             origin = f" from {VARIABLE}" if value == os.environ.get(VARIABLE) else ""
-            self.fail(f"got {value}{origin}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
+            self.fail(f"got {value}{origin}; allowed: files in {shown_folder()}, {', '.join(known)}{meant}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -258,7 +273,7 @@ def settings_of(name: str) -> Settings:
     """
     from config.settings import load
 
-    return load(CONFIG / f"{name}.yaml")
+    return load(settings_file(name))
 
 
 def _use_profile(context: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -304,7 +319,7 @@ def complete_queues(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     # While an option has no value yet, Click leaves the arguments in `args`.
     name = ctx.params.get("name") or next((word for word in ctx.args if word in deployments()), None)
     try:
-        document = parse(decode((CONFIG / f"{name}.yaml").read_bytes())).value
+        document = parse(decode(settings_file(str(name)).read_bytes())).value
         queues = {each["name"]: each["compute_resources"] for each in document["cluster"]["queues"]}
     except (OSError, ValueError, LookupError, TypeError):
         return []

@@ -273,7 +273,7 @@ def _other_cluster(deployment: Deployment, generation: int, status: str) -> str:
     stack = deployment.settings.of_generation(generation).stack_name("cluster")
     return (
         f"There is another cluster of this deployment, {stack} ({status}). To destroy it, set cluster.generation to "
-        f"{generation} in config/{deployment.name}.yaml, and run this again."
+        f"{generation} in {deployment.file}, and run this again."
     )
 
 

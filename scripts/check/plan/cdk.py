@@ -67,7 +67,7 @@ def synthesize(name: str, directory: Path) -> None:
         PlanError: It failed; the message is its output, or its exit code.
     """
     with subprocess.Popen(
-        command("--context", f"env={options.CONFIG / name}", "synth", "--quiet", "--output", str(directory)),
+        command("--context", f"env={options.settings_file(name)}", "synth", "--quiet", "--output", str(directory)),
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,

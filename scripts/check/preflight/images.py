@@ -162,7 +162,7 @@ def _anonymous_s3(region: str) -> Any:
 
 
 def _file(deployment: Deployment) -> str:
-    return f"config/{deployment.name}.yaml"
+    return deployment.file
 
 
 CHECKS = (official_image, custom_image, provider_template)

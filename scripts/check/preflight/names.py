@@ -61,7 +61,7 @@ def cluster_name(deployment: Deployment) -> Finding:
         if is_cluster
         else "a stack that is no cluster"
     )
-    hint = f"choose another `cluster.name` in config/{deployment.name}.yaml"
+    hint = f"choose another `cluster.name` in {deployment.file}"
     if is_cluster:
         hint += f", or `pcluster delete-cluster --cluster-name {name} --region {deployment.settings.region}`"
     return Finding(FAIL, f"{name} is taken by {owner} ({status})", hint, command)
@@ -107,7 +107,7 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
         return Finding(WARN, sentence, "go ahead, unless somebody else is deploying it right now")
     if StackIdentity.of(stack) != (deployment.settings.name, part):
         sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
-        return Finding(FAIL, sentence, f"choose another `name` in config/{deployment.name}.yaml")
+        return Finding(FAIL, sentence, f"choose another `name` in {deployment.file}")
     if status.is_ready:
         return Finding(PASS, f"{name} is {status}, and ours to update")
     if not status.has_nothing:
@@ -133,7 +133,7 @@ def _about_other_cluster(deployment: Deployment, name: str, generation: int) -> 
         sentence = f"{name} still holds a cluster of an earlier generation, which costs money and counts in the quotas"
         return Finding(WARN, sentence, f"`{upgrade}` continues: it drains and destroys it")
     sentence = (
-        f"{name} holds a cluster of a later generation than config/{deployment.name}.yaml names "
+        f"{name} holds a cluster of a later generation than {deployment.file} names "
         f"({deployment.settings.cluster.generation}): a deployment would create, or update, one that was replaced"
     )
     hint = f"restore the file as the upgrade left it; `{upgrade} --abandon` destroys the later one"

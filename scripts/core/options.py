@@ -15,7 +15,7 @@ from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
 from config import files
-from scripts.core.errors import OperationError
+from scripts.core.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -25,6 +25,7 @@ CONFIG = files.folder(os.environ)
 """Directory of the settings files."""
 SETTINGS_REFERENCE = "docs/reference/settings.md"
 BUILD = ROOT / "build"
+_WRITABLE = "run it in a checkout that you may write, such as a clone of this one"
 VARIABLE = "ULTRACLUSTER_DEPLOYMENT"
 COMPLETION = "_ULTRACLUSTER_COMPLETE"
 """The variable by which a shell asks Click what completes a line."""
@@ -204,6 +205,20 @@ def common_options(command: click.Command) -> Sequence[str]:
     return COMMON if {each.name for each in command.params}.issuperset(COMMON) else ()
 
 
+def check_build() -> None:
+    """Make build/, into which a command writes at its end: it fails before it works for a minute.
+
+    Raises:
+        UnusableError: It cannot be written.
+    """
+    try:
+        BUILD.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UnusableError(f"{BUILD} cannot be made: {error.strerror}", _WRITABLE) from None
+    if not os.access(BUILD, os.W_OK):
+        raise UnusableError(f"{BUILD} cannot be written", _WRITABLE)
+
+
 def deployments() -> list[str]:
     """Return the names of the settings files."""
     return files.deployments(CONFIG)
@@ -307,7 +322,21 @@ def output(*formats: str) -> Callable[[Function], Function]:
 
 
 yes = click.option("--yes", is_flag=True, help="Do not ask, as in pipelines.")
-confirm = click.option("--confirm", metavar="NAME", help="The deployment's name, instead of typing it when asked.")
+
+
+def _refuse_yes(context: click.Context, _: click.Parameter, given: bool) -> None:
+    if given:
+        text = f"--yes is not enough for `{context.info_name}`, which deletes what cannot be had back"
+        raise HintedUsageError(text, "--confirm NAME, with the name of the deployment, asks nothing")
+
+
+def confirm(function: Function) -> Function:
+    """Add --confirm NAME, of commands that delete; --yes, which others have, is refused and says so."""
+    text = "The deployment's name, instead of typing it when asked; --yes is not enough."
+    named = click.option("--confirm", metavar="NAME", help=text)
+    return named(click.option("--yes", is_flag=True, hidden=True, expose_value=False, callback=_refuse_yes)(function))
+
+
 drain = click.option("--drain", is_flag=True, help="Accept no new jobs, and wait until all others have ended.")
 force = click.option("--force", is_flag=True, help="Terminate nodes of jobs, also if Slurm cannot be asked.")
 

@@ -171,7 +171,8 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
     for each in existing.stacks:
         state = StackState.of(each)
         if state.is_in_progress and not state.is_being_deleted:
-            yield f"{each['StackName']} is {state}: wait until that has ended."
+            follow = f"./ultracluster status {deployment.name} --watch"
+            yield f"{each['StackName']} is {state}: {follow} follows it to its end."
     yield from existing.jobs
     if {*BENEATH} & {*options.parts}:
         for generation, status in existing.clusters.items():

@@ -52,9 +52,9 @@ def cluster_name(deployment: Deployment) -> Finding:
             return Finding(PASS, f"cluster {name} is {status}, and ours to update", command=command)
         sentence = f"cluster {name}, which is ours, is {status}: it cannot be updated"
         way = next((each for each in way_out.find(deployment) if each.stack == name), None)
-        return Finding(FAIL, sentence, way.steps if way else _way_out(deployment, status), command)
+        return Finding(FAIL, sentence, way.steps if way else _way_out(deployment, name, "cluster", status), command)
     if status.is_being_deleted:
-        return Finding(FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
+        return Finding(FAIL, f"a stack {name} is being deleted", "wait until it is gone, some minutes", command)
     is_cluster = "parallelcluster:version" in [tag["Key"] for tag in stack.get("Tags", [])]
     owner = (
         f"a cluster that {deployment.stack_name('cluster')} did not make"
@@ -114,7 +114,9 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
         sentence = f"{name} is {status}: it cannot be updated"
         way = next((each for each in way_out.find(deployment) if each.stack == name), None)
         return Finding(
-            FAIL, f"{sentence}; {way.in_force}" if way else sentence, way.steps if way else _way_out(deployment, status)
+            FAIL,
+            f"{sentence}; {way.in_force}" if way else sentence,
+            way.steps if way else _way_out(deployment, name, part, status),
         )
     sentence = f"{name} is {status}: its creation failed"
     if stack.get("EnableTerminationProtection"):
@@ -156,10 +158,14 @@ def _describe(deployment: Deployment, stack_name: str) -> str:
     return deployment.command("cloudformation", "describe-stacks", "--stack-name", stack_name)
 
 
-def _way_out(deployment: Deployment, status: StackState) -> str:
+def _way_out(deployment: Deployment, name: str, part: str, status: StackState) -> str:
     if status.is_in_progress:
-        return "wait until that is done"
-    return f"`./ultracluster diagnose {deployment.name}` says why, and what leads out of it"
+        return f"`./ultracluster status {deployment.name} --watch` follows it to its end"
+    if status.was_never_complete or status.is_leaving:
+        option = "" if part == "cluster" else f" --{part}"
+        return f"`./ultracluster destroy {deployment.name}{option}` deletes what is left of it; then deploy again"
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_RollbackStack.html
+    return f"`{deployment.command('cloudformation', 'rollback-stack', '--stack-name', name)}` takes the update back"
 
 
 CHECKS = (stack_names, cluster_name, ssh_key, placement_group)

@@ -28,7 +28,7 @@ def zone(deployment: Deployment) -> Finding:
     if not _is_usable(described):
         return Finding(FAIL, sentence, hint, command)
     if messages:
-        return Finding(WARN, sentence, f"wait until EC2 reports no trouble, or {hint}", command)
+        return Finding(WARN, sentence, f"wait until EC2 reports no trouble; if that lasts for hours, {hint}", command)
     return Finding(PASS, sentence, command=command)
 
 

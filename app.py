@@ -1,9 +1,11 @@
 """Entry point of the CDK: `cdk synth -c env=NAME` reads config/NAME.yaml; NAME may be an absolute path, too.
 
+ULTRACLUSTER_CONFIG names another folder than config/, as for `./ultracluster`: one name is one file for both.
 Without `-c env=` it is the `default-env` in the context of cdk.json, and standard error says so. With
 `-c cdk-nag=true` the rules of AwsSolutions are applied; what they find is in validation-report.json.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,17 +15,16 @@ from config import files
 from config.settings import SettingsError, load
 from stacks.composition import compose
 
-_CONFIG = Path(__file__).resolve().parent / "config"
-
 
 def settings_file(app: cdk.App) -> Path:
     """Return the file of the deployment that the context names; one that nobody asked for is reported."""
     environment = str(app.node.try_get_context("env") or "").removesuffix(".yaml")
     if not environment and (environment := app.node.try_get_context("default-env")):
         print(f"Deployment: {environment}, default-env in cdk.json; for another: -c env=NAME", file=sys.stderr)
-    path = _CONFIG / f"{environment}.yaml"
+    folder = files.folder(os.environ)
+    path = files.settings_file(environment, folder)
     if not path.is_file():
-        allowed = ", ".join(files.deployments(_CONFIG))
+        allowed = ", ".join(files.deployments(folder))
         sys.exit(f"-c env=NAME: got {environment}, and there is no {path}; allowed: {allowed}")
     return path
 

@@ -1,13 +1,14 @@
 """Entry point of the CDK for the pipeline that deploys: reads pipeline.yaml; `./ultracluster pipeline deploy`."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
 
-from config import pipeline
+from config import files, pipeline
 from config.pipeline import Pipeline
 from config.settings import Settings, SettingsError
 from scripts.check import permissions
@@ -54,9 +55,10 @@ def compose(app: cdk.App, settings: Pipeline, deployments: Mapping[str, Settings
 def main() -> None:
     """Synthesize the stacks of the pipeline."""
     app = cdk.App(analytics_reporting=False)
+    folder = files.folder(os.environ)
     try:
-        settings = pipeline.load(ROOT / "pipeline.yaml")
-        deployments = {stage.name: stage.settings(ROOT / "config") for stage in settings.stages}
+        settings = pipeline.load(ROOT / "pipeline.yaml", folder)
+        deployments = {stage.name: stage.settings(folder) for stage in settings.stages}
     except SettingsError as error:
         sys.exit(str(error))
     if settings.missing:

@@ -1,10 +1,23 @@
-"""Which files of a directory are settings of a deployment, and their copies."""
+"""Where the settings files are, which of them are a deployment's, and their copies."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 USERS = "users.yaml"
 """How the name of a file of people ends, by which it is no settings file."""
+VARIABLE = "ULTRACLUSTER_CONFIG"
+CHECKOUT = Path(__file__).resolve().parent
+
+
+def folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the settings files: the one that `VARIABLE` of an environment names, or this one."""
+    return Path(environment.get(VARIABLE) or CHECKOUT).absolute()
+
+
+def settings_file(name: str, folder: Path) -> Path:
+    """Return the settings file of a deployment; a name that is an absolute path needs no folder."""
+    return folder / f"{name}.yaml"
 
 
 def deployments(folder: Path) -> list[str]:

@@ -62,7 +62,7 @@ class Stage(Spec):
         Raises:
             SettingsError: They cannot be used.
         """
-        return settings.load(folder / f"{self.deployment}.yaml")
+        return settings.load(files.settings_file(self.deployment, folder))
 
 
 class Pipeline(Spec):
@@ -131,11 +131,12 @@ def _schema() -> dict[str, Any]:
     return Pipeline.model_json_schema(schema_generator=schemas.UntitledFields)
 
 
-def load(path: Path = PATH) -> Pipeline:
+def load(path: Path = PATH, folder: Path | None = None) -> Pipeline:
     """Read the settings of the pipeline, and check those that its stages deploy.
 
     Args:
-        path: pipeline.yaml; the folder config/ is beside it.
+        path: pipeline.yaml.
+        folder: That of the settings files; None: config/ beside it.
 
     Raises:
         SettingsError: The file is missing, is not YAML, or breaks rules, all of which are named, a line each; or the
@@ -148,7 +149,7 @@ def load(path: Path = PATH) -> Pipeline:
         errors = error.errors(include_url=False)
         texts = [(error_path(each), text_of(each, _schema())) for each in errors[:MAX_REPORTED]]
         raise SettingsError(source.report(texts), more=len(errors[MAX_REPORTED:])) from None
-    if violations := list(_violations(pipeline, path.with_name("config"))):
+    if violations := list(_violations(pipeline, folder or path.with_name("config"))):
         raise SettingsError(source.report((each.path, str(each)) for each in violations))
     return pipeline
 

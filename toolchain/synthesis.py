@@ -25,7 +25,7 @@ def synthesize(file: Path, directory: Path, account: str = EXAMPLE_ACCOUNT, *, c
     """Synthesize a deployment as the CDK CLI does, with the flags of cdk.json.
 
     Args:
-        file: The settings, without .yaml: the folder of settings files need not be this checkout's.
+        file: The settings file, whose folder need not be this checkout's.
         directory: Where the cloud assembly goes.
         account: Account of the stacks, where the settings name none.
         checks: Whether to let the CDK's template validator and cdk-nag write `REPORT`; takes some seconds.

@@ -10,7 +10,7 @@ from typing import Any
 
 from config.settings import Settings
 from scripts.account.stack_state import ResourceState, StackState
-from scripts.core import interrupts
+from scripts.core import interrupts, options
 from scripts.core.aws_errors import if_found
 
 
@@ -154,7 +154,7 @@ class Deployment:
     """A deployment: its settings, and its account.
 
     Attributes:
-        name: Name of the settings file in config/, without .yaml; its stacks start with `settings.name` instead.
+        name: Name of the settings file, without .yaml; its stacks start with `settings.name` instead.
         settings: What the file says.
         account: Its AWS account.
     """
@@ -163,6 +163,11 @@ class Deployment:
         self.name = name
         self.settings = settings
         self.account = Account(settings.region)
+
+    @property
+    def file(self) -> str:
+        """The settings file, as people know it."""
+        return options.shown(options.settings_file(self.name))
 
     def of_generation(self, generation: int) -> Deployment:
         """Return the same deployment with another of its clusters; the account is shared."""

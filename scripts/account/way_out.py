@@ -117,7 +117,7 @@ def _with_cluster(deployment: Deployment, stack: str, cluster: StackResource, ow
         instead = f"`./ultracluster destroy {deployment.name}` deletes what is left of it; network and storage stay"
         return way(f"{named} is {own.state or 'gone'}: there is no cluster that could go back", instead)
     if own.state.is_in_progress:
-        wait = f"wait until it has ended, which `./ultracluster status {deployment.name}` shows"
+        wait = f"wait until it has ended: `./ultracluster status {deployment.name} --watch` follows it"
         return way(f"{named} is still {own.state}, and decides which configuration will be in force", wait)
     if own.state.is_stuck:
         in_force = f"{named} could not go back, either: the cluster has parts of both configurations"

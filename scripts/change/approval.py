@@ -39,8 +39,8 @@ class Approval:
     """An assembly that is to be deployed as it is, on stacks as they are now. Made before its plan.
 
     One call for each stack, two or three more after the deployment. Needs cloudformation:DescribeStacks,
-    DescribeStackEvents, GetTemplate and, where a stack waits to be created, ListChangeSets, in the role in which the
-    CDK deploys, if that may be assumed.
+    DescribeStackEvents, GetTemplate and, where a stack waits to be created, ListChangeSets and DeleteStack, in the role
+    in which the CDK deploys, if that may be assumed.
 
     Args:
         account: That of the credentials in use.
@@ -108,6 +108,8 @@ class Approval:
         cloudformation = self._live().client("cloudformation")
         for stack in self.stacks:
             with suppress(BotoCoreError, ClientError), uninterrupted():
+                if deletes_review(cloudformation, stack, name):
+                    continue
                 change_set = {"StackName": stack, "ChangeSetName": name}
                 if cloudformation.describe_change_set(**change_set)["ExecutionStatus"] == "AVAILABLE":
                     cloudformation.delete_change_set(**change_set)
@@ -201,3 +203,15 @@ def _as_returned(value: Any) -> str:
     """Return a value as text, in which characters that CloudFormation does not return are no difference."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     return text if text.isascii() and "?" not in text else _NOT_RETURNED.sub("?", text)
+
+
+def deletes_review(cloudformation: Any, stack: str, name: str) -> bool:
+    """Delete a stack that was never created, if no change set but that of a name waits for it; tell whether."""
+    [listed] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    if not StackState.of(listed).is_in_review:
+        return False
+    waiting = cloudformation.list_change_sets(StackName=stack)["Summaries"]
+    if any(each["ChangeSetName"] != name for each in waiting):
+        return False
+    cloudformation.delete_stack(StackName=stack)
+    return True

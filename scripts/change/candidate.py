@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scripts.core import options
 from scripts.core.errors import OperationError, UnusableError
 from scripts.core.terminal import Say
 
@@ -49,8 +50,8 @@ class Candidate:
             set_values(copy, values)
             return cls(path.stem, copy, load(copy))
         except (EditError, SettingsError) as error:
-            text = str(error).replace(str(copy), f"config/{path.name}")
-            raise UnusableError(f"{text}\nconfig/{path.name} is unchanged.") from None
+            text = str(error).replace(str(copy), f"{options.shown(path)}")
+            raise UnusableError(f"{text}\n{options.shown(path)} is unchanged.") from None
 
     def plan(self) -> Plan:
         """Return what a deployment would do. Needs what ``./ultracluster plan`` needs.

@@ -82,7 +82,7 @@ class Draft:
             (ZONE, self._settings.zone_id, "--zone"),
             (NODES, resource.max_count, "--nodes"),
         ):
-            origin = f"as in config/{self._template}.yaml"
+            origin = f"as in {options.shown(options.settings_file(self._template))}"
             if keys == ZONE and value != template.zone_id:
                 origin = f"known to have {self._instance_type}"
             lines.append(f"  {keys[-1]}: {value}" + (f", {origin}; another: {option}" if keys in kept else ""))
@@ -100,7 +100,7 @@ class Draft:
     def _load(self, values: dict[Any, Any]) -> None:
         """Make the text with other values than the template's, and load it."""
         name, template = self._name, self._template
-        text = (options.CONFIG / f"{template}.yaml").read_text(encoding="utf-8")
+        text = options.settings_file(template).read_text(encoding="utf-8")
         schema, *lines = text.splitlines(keepends=True)
         while lines[0].startswith("#") or lines[0].isspace():  # about the template
             del lines[0]
@@ -116,7 +116,9 @@ class Draft:
             try:
                 self._settings = load(path)
             except SettingsError as error:
-                raise click.UsageError(str(error).replace(str(path), f"config/{name}.yaml")) from None
+                raise click.UsageError(
+                    str(error).replace(str(path), options.shown(options.settings_file(name)))
+                ) from None
             self.text, self._values = path.read_text(encoding="utf-8"), values
 
 

@@ -40,7 +40,7 @@ def deploy(*words: str) -> tuple[int, list[str]]:
     code = synthesize()
     if code != ExitCode.DONE:
         return code, []
-    account, directory = Account(load().region), options.BUILD / "pipeline"
+    account, directory = Account(load(folder=options.CONFIG).region), options.BUILD / "pipeline"
 
     def check_progress() -> None:
         account.forget()

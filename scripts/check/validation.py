@@ -177,7 +177,9 @@ def outcomes(
         ParallelCluster(aws.environment) as parallelcluster,
     ):
         # One deployment is synthesized while the one before it is examined.
-        assemblies = {name: synthesis.submit(synthesize, options.CONFIG / name, directory / name) for name in names}
+        assemblies = {
+            name: synthesis.submit(synthesize, options.settings_file(name), directory / name) for name in names
+        }
         for name in names:
             aws.reset()
             try:

@@ -31,7 +31,7 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
     ("costs research --by account --since 2026-10-01 --until 2026-11-01 -o csv", "a month, for a spreadsheet"),
     ("costs research --by job -o json | jq .costs[0]", "the most expensive job, for programs"),
 )
-@argument.deployment
+@argument.deployed
 @click.option(
     "--by",
     type=click.Choice(("user", "account", "queue", "job")),

@@ -62,6 +62,7 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str], accept_replacement
     from scripts.change.deploy import run, with_stacks
 
     _check(of_cdk)
+    options.check_build()
     terminal.require_answers(given=yes, output=output)
     console = terminal.console(to_stderr=output != "text")
     result = run(deployment, of_cdk, console, accepted=accept_replacement, asks=not yes)

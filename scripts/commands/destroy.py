@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         "everything, leftovers and running jobs too, without a question",
     ),
 )
-@argument.deployment
+@argument.deployed
 @click.option("--storage", is_flag=True, help="Delete the file system, too, after a last backup.")
 @click.option("--team", is_flag=True, help="Delete homes and database, too, after last backups.")
 @click.option("--network", is_flag=True, help="Delete the network, too.")

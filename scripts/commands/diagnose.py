@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     ("diagnose research", "the cause, its evidence, what to do"),
     ("diagnose research -o json | jq .causes[0]", "the same for programs"),
 )
-@argument.deployment
+@argument.deployed
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """Print the diagnosis, and return the exit code."""

@@ -35,7 +35,7 @@ LONGEST = 2880
     name="exec",
     further="words",
 )
-@argument.deployment
+@argument.deployed
 @click.option(
     "--user", type=options.UserName(), metavar="NAME", help="Whose login shell runs it; default: such as ubuntu."
 )

@@ -28,7 +28,7 @@ def command() -> None:
 
 
 @options.subcommand(command, _STATUS, ("fleet status research", "as it is now"))
-@argument.deployment
+@argument.deployed
 @options.output("json", "markdown")
 def status(*, deployment: Deployment, output: str) -> int:
     """Show the state, and return the exit code."""
@@ -51,7 +51,7 @@ def status(*, deployment: Deployment, output: str) -> int:
     ("fleet stop research", "if no job has nodes"),
     ("fleet stop research --drain --limit 90", "wait for jobs, 90 minutes at most"),
 )
-@argument.deployment
+@argument.deployed
 @options.drain
 @options.force
 @click.option("--limit", type=options.Positive(), metavar="MINUTES", help="With --drain: longest wait for jobs.")

@@ -80,6 +80,7 @@ def render(
 ) -> int:
     """Write the files, print the commands, and return the exit code."""
     network = _network(subnet, security_group)
+    options.check_build()
 
     from scripts.change.image import build as images
 
@@ -115,6 +116,7 @@ def build(
 ) -> int:
     """Start to build an image, and return the exit code."""
     network = _network(subnet, security_group)
+    options.check_build()
     terminal.require_answers(given=yes)
 
     from scripts.change.image import build as images

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from config import files
 from scripts.core import options, terminal
 from scripts.core.errors import ExitCode, OperationError
 from scripts.core.text import echo
@@ -31,6 +32,8 @@ class NewName(click.ParamType[str]):
         """Return the name, if stacks can have it."""
         if not re.fullmatch(names.DEPLOYMENT_NAME_PATTERN, value):
             self.fail(f"got {value}; allowed: 2 to 40 of a-z, 0-9 and -, a letter first", param, ctx)
+        if f"{value}.yaml".endswith(files.USERS):
+            self.fail(f"got {value}; allowed: names that do not end in users, as files of people do", param, ctx)
         return value
 
 
@@ -53,8 +56,9 @@ class NewName(click.ParamType[str]):
 )
 def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int | None, template: str) -> int:
     """Write the file, and return the exit code."""
-    if (options.CONFIG / f"{name}.yaml").exists():
-        raise OperationError(f"config/{name}.yaml exists already", f"./ultracluster estimate {name}")
+    path = options.settings_file(name)
+    if path.exists():
+        raise OperationError(f"{options.shown(path)} exists already", f"./ultracluster estimate {name}")
 
     from scripts.change.init import NODES, REGION, ZONE, Draft, Keys
 
@@ -64,9 +68,9 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
     missing = [keys for keys, answer in answers.items() if answer is None]
     while is_asking and missing:
         draft.ask(missing.pop(0))
-    with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
+    with path.open("x", encoding="utf-8") as file:
         file.write(draft.text)
-    echo(f"Wrote config/{name}.yaml:\n{draft.report(missing)}", err=True)
+    echo(f"Wrote {options.shown(path)}:\n{draft.report(missing)}", err=True)
     echo(f"All settings: {options.SETTINGS_REFERENCE}", err=True)
     terminal.suggest(f"estimate {name}", "sizes and costs", always=True)
     return ExitCode.DONE

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     ("inventory research -o markdown > page.md", "every resource by itself, with its tags, for a wiki"),
     ("inventory research -o json", "the same for programs"),
 )
-@argument.deployment
+@argument.deployed
 @options.output("json", "markdown")
 def command(*, deployment: Deployment, output: str) -> int:
     """List, and return the exit code."""

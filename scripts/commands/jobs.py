@@ -43,7 +43,7 @@ def command() -> None:
     ("jobs list research -o json | jq .jobs[].number", "for programs"),
     name="list",
 )
-@argument.deployment
+@argument.deployed
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, output: str) -> int:
     """Print the jobs, and return the exit code."""
@@ -55,7 +55,7 @@ def list_(*, deployment: Deployment, output: str) -> int:
     if not jobs.jobs:
         terminal.suggest("submit --help", "how to submit a training run")
         return ExitCode.DONE
-    for cause in waiting_causes(jobs.jobs, {"deployment": deployment.name}):
+    for cause in waiting_causes(jobs.jobs, {"deployment": deployment.name, "file": deployment.file}):
         view.show([Line(f"{cause.evidence[0].text}: {cause.why}"), *cause.steps()])
     terminal.suggest(f"jobs logs {deployment.name} {jobs.jobs[0].number} --follow")
     return ExitCode.DONE
@@ -72,7 +72,7 @@ def list_(*, deployment: Deployment, output: str) -> int:
     ("jobs cancel research 12", "one job"),
     ("jobs cancel research 12 13_4 --yes", "a job and a task of an array, without a question"),
 )
-@argument.deployment
+@argument.deployed
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=JobNumber())
 @options.yes
 @options.output("json", "markdown")
@@ -101,7 +101,7 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool, output: 
     ("jobs logs research 12 --follow", "its last 100 lines, and new ones"),
     ("jobs logs research bert --lines 1000", "more, of the newest job of that name"),
 )
-@argument.deployment
+@argument.deployed
 @click.argument("job", callback=logs_command.check_job)
 @logs_command.which_lines
 @options.output("json")

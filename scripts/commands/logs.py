@@ -77,7 +77,7 @@ def which_lines(function: Callable[..., Any]) -> Callable[..., Any]:
     ("logs research --job 12 --follow", "a job's output and its nodes' slurmd"),
     ("logs research --list", "the nodes and kinds of logs"),
 )
-@argument.deployment
+@argument.deployed
 @click.argument("what", required=False)
 @click.option("--job", callback=check_job, metavar="JOB", help="Output and nodes' slurmd of a job: 12, 12_3 or a name.")
 @which_lines

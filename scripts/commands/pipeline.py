@@ -10,6 +10,8 @@ from scripts.core import options, terminal
 from scripts.core.errors import ExitCode, UnusableError
 from scripts.core.text import echo
 
+_APPROVAL = "--require-approval"
+
 
 @click.group("pipeline", cls=options.Group, help=__doc__)
 def command() -> None:
@@ -28,6 +30,8 @@ def command() -> None:
 )
 def synth() -> int:
     """Synthesize, and return the exit code."""
+    options.check_build()
+
     from scripts.change.pipeline import synthesize
 
     code = synthesize()
@@ -41,20 +45,28 @@ def synth() -> int:
     command,
     """Deploy the roles of GitHub's workflows, after a question. Words after -- go to `cdk deploy`.
 
+    The CDK shows what changes of permissions, and asks. With --yes it does not ask: review build/pipeline before, which
+    `pipeline synth` writes.
+
     Programs read the roles from `pipeline outputs`.
 
     Exit code: that of `cdk deploy`; before that 1: somebody else's operation on the stacks is in progress; after it 1:
     somebody else has changed them meanwhile.
     """,
     ("pipeline deploy", "once, and after changes of pipeline.yaml"),
+    ("pipeline deploy --yes", "without a terminal, after a review of what `pipeline synth` writes"),
     further="of_cdk",
 )
-def deploy(*, of_cdk: Sequence[str]) -> int:
+@options.yes
+def deploy(*, of_cdk: Sequence[str], yes: bool) -> int:
     """Deploy, and return the exit code."""
+    terminal.require_answers(given=yes or any(each.startswith(_APPROVAL) for each in of_cdk))
+    options.check_build()
+
     from scripts.change import pipeline
     from scripts.change.deploy import report
 
-    code, conflicts = pipeline.deploy(*of_cdk)
+    code, conflicts = pipeline.deploy(*((_APPROVAL, "never") if yes else ()), *of_cdk)
     report(conflicts)
     if code == ExitCode.DONE:
         terminal.suggest("pipeline outputs read", "what a workflow gets")
@@ -80,7 +92,7 @@ def outputs(*, stage: str, confirm: str | None) -> int:
     from config.pipeline import PATH, load
     from scripts.change.pipeline import outputs_of
 
-    pipeline = load()
+    pipeline = load(folder=options.CONFIG)
     lines = outputs_of(pipeline, stage)
     if confirm is not None:
         name = options.settings_of(lines["deployment"]).name
@@ -106,8 +118,13 @@ def outputs(*, stage: str, confirm: str | None) -> int:
 @click.argument("base")
 def review(*, base: str) -> int:
     """Write comments and summary, and return the exit code."""
+    options.check_build()
+
     from scripts.check.review.review import write
 
-    if changed := write(base):
+    changed = write(base)
+    for path in (*(options.BUILD / "review" / f"{name}.md" for name in changed), options.BUILD / "review-summary.md"):
+        echo(str(path))
+    if changed:
         terminal.suggest(f"plan {changed[0]}", "what it would do to what is running; comments are in build/review")
     return ExitCode.DONE

@@ -29,7 +29,7 @@ _PORT = click.IntRange(1, 65535)
     ("port-forward research 8888 --local-port 9999 --node trn1-dy-trn1-32xl-3", "a notebook on a compute node"),
     name="port-forward",
 )
-@argument.deployment
+@argument.deployed
 @click.argument("port", type=_PORT)
 @click.option("--local-port", type=_PORT, metavar="PORT", help="Port of this machine; default: the same.")
 @click.option("--node", default="head-node", show_default=True, metavar="NAME", help="Any node.")

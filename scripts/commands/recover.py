@@ -64,7 +64,7 @@ def command(
     def agreed(_: str) -> bool:
         return confirm is not None or terminal.agreed()
 
-    path = options.CONFIG / f"{name}.yaml"
+    path = options.settings_file(name)
     backend = UpgradeBackend(name, console, Clock(), say, skip=skip)
     if not dry_run:
         operations.check(deployment)

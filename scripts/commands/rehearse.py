@@ -79,6 +79,7 @@ def command(
         echo(as_text())
         return ExitCode.DONE
     settings = options.settings_of(name)
+    options.check_build()
     injected = tuple(map(parse, faults))
 
     from scripts.rehearse.rehearsal import Choices, check, rehearse

@@ -40,6 +40,8 @@ def command(*, name: str, file: Path | None, output: str) -> int:
 
     if file:
         targets.check_page(file, "--file")  # before a review of minutes
+    elif output == "text":
+        options.check_build()
     result = review(name)
     if output == "markdown":
         echo(markdown(result), end="")

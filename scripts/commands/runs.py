@@ -42,7 +42,7 @@ def command() -> None:
     ("runs list research --directory /fsx/team/runs -o json", "others, for programs"),
     name="list",
 )
-@argument.deployment
+@argument.deployed
 @click.option("--directory", metavar="DIR", help="Where they are; default: runs/ of the shared file system.")
 @options.output("json", "markdown")
 def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:

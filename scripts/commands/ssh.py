@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     ("ssh research -o json", "for another program to open it"),
     name="ssh",
 )
-@argument.deployment
+@argument.deployed
 @click.option("--node", default="head-node", show_default=True, metavar="NAME", help="Any node.")
 @click.option("--write-config", is_flag=True, help="Write the block for OpenSSH to ~/.ssh/ultracluster.conf.")
 @click.option("--print-config", is_flag=True, help="Print that block, as for `ssh -F`.")

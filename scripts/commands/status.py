@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ("status research --watch --timeout 90", "for a pipeline that waits 90 minutes at most"),
     ("status research -o json | jq .problems", "what is wrong, for a program"),
 )
-@argument.deployment
+@argument.deployed
 @click.option("--watch", is_flag=True, help="Continue until the operation has ended, or until Ctrl-C.")
 @click.option("--every", type=options.Positive(), default=15, show_default=True, help="Seconds between two screens.")
 @click.option("--timeout", type=options.Positive(), metavar="MINUTES", help="With --watch: for the operation.")

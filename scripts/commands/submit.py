@@ -40,7 +40,7 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
     ("submit research --nodes 2 --output /fsx/runs/try --steps 100 --warmup-steps 20 --dry-run", "only check"),
     passes_options=True,
 )
-@argument.deployment
+@argument.deployed
 @click.argument("of_submit", metavar="OPTIONS...", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_queue)
 def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
     """Call the cluster's submit.py, here or on the head node, and return its exit code."""

@@ -75,7 +75,7 @@ def command(
     backend = UpgradeBackend(
         name, console, Clock(), say, skip=skip, drain_limit=limit, final_backup=not no_final_backup
     )
-    path = options.CONFIG / f"{name}.yaml"
+    path = options.settings_file(name)
     changes = dict(map(edit, edits))
     if not dry_run:
         operations.check(deployment)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import ssl
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +33,19 @@ PINS = {
 """The files that pin what is in each environment; `ultracluster` has the same table of the first four."""
 WITH_ANY_TORCH = (".venv-training", ".venv-xla")
 """Those whose torch has no hash, but the exact version: it has a build for CPUs on another index."""
+
+
+_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Where Debian, Red Hat's and macOS have the authorities that the system trusts."""
+_PIP_CONFIGURATIONS = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", ".pip/pip.conf", ".config/pip/pip.conf")
+"""https://pip.pypa.io/en/stable/topics/configuration/; below the home those without a slash."""
+_UNTRUSTED = re.compile("UnknownIssuer|invalid peer certificate|CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT|UNABLE_TO_")
+"""How uv, pip and npm say that they do not know who signed a certificate."""
+_OTHER_INDEXES = "packages come from PyPI and npm; UV_DEFAULT_INDEX and npm's `registry` name other indexes"
+_OTHER_AUTHORITIES = (
+    "nobody whom this machine trusts signed that certificate; behind a proxy that signs its own, name the file with "
+    "its authority: SSL_CERT_FILE=FILE PIP_CERT=FILE NODE_EXTRA_CA_CERTS=FILE, and for AWS later AWS_CA_BUNDLE=FILE"
+)
 
 
 class SetUpError(Exception):
@@ -75,6 +90,7 @@ def run(*command: str | Path) -> None:
     }
     if "PIP_FIND_LINKS" in os.environ:
         environment.setdefault("UV_FIND_LINKS", os.environ["PIP_FIND_LINKS"])
+    environment |= certificates(os.environ)
     process = subprocess.run(
         [str(each) for each in command],
         cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -82,10 +98,44 @@ def run(*command: str | Path) -> None:
     )  # fmt: skip
     if process.returncode:
         shown = " ".join(Path(each).name if isinstance(each, Path) else each for each in command[:4])
-        raise SetUpError(
-            f"{shown} ended with exit code {process.returncode}:\n{process.stdout.rstrip()}\n\n"
-            "hint: packages come from PyPI and npm; UV_DEFAULT_INDEX and npm's `registry` name other indexes"
-        )
+        hint = _OTHER_INDEXES if _UNTRUSTED.search(process.stdout) is None else _OTHER_AUTHORITIES
+        text = f"{shown} ended with exit code {process.returncode}:\n{process.stdout.rstrip()}"
+        raise SetUpError(f"{text}\n\nhint: {hint}")
+
+
+def certificates(given: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with which pip, uv and npm trust whom the system trusts, such as a company's proxy.
+
+    Each brings a list of authorities of its own. A choice of the user stays, as does that list where the system has no
+    bundle, as in a slim container.
+    https://pip.pypa.io/en/stable/topics/https-certificates/, https://docs.astral.sh/uv/concepts/authentication/certificates/,
+    https://nodejs.org/api/cli.html#node_use_system_ca1
+
+    Args:
+        given: The variables of the user.
+    """
+    paths = (given.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().cafile, *_BUNDLES)
+    bundle = next((path for path in paths if path and Path(path).is_file()), None)
+    if bundle is None:
+        return {}
+    wanted = {
+        "PIP_CERT": (bundle, ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")),
+        "UV_SYSTEM_CERTS": ("1", ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")),
+        "NODE_USE_SYSTEM_CA": ("1", ("NODE_USE_SYSTEM_CA", "NODE_EXTRA_CA_CERTS")),
+    }
+    own = given.get("PIP_CONFIG_FILE", "")
+    configurations = () if own == os.devnull else (*_PIP_CONFIGURATIONS, own)  # pip reads none then
+    if any(_names_authorities(Path(given.get("HOME", "/"), each)) for each in configurations):
+        del wanted["PIP_CERT"]
+    return {name: value for name, (value, chosen) in wanted.items() if not given.keys() & set(chosen)}
+
+
+def _names_authorities(configuration: Path) -> bool:
+    """Tell whether a configuration of pip has `cert`, which a variable would overrule."""
+    try:
+        return re.search(r"^\s*cert\s*[=:]", configuration.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def build_uv() -> None:

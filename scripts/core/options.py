@@ -15,16 +15,17 @@ from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
 from config import files
-from scripts.core.errors import OperationError
+from scripts.core.errors import OperationError, UnusableError
 
 if TYPE_CHECKING:
     from config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-CONFIG = Path(os.environ.get("ULTRACLUSTER_CONFIG", ROOT / "config")).absolute()
+CONFIG = files.folder(os.environ)
 """Directory of the settings files."""
 SETTINGS_REFERENCE = "docs/reference/settings.md"
 BUILD = ROOT / "build"
+_WRITABLE = "run it in a checkout that you may write, such as a clone of this one"
 VARIABLE = "ULTRACLUSTER_DEPLOYMENT"
 COMPLETION = "_ULTRACLUSTER_COMPLETE"
 """The variable by which a shell asks Click what completes a line."""
@@ -204,9 +205,38 @@ def common_options(command: click.Command) -> Sequence[str]:
     return COMMON if {each.name for each in command.params}.issuperset(COMMON) else ()
 
 
+def check_build() -> None:
+    """Make build/, into which a command writes at its end: it fails before it works for a minute.
+
+    Raises:
+        UnusableError: It cannot be written.
+    """
+    try:
+        BUILD.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UnusableError(f"{BUILD} cannot be made: {error.strerror}", _WRITABLE) from None
+    if not os.access(BUILD, os.W_OK):
+        raise UnusableError(f"{BUILD} cannot be written", _WRITABLE)
+
+
 def deployments() -> list[str]:
     """Return the names of the settings files."""
     return files.deployments(CONFIG)
+
+
+def settings_file(name: str) -> Path:
+    """Return the settings file of a deployment: no command has another way from a name to a file."""
+    return files.settings_file(name, CONFIG)
+
+
+def shown(path: Path) -> str:
+    """Return a settings file as people know it: config/NAME.yaml in this checkout, the path elsewhere."""
+    return f"config/{path.name}" if path.parent in (files.CHECKOUT, Path()) else str(path)
+
+
+def shown_folder() -> str:
+    """Return the folder of the settings files in the same way."""
+    return "config/" if CONFIG == files.CHECKOUT else f"{CONFIG}, which {files.VARIABLE} names"
 
 
 class DeploymentName(click.ParamType[str]):
@@ -221,7 +251,7 @@ class DeploymentName(click.ParamType[str]):
             similar = get_close_matches(Path(value).name.removesuffix(".yaml"), known)
             meant = f" (did you mean {' or '.join(similar)}?)" if similar else ""
             origin = f" from {VARIABLE}" if value == os.environ.get(VARIABLE) else ""
-            self.fail(f"got {value}{origin}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
+            self.fail(f"got {value}{origin}; allowed: files in {shown_folder()}, {', '.join(known)}{meant}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -258,7 +288,7 @@ def settings_of(name: str) -> Settings:
     """
     from config.settings import load
 
-    return load(CONFIG / f"{name}.yaml")
+    return load(settings_file(name))
 
 
 def _use_profile(context: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -292,7 +322,21 @@ def output(*formats: str) -> Callable[[Function], Function]:
 
 
 yes = click.option("--yes", is_flag=True, help="Do not ask, as in pipelines.")
-confirm = click.option("--confirm", metavar="NAME", help="The deployment's name, instead of typing it when asked.")
+
+
+def _refuse_yes(context: click.Context, _: click.Parameter, given: bool) -> None:
+    if given:
+        text = f"--yes is not enough for `{context.info_name}`, which deletes what cannot be had back"
+        raise HintedUsageError(text, "--confirm NAME, with the name of the deployment, asks nothing")
+
+
+def confirm(function: Function) -> Function:
+    """Add --confirm NAME, of commands that delete; --yes, which others have, is refused and says so."""
+    text = "The deployment's name, instead of typing it when asked; --yes is not enough."
+    named = click.option("--confirm", metavar="NAME", help=text)
+    return named(click.option("--yes", is_flag=True, hidden=True, expose_value=False, callback=_refuse_yes)(function))
+
+
 drain = click.option("--drain", is_flag=True, help="Accept no new jobs, and wait until all others have ended.")
 force = click.option("--force", is_flag=True, help="Terminate nodes of jobs, also if Slurm cannot be asked.")
 
@@ -304,7 +348,7 @@ def complete_queues(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     # While an option has no value yet, Click leaves the arguments in `args`.
     name = ctx.params.get("name") or next((word for word in ctx.args if word in deployments()), None)
     try:
-        document = parse(decode((CONFIG / f"{name}.yaml").read_bytes())).value
+        document = parse(decode(settings_file(str(name)).read_bytes())).value
         queues = {each["name"]: each["compute_resources"] for each in document["cluster"]["queues"]}
     except (OSError, ValueError, LookupError, TypeError):
         return []

@@ -27,6 +27,7 @@ PLAIN_WIDTH = 124
 """Columns without a terminal: those of the widest table, so that none is cut off in a log."""
 _NARROW = 80
 """Columns for which tables are made."""
+_UNCHANGED = "Nothing was changed."
 Say = Callable[[str], None]
 """Takes a message for people."""
 
@@ -169,11 +170,22 @@ def require_name(name: str, confirmed: str | None, *, given: bool, output: str =
     require_answers(given=given or confirmed is not None, instead=f"--confirm {name}, or --dry-run", output=output)
 
 
-def agreed(question: str = "") -> bool:
-    """Ask whether to continue; Enter and the end of input are no."""
+def _answer(stopped: str) -> str:
+    """Return what a person types; on Ctrl-C a sentence says what that means."""
+    try:
+        return sys.stdin.readline().strip()
+    except KeyboardInterrupt:
+        echo(f"\n{stopped}", err=True)
+        raise
+
+
+def agreed(
+    question: str = "", *, stopped: str = "Stopped before this step. The same command continues with it."
+) -> bool:
+    """Ask whether to continue; Enter and the end of input are no. `stopped` is what Ctrl-C means."""
     interrupts.check()
     echo(f"{question}\nContinue? [y/N] ".lstrip(), end="", err=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return _answer(stopped).lower() in ("y", "yes")
 
 
 def confirm(question: str = "") -> None:
@@ -182,8 +194,8 @@ def confirm(question: str = "") -> None:
     Raises:
         OperationError: It is not.
     """
-    if not agreed(question):
-        raise OperationError("Nothing was changed.")
+    if not agreed(question, stopped=_UNCHANGED):
+        raise OperationError(_UNCHANGED)
 
 
 def confirm_name(name: str) -> None:
@@ -194,7 +206,7 @@ def confirm_name(name: str) -> None:
     """
     interrupts.check()
     echo(f"\nTo continue, type the name of the deployment, {name}: ", end="", err=True)
-    answer = sys.stdin.readline().strip()
+    answer = _answer(_UNCHANGED)
     if answer != name:
         raise OperationError(f"got {answer!r}; nothing was changed")
 

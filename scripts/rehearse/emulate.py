@@ -6,6 +6,7 @@ import signal
 from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
+from scripts.core import options
 from scripts.core.errors import OperationError, UnusableError
 from scripts.core.text import echo
 from scripts.emulated import CommandLine, scenarios
@@ -38,7 +39,7 @@ def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
     """
     scenario = scenarios.SCENARIOS[name] if name else scenarios.GOOD
     with account(print, nodes=name is None) as running, closing(CommandLine(running.aws)) as cdk:
-        aws = running.aws
+        aws, file = running.aws, options.shown(options.settings_file(deployment_name))
 
         def bootstrap() -> None:
             said: list[str] = []
@@ -48,7 +49,7 @@ def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
         try:
             with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
                 state = f"but for one thing ({name}): {scenario.what}" if name else "and is bootstrapped for the CDK"
-                echo(f"It has what config/{deployment_name}.yaml needs, {state}.")
+                echo(f"It has what {file} needs, {state}.")
                 if remark := not_asked(settings.cluster.parallelcluster_version):
                     echo(f"{remark}.")
                 if name:
@@ -59,4 +60,4 @@ def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
                 echo("\nCtrl-C here stops it and discards everything in it.")
                 wait_for_ctrl_c()
         except scenarios.NotApplicableError as error:
-            raise UnusableError(f"{name}: {error}", f"set it in config/{deployment_name}.yaml, or in a copy") from None
+            raise UnusableError(f"{name}: {error}", f"set it in {file}, or in a copy") from None

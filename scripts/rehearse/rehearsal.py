@@ -334,7 +334,7 @@ def rehearse(name: str, console: Console, log: IO[str], choices: Choices) -> Non
         accounts.account(console.print, speed=choices.speed, nodes=not is_stopping) as account,
     ):
         aws, file = account.aws, directory / f"{name}.yaml"
-        files.copy(options.CONFIG / file.name, file)
+        files.copy(options.settings_file(name), file)
         settings = load(file)
         variables = {**aws.environment, **accounts.variables(settings.region), "ULTRACLUSTER_CONFIG": str(directory)}
         stage = Stage(console, log, choices.pause, variables)

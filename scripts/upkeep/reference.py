@@ -19,8 +19,10 @@ _INTRODUCTION = """\
 
 Generated from `./ultracluster`; `./ultracluster COMMAND --help` has the same. DEPLOYMENT is the name of a settings file
 in `config/`, or in the directory that `ULTRACLUSTER_CONFIG` names, without `.yaml`; without it
-`ULTRACLUSTER_DEPLOYMENT` names it, or there is only one file. Results go to standard output, all else to standard
-error.
+`ULTRACLUSTER_DEPLOYMENT` names it, or there is only one file. Commands that create or compare what the file says
+need all of it to be right; all others on an account name what is wrong with it, and use what is right and what is
+deployed: no file keeps you from `status`, `fleet stop` or `destroy`. Results go to standard output, all else to
+standard error.
 
 `--output json` prints a model, which has a schema; `--output markdown` prints what people see, the answer first, for a
 ticket or pull request. Commands without either have no result but lines or a file that serve as they are:

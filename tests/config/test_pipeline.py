@@ -126,7 +126,7 @@ def test_the_program_prints_outputs_and_notices_about_what_is_missing(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pipeline = load(write(text=EMPTY))
-    monkeypatch.setattr("config.pipeline.load", lambda: pipeline)
+    monkeypatch.setattr("config.pipeline.load", lambda **_: pipeline)
 
     assert ultracluster("pipeline", "outputs", "dev") == 0
     assert capsys.readouterr() == (

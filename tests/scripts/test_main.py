@@ -193,6 +193,7 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
         (["estimate", "dev", "--nodes", "2"], "--nodes and --tokens go with --workload"),
         (["estimate", "dev", "--workload", "llama-2-7b", "--tokens", "many"], "got many; allowed: a number of tokens"),
         (["init", "Bad Name"], "got Bad Name; allowed: 2 to 40 of a-z"),
+        (["init", "my-users"], "got my-users; allowed: names that do not end in users"),
         (["init", "mine", "--region", "us-west-9"], "--region: got us-west-9; allowed: a Region of AWS, us-west-2"),
         (["init", "mine", "--zone", "usw2-az9"], "got usw2-az9; allowed: usw2-az1, usw2-az4, which have trn1.32xlarge"),
         (["init", "mine", "--region", "eu-west-1"], "zone_id: got 'usw2-az4'; allowed: euw1-az1"),
@@ -386,10 +387,10 @@ def test_init_without_a_terminal_says_what_nobody_chose(
     assert ultracluster("init", "mine", "--region", "us-east-1") == 0
     assert capsys.readouterr() == (
         "",
-        "Wrote config/mine.yaml:\n"
+        f"Wrote {tmp_path}/mine.yaml:\n"
         "  region: us-east-1\n"
         "  zone_id: use1-az6, known to have trn1.32xlarge; another: --zone\n"
-        "  max_count: 16, as in config/trn1-16.yaml; another: --nodes\n"
+        f"  max_count: 16, as in {tmp_path}/trn1-16.yaml; another: --nodes\n"
         "All settings: docs/reference/settings.md\n"
         "\nNext: ./ultracluster estimate mine  # sizes and costs\n",
     )

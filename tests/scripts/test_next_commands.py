@@ -133,7 +133,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"check.review.review.write": ["dev"]},
         "plan dev  # what it would do to what is running; comments are in build/review",
     ),
-    ("pipeline deploy", {"change.pipeline.deploy": (0, [])}, "pipeline outputs read  # what a workflow gets"),
+    ("pipeline deploy --yes", {"change.pipeline.deploy": (0, [])}, "pipeline outputs read  # what a workflow gets"),
 ]
 
 

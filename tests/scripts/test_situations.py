@@ -30,7 +30,7 @@ from scripts.change import deploy
 from scripts.change.fleet import control
 from scripts.change.image import build as images
 from scripts.check.plan import cdk, plan
-from scripts.core import options
+from scripts.core import options, terminal
 from scripts.core.clock import Clock
 from scripts.core.errors import ExitCode
 from scripts.core.text import fit
@@ -193,6 +193,65 @@ def test_without_a_terminal_nobody_is_asked(capfd: pytest.CaptureFixture[str]) -
     for name, (words, instead) in ASKING.items():
         assert ultracluster(*name.split(), "trn1-16", *words) == ExitCode.UNUSABLE
         assert capfd.readouterr() == ("", f"error: standard input is not a terminal; pass {instead}\n")
+
+
+def test_yes_is_no_answer_to_what_deletes(capfd: pytest.CaptureFixture[str]) -> None:
+    deleting = [name for name, each in COMMANDS.items() if "confirm" in {option.name for option in each.params}]
+    assert deleting == ["upgrade", "recover", "destroy"]
+    for name in deleting:
+        assert ultracluster(name, "trn1-16", "--yes") == ExitCode.UNUSABLE
+        assert f"error: --yes is not enough for `{name}`" in (printed := capfd.readouterr().err)
+        assert "hint: --confirm NAME" in printed
+
+
+class Interrupting:
+    """A terminal at which somebody types Ctrl-C."""
+
+    def readline(self) -> str:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (terminal.confirm, "Nothing was changed."),
+        (lambda: terminal.confirm_name("dev"), "Nothing was changed."),
+        (terminal.agreed, "Stopped before this step. The same command continues with it."),
+    ],
+)
+def test_ctrl_c_at_a_question(
+    ask: Callable[[], object], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Interrupting())
+    with pytest.raises(KeyboardInterrupt):
+        ask()
+    assert capsys.readouterr().err.endswith(f"\n{said}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["deploy", "dev", "--yes"],
+            ["image", "render", "dev"],
+            ["image", "build", "dev", "--yes"],
+            ["review", "dev"],
+        ),
+        *(["pipeline", "synth"], ["pipeline", "deploy", "--yes"], ["pipeline", "review", "main"], ["rehearse", "dev"]),
+    ],
+    ids=" ".join,
+)
+def test_a_checkout_that_cannot_be_written_is_named_before_any_work(
+    words: list[str], tmp_path: Path, without_account: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    without_account.setattr(options, "BUILD", tmp_path / "file" / "build")
+    assert ultracluster(*words) == ExitCode.UNUSABLE
+    assert capfd.readouterr() == (
+        "",
+        f"error: {tmp_path}/file/build cannot be made: Not a directory\n\n"
+        "hint: run it in a checkout that you may write, such as a clone of this one\n",
+    )
 
 
 # --- what runs on a node ---

@@ -171,7 +171,8 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
     for each in existing.stacks:
         state = StackState.of(each)
         if state.is_in_progress and not state.is_being_deleted:
-            yield f"{each['StackName']} is {state}: wait until that has ended."
+            follow = f"./ultracluster status {deployment.name} --watch"
+            yield f"{each['StackName']} is {state}: {follow} follows it to its end."
     yield from existing.jobs
     if {*BENEATH} & {*options.parts}:
         for generation, status in existing.clusters.items():
@@ -273,7 +274,7 @@ def _other_cluster(deployment: Deployment, generation: int, status: str) -> str:
     stack = deployment.settings.of_generation(generation).stack_name("cluster")
     return (
         f"There is another cluster of this deployment, {stack} ({status}). To destroy it, set cluster.generation to "
-        f"{generation} in config/{deployment.name}.yaml, and run this again."
+        f"{generation} in {deployment.file}, and run this again."
     )
 
 

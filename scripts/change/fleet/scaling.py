@@ -24,12 +24,11 @@ from scripts.change.fleet import control as fleet
 from scripts.change.fleet.queues import confirm_termination
 from scripts.check.plan.model import Kind
 from scripts.check.plan.report import Plan
-from scripts.core import interrupts, terminal
+from scripts.core import interrupts, options, terminal
 from scripts.core.clock import Changes, Clock
 from scripts.core.document import Document
 from scripts.core.errors import OperationError, UnusableError
 from scripts.core.findings import CheckStatus
-from scripts.core.options import CONFIG
 from scripts.core.temporary import temporary_directory
 from scripts.core.terminal import Say
 
@@ -169,7 +168,7 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
     keys = ("cluster", "queues", queue, "compute_resources", resource)
     current = deployment.settings.cluster.queues[queue].compute_resources[resource]
     before = Counts(min_count=current.min_count, max_count=current.max_count)
-    path = CONFIG / f"{deployment.name}.yaml"
+    path = options.settings_file(deployment.name)
     candidate = Candidate.create(path, directory, {(*keys, key): count for key, count in counts.items()})
     compute_fleet.known_status(deployment)
     name = deployment.settings.cluster.queues[queue].name
@@ -199,7 +198,7 @@ def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
     jobs = "after all jobs have ended" if drain else "although jobs have nodes" if force else "unless jobs have nodes"
     is_stopped = plan.cluster.fleet_status == compute_fleet.STOPPED
     edits = ", ".join(f"{key} from {before} to {after}" for key, (before, after) in scaling.edits.items())
-    lines = [f"config/{scaling.deployment.name}.yaml, {scaling.name}: {edits or 'unchanged'}"]
+    lines = [f"{scaling.deployment.file}, {scaling.name}: {edits or 'unchanged'}"]
     stops, ends_jobs = Kind.FLEET_STOPPED in plan.cluster.kinds, Kind.TERMINATES in plan.cluster.kinds
     if stops:
         lines.insert(0, "the fleet is STOPPED already" if is_stopped else f"stop the fleet, {jobs}")
@@ -225,7 +224,7 @@ def apply(
     from config.edit import set_values
 
     deployment = scaling.deployment
-    path = CONFIG / f"{deployment.name}.yaml"
+    path = options.settings_file(deployment.name)
     stops, ends_jobs = Kind.FLEET_STOPPED in plan.cluster.kinds, Kind.TERMINATES in plan.cluster.kinds
     is_written = not scaling.edits
     try:
@@ -251,7 +250,7 @@ def apply(
             deployment.account.forget()
             status = compute_fleet.status(deployment)
         counts = "has the new counts" if is_written else "does not have the new counts"
-        state = f"config/{deployment.name}.yaml {counts}; the fleet is {status}."
+        state = f"{deployment.file} {counts}; the fleet is {status}."
         say(f"{state} What AWS has started continues. The same command continues from here.")
         raise
 

@@ -83,7 +83,7 @@ class UpgradeBackend:
             named = {each.physical_id for each in existing(deployment, stack) if each.type == CLUSTER}
             if others := named - {name, ""}:
                 raise OperationError(
-                    f"The cluster of {stack} is called {', '.join(others)}, in config/{self._deployment_name}.yaml "
+                    f"The cluster of {stack} is called {', '.join(others)}, in {deployment.file} "
                     f"{name}; allowed: cluster.name and name as they were when it was created"
                 )
         return statuses

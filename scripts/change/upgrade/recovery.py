@@ -21,6 +21,7 @@ from typing import ClassVar
 from config.settings import Settings
 from scripts.change.candidate import Candidate
 from scripts.change.upgrade.upgrade import Outcome, Upgrade
+from scripts.core import options
 from scripts.core.errors import OperationError
 
 
@@ -82,7 +83,7 @@ class Recovery(Upgrade):
         if not plan.ok:
             self.backend.show(plan)
             raise OperationError(f"The cluster {self.cluster}, which would replace it, is blocked")
-        text = f"Write generation {generation} to config/{self.path.name}"
+        text = f"Write generation {generation} to {options.shown(self.path)}"
         self._step("settings", text, lambda: self._write(generation), already=self._here == generation)
         text = f"Destroy what is left of {name}: its nodes, and the jobs on them; file systems and snapshots stay"
         self._step("destroy", text, lambda: self.backend.destroy(lost, force=True))

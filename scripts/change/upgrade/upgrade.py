@@ -22,7 +22,7 @@ from pydantic import Field
 
 from scripts.account.stack_state import StackState
 from scripts.change.candidate import Candidate
-from scripts.core import interrupts
+from scripts.core import interrupts, options
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.errors import ExitCode, OperationError, UnusableError
 from scripts.core.report import Block, Line
@@ -259,7 +259,7 @@ class Upgrade:
                     f"{error}\nThere is no cluster {self.cluster} yet.{unchanged}", error.hint
                 ) from None
         generation = new.cluster.generation
-        text = f"Write generation {generation} to config/{self.path.name}"
+        text = f"Write generation {generation} to {options.shown(self.path)}"
         if "settings" not in [each.name for each in self.steps]:
             self._step("settings", text, lambda: self._write(generation), already=written)
         text = f"Deploy {stacks[-1]}, with the cluster {self.cluster}"
@@ -288,7 +288,7 @@ class Upgrade:
                 raise self._mismatch(clusters, "There is no upgrade to go back from. ")
         self.cluster = self.settings.of_generation(first).cluster_spec.name
         self._candidate(first)  # before anything is written: whether it breaks rules
-        text = f"Write generation {first} to config/{self.path.name}; other values stay unless --set changes them"
+        text = f"Write generation {first} to {options.shown(self.path)}; other values stay unless --set changes them"
         self._step("settings", text, lambda: self._write(first), already=here == first and not self.edits)
         return "abandoned"
 
@@ -330,16 +330,16 @@ class Upgrade:
         try:
             set_values(self.path, self._values(generation))
         except EditError as error:
-            raise UnusableError(f"config/{self.path.name} was changed meanwhile: {error}") from None
+            raise UnusableError(f"{options.shown(self.path)} was changed meanwhile: {error}") from None
 
     def _mismatch(self, clusters: Mapping[int, StackState], first: str = "") -> OperationError:
         names = ", ".join(self.settings.of_generation(each).stack_name("cluster") for each in sorted(clusters))
         if not clusters:
-            problem = f"{first}There is no cluster of config/{self.path.name} yet"
+            problem = f"{first}There is no cluster of {options.shown(self.path)} yet"
             return OperationError(problem, f"./ultracluster deploy {self.path.stem}")
         return OperationError(
-            f"{first}config/{self.path.name} has cluster.generation {self._here}, and there is {names}; allowed: two "
-            "clusters at most that follow each other, and the generation of the last of them or the next one."
+            f"{first}{options.shown(self.path)} has cluster.generation {self._here}, and there is {names}; allowed: "
+            "two clusters at most that follow each other, and the generation of the last of them or the next one."
         )
 
     def _step(

@@ -41,7 +41,8 @@ def run(*arguments: str, output: IO[str] | None = None, directory: Path | None =
     code = interrupts.run(command(*arguments), directory or ROOT, environment(), output)
     if code in ENDED:
         echo(
-            "The CDK was terminated. CloudFormation continues what it has started; the same command follows it.",
+            "The CDK was terminated. What CloudFormation has started continues, and the same command follows it; of a "
+            "change set that was not executed nothing comes.",
             err=True,
         )
     return code
@@ -67,7 +68,7 @@ def synthesize(name: str, directory: Path) -> None:
         PlanError: It failed; the message is its output, or its exit code.
     """
     with subprocess.Popen(
-        command("--context", f"env={options.CONFIG / name}", "synth", "--quiet", "--output", str(directory)),
+        command("--context", f"env={options.settings_file(name)}", "synth", "--quiet", "--output", str(directory)),
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
@@ -34,6 +34,8 @@ _DATABASE = "Scheduling.SlurmSettings.Database"
 _OTHER_HISTORY = "Slurm's name of its cluster, and its database or none, are for the life of a cluster"
 """slurmctld ends with "CLUSTER NAME MISMATCH" if the name is not that of its saved state; of the jobs that run, another
 database knows nothing (https://slurm.schedmd.com/slurm.conf.html#OPT_ClusterName)."""
+_DEFAULT_NOTICE = 10
+"""Minutes of a pool of login nodes without GracetimePeriod (aws-parallelcluster 3.16.1, config/cluster_config.py)."""
 _SETTING = "cluster.slurm.queue_update_strategy"
 
 
@@ -241,18 +243,39 @@ def classify(
                 else ""
                 if change.allowed
                 else f"{change.reason}. {change.action_needed}".strip(". "),
-                ways=tuple(_ways(change, kind, passing, deployment_name)),
+                ways=tuple(_ways(change, kind, passing, deployment_name, _notice(old))),
                 command=fleet_command(deployment_name, "stop") if kind in NEED_A_STOPPED_FLEET else "",
             )
         )
-    return changes
+    return _without_detours(changes)
+
+
+def _without_detours(changes: list[ClusterChange]) -> list[ClusterChange]:
+    """Return changes of which none asks for a stopped fleet where another is refused: it would stop for nothing."""
+    if all(each.kind is not Kind.REFUSED for each in changes):
+        return changes
+    way = "first what is refused: on another cluster, by `upgrade`, this needs nothing"
+    states = (*NEED_A_STOPPED_FLEET, Kind.LOGIN_NODES_STOPPED)
+    return [replace(each, ways=(way,), command="") if each.kind in states else each for each in changes]
+
+
+def _notice(running: Configuration) -> int | None:
+    """Return for how many minutes login nodes may run on, of a cluster that is to have none; None: it is to have some.
+
+    A pool whose count goes to 0 ends with its connections, or after its notice.
+    https://docs.aws.amazon.com/parallelcluster/latest/ug/LoginNodes-v3.html
+    """
+    pools = running.get("LoginNodes", {}).get("Pools", [])
+    if not pools or any(int(pool["Count"]) > 0 for pool in pools):
+        return None
+    return max(int(pool.get("GracetimePeriod", _DEFAULT_NOTICE)) for pool in pools)
 
 
 def _breaks_history(change: Change) -> bool:
     """Return whether a change leads a Slurm that runs to another history, which ParallelCluster's check passes."""
     if change.path.endswith("SlurmSettings.CustomSlurmSettings"):
         return _cluster_name(change.old) != _cluster_name(change.new)
-    return change.path == f"{_DATABASE}.DatabaseName" or (change.path == _DATABASE and None in (change.old, change.new))
+    return change.path in (f"{_DATABASE}.DatabaseName", _DATABASE)  # the latter: there is none before, or after
 
 
 def _cluster_name(custom_settings: Any) -> str | None:
@@ -261,10 +284,12 @@ def _cluster_name(custom_settings: Any) -> str | None:
     return names[-1] if names else None
 
 
-def _ways(change: Change, kind: Kind, passing: list[str], deployment_name: str) -> list[str]:
+def _ways(change: Change, kind: Kind, passing: list[str], deployment_name: str, notice: int | None) -> list[str]:
     match kind:
         case Kind.FLEET_STOPPED:
             return _ways_past_the_fleet(change, passing, deployment_name)
+        case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED if notice is not None:
+            return [f"wait: login nodes end with the last connection, or {notice} minutes after count: 0 was deployed"]
         case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED:
             then = "with" if kind is Kind.LOGIN_NODES_STOPPED else "on a stopped fleet,"
             return [f"two deployments: first with count: 0 in cluster.login_nodes, then {then} this change"]
@@ -287,8 +312,7 @@ def _ways_past_the_fleet(change: Change, passing: list[str], deployment_name: st
 def _way_past_a_refusal(change: Change, deployment_name: str) -> str:
     if change.path.endswith("FsxLustreSettings.FileSystemId"):
         return "another Name for the storage: ParallelCluster mounts another file system under another name"
-    in_storage = change.path.startswith("SharedStorage")
-    return "take this change back" if in_storage else f"take this change back, or {_upgrade(deployment_name)}"
+    return f"take this change back, or {_upgrade(deployment_name)}"
 
 
 def _upgrade(deployment_name: str) -> str:

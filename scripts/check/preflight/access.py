@@ -47,7 +47,7 @@ def account(deployment: Deployment) -> Finding:
     if wanted in (None, actual):
         named = "as in the settings" if wanted else "that of the credentials; the settings name none"
         return Finding(PASS, f"{actual}, {named}", command=command)
-    hint = f"use credentials for {wanted}, or change `account` in config/{deployment.name}.yaml"
+    hint = f"use credentials for {wanted}, or change `account` in {deployment.file}"
     return Finding(FAIL, f"the credentials are for account {actual}; in the settings: {wanted}", hint, command)
 
 
@@ -59,7 +59,7 @@ def region(deployment: Deployment) -> Finding:
     regions = deployment.account.client("ec2", _ALWAYS_ENABLED).describe_regions(AllRegions=True)["Regions"]
     statuses = {each["RegionName"]: each["OptInStatus"] for each in regions}
     if name not in statuses:
-        hint = f"change `region` in config/{deployment.name}.yaml"
+        hint = f"change `region` in {deployment.file}"
         return Finding(FAIL, f"there is no Region {name}", hint, command)
     if statuses[name] == "not-opted-in":
         return Finding(FAIL, f"{name} is not enabled in this account (not-opted-in)", _enable(name), command)

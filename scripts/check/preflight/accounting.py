@@ -151,7 +151,7 @@ def _judge_instance(deployment: Deployment, instance: Database, port: str, comma
         return replace(finding, status=WARN, hint=hint)
     if finding.status is PASS and status != "available":
         hint = f"`{deployment.command('rds', 'start-db-instance', '--db-instance-identifier', name)}`"
-        what = hint if status == "stopped" else "wait until it is available"
+        what = hint if status == "stopped" else "wait until it is available, some minutes"
         return Finding(WARN, f"{name} is in the status {status}; the cluster needs it available", what, command)
     return finding
 

@@ -50,7 +50,7 @@ def price_table(deployment: Deployment) -> Iterator[Finding]:
         elif listed == counted:
             finding = Finding(PASS, f"the Price List has {table}")
         else:
-            hint = f"set `budget.usd_per_hour` of {name} to {listed:f} in config/{deployment.name}.yaml"
+            hint = f"set `budget.usd_per_hour` of {name} to {listed:f} in {deployment.file}"
             finding = Finding(WARN, f"the Price List has ${listed:f} an hour, and not {table}", hint)
         filters = [f"Type={each['Type']},Field={each['Field']},Value={each['Value']}" for each in search["Filters"]]
         words = ("pricing", "get-products", "--region", API_REGION, "--service-code", product.service, "--filters")

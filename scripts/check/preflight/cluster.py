@@ -90,7 +90,7 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
     """Return what the provider would get, without what does not exist yet, and the names of what is left out."""
     account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
     with temporary_directory() as directory:
-        assembly = synthesize(options.CONFIG / deployment.name, directory, account)
+        assembly = synthesize(options.settings_file(deployment.name), directory, account)
         request = cluster_request(assembly, partial(resolve_deployed, assembly, deployment))
     left_out: set[str] = set()
     configuration = _existing(request.configuration, left_out)

@@ -48,7 +48,7 @@ def _elastic(deployment: Deployment, name: str) -> Finding:
     target = targets[zone_id]
     if target.state != "available":
         sentence = f"the mount target of {name} in {zone_id} is {target.state}; allowed: available"
-        return Finding(FAIL, sentence, "wait until it is available, or make another one", command)
+        return Finding(FAIL, sentence, "wait until it is available, some minutes, or make another one", command)
     return vpc_finding(deployment, target.id, target.vpc_id, _PATH, command)
 
 
@@ -62,7 +62,9 @@ def _volume(deployment: Deployment, name: str) -> Finding:
         return Finding(FAIL, sentence, f"change `{_PATH}`", command)
     if volume.state not in _USABLE:
         sentence = f"{name} is {volume.state}; allowed: {' or '.join(_USABLE)}"
-        return Finding(FAIL, sentence, "wait until it is, or look at the file system in the console of FSx", command)
+        return Finding(
+            FAIL, sentence, "wait until it is, some minutes, or look at the file system in the console of FSx", command
+        )
     return Finding(PASS, f"{name} of {volume.file_system_id} is {volume.state}", command=command)
 
 

@@ -123,7 +123,12 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
     tags = tags_of(image)
     build = f"build one for {cluster.os} and {_ARCHITECTURE} with `./ultracluster image render {deployment.name}`"
     if image["State"] != "available":
-        yield Finding(FAIL, f"the image is {image['State']}; allowed: available", "wait until it is", subject="state")
+        yield Finding(
+            FAIL,
+            f"the image is {image['State']}; allowed: available",
+            "wait until it is, some minutes to an hour",
+            subject="state",
+        )
     if image["Architecture"] != _ARCHITECTURE:
         sentence = f"the image is for {image['Architecture']}; allowed: {_ARCHITECTURE}"
         yield Finding(FAIL, sentence, build, subject="architecture")
@@ -162,7 +167,7 @@ def _anonymous_s3(region: str) -> Any:
 
 
 def _file(deployment: Deployment) -> str:
-    return f"config/{deployment.name}.yaml"
+    return deployment.file
 
 
 CHECKS = (official_image, custom_image, provider_template)

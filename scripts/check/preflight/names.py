@@ -52,16 +52,16 @@ def cluster_name(deployment: Deployment) -> Finding:
             return Finding(PASS, f"cluster {name} is {status}, and ours to update", command=command)
         sentence = f"cluster {name}, which is ours, is {status}: it cannot be updated"
         way = next((each for each in way_out.find(deployment) if each.stack == name), None)
-        return Finding(FAIL, sentence, way.steps if way else _way_out(deployment, status), command)
+        return Finding(FAIL, sentence, way.steps if way else _way_out(deployment, name, "cluster", status), command)
     if status.is_being_deleted:
-        return Finding(FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
+        return Finding(FAIL, f"a stack {name} is being deleted", "wait until it is gone, some minutes", command)
     is_cluster = "parallelcluster:version" in [tag["Key"] for tag in stack.get("Tags", [])]
     owner = (
         f"a cluster that {deployment.stack_name('cluster')} did not make"
         if is_cluster
         else "a stack that is no cluster"
     )
-    hint = f"choose another `cluster.name` in config/{deployment.name}.yaml"
+    hint = f"choose another `cluster.name` in {deployment.file}"
     if is_cluster:
         hint += f", or `pcluster delete-cluster --cluster-name {name} --region {deployment.settings.region}`"
     return Finding(FAIL, f"{name} is taken by {owner} ({status})", hint, command)
@@ -107,14 +107,16 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
         return Finding(WARN, sentence, "go ahead, unless somebody else is deploying it right now")
     if StackIdentity.of(stack) != (deployment.settings.name, part):
         sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
-        return Finding(FAIL, sentence, f"choose another `name` in config/{deployment.name}.yaml")
+        return Finding(FAIL, sentence, f"choose another `name` in {deployment.file}")
     if status.is_ready:
         return Finding(PASS, f"{name} is {status}, and ours to update")
     if not status.has_nothing:
         sentence = f"{name} is {status}: it cannot be updated"
         way = next((each for each in way_out.find(deployment) if each.stack == name), None)
         return Finding(
-            FAIL, f"{sentence}; {way.in_force}" if way else sentence, way.steps if way else _way_out(deployment, status)
+            FAIL,
+            f"{sentence}; {way.in_force}" if way else sentence,
+            way.steps if way else _way_out(deployment, name, part, status),
         )
     sentence = f"{name} is {status}: its creation failed"
     if stack.get("EnableTerminationProtection"):
@@ -133,7 +135,7 @@ def _about_other_cluster(deployment: Deployment, name: str, generation: int) -> 
         sentence = f"{name} still holds a cluster of an earlier generation, which costs money and counts in the quotas"
         return Finding(WARN, sentence, f"`{upgrade}` continues: it drains and destroys it")
     sentence = (
-        f"{name} holds a cluster of a later generation than config/{deployment.name}.yaml names "
+        f"{name} holds a cluster of a later generation than {deployment.file} names "
         f"({deployment.settings.cluster.generation}): a deployment would create, or update, one that was replaced"
     )
     hint = f"restore the file as the upgrade left it; `{upgrade} --abandon` destroys the later one"
@@ -156,10 +158,14 @@ def _describe(deployment: Deployment, stack_name: str) -> str:
     return deployment.command("cloudformation", "describe-stacks", "--stack-name", stack_name)
 
 
-def _way_out(deployment: Deployment, status: StackState) -> str:
+def _way_out(deployment: Deployment, name: str, part: str, status: StackState) -> str:
     if status.is_in_progress:
-        return "wait until that is done"
-    return f"`./ultracluster diagnose {deployment.name}` says why, and what leads out of it"
+        return f"`./ultracluster status {deployment.name} --watch` follows it to its end"
+    if status.was_never_complete or status.is_leaving:
+        option = "" if part == "cluster" else f" --{part}"
+        return f"`./ultracluster destroy {deployment.name}{option}` deletes what is left of it; then deploy again"
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_RollbackStack.html
+    return f"`{deployment.command('cloudformation', 'rollback-stack', '--stack-name', name)}` takes the update back"
 
 
 CHECKS = (stack_names, cluster_name, ssh_key, placement_group)

@@ -45,7 +45,7 @@ def parallelcluster_package(deployment: Deployment) -> Finding:
 @check("settings", "Settings worth a second look")
 def settings(deployment: Deployment) -> list[Finding]:
     """Warnings of the settings at synthesis would be overlooked."""
-    file = f"config/{deployment.name}.yaml"
+    file = deployment.file
     hint = f"change it in {file}, unless you mean it (of zones see the check instance-types)"
     warnings = [Finding(WARN, warning, hint) for warning in deployment.settings.warnings]
     return warnings or [Finding(PASS, f"{file} is valid and has no warnings")]

@@ -135,7 +135,7 @@ def silent_nodes(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             WARN,
             f"{_nodes(silent)} not answer Slurm: the update would wait for what runs of them, and be rolled back",
-            "ParallelCluster replaces such nodes within minutes: wait for that",
+            "wait some minutes: ParallelCluster replaces such nodes",
             f"./ultracluster status {deployment.name}",
         )
 
@@ -198,7 +198,7 @@ def _ending(deployment: Deployment, logins: Iterable[str]) -> Iterator[Finding]:
             WARN,
             f"{_named(ending, 'login node')} {'ends' if len(ending) == 1 else 'end'}, and may not take over an update "
             "any more, which would be rolled back then (aws/aws-parallelcluster 7172)",
-            "wait until their notice (grace_minutes) is over",
+            "wait until their notice is over (grace_minutes, at most 120)",
             f"./ultracluster status {deployment.name}",
         )
 

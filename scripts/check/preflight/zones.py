@@ -18,7 +18,7 @@ def zone(deployment: Deployment) -> Finding:
     command = deployment.command("ec2", "describe-availability-zones", "--all-availability-zones")
     zones = {each["ZoneId"]: each for each in _zones(deployment)}
     others = ", ".join(sorted(key for key, each in zones.items() if _is_usable(each) and key != zone_id))
-    hint = f"set `zone_id` in config/{deployment.name}.yaml to one that instance-types names; there is {others}"
+    hint = f"set `zone_id` in {deployment.file} to one that instance-types names; there is {others}"
     if zone_id not in zones:
         return Finding(FAIL, f"this account has no zone {zone_id} in {region}", hint, command)
     described = zones[zone_id]
@@ -28,7 +28,7 @@ def zone(deployment: Deployment) -> Finding:
     if not _is_usable(described):
         return Finding(FAIL, sentence, hint, command)
     if messages:
-        return Finding(WARN, sentence, f"wait until EC2 reports no trouble, or {hint}", command)
+        return Finding(WARN, sentence, f"wait until EC2 reports no trouble; if that lasts for hours, {hint}", command)
     return Finding(PASS, sentence, command=command)
 
 
@@ -52,7 +52,7 @@ def instance_types(deployment: Deployment) -> Finding:
     if not missing:
         return Finding(PASS, f"{zone_id} offers {', '.join(types)}", command=command)
     offers = "; ".join(f"{name} is offered in {', '.join(sorted(each)) or 'no zone'}" for name, each in zones.items())
-    hint = f"in config/{deployment.name}.yaml set `zone_id` or the instance types; {offers}"
+    hint = f"in {deployment.file} set `zone_id` or the instance types; {offers}"
     return Finding(FAIL, f"{zone_id} does not offer {', '.join(missing)}", hint, command)
 
 
@@ -77,7 +77,7 @@ def endpoint_services(deployment: Deployment) -> Iterator[Finding]:
             finding = Finding(PASS, f"{service} has endpoints in {zone_id}")
         else:
             elsewhere = ", ".join(sorted(zones[service])) or "no zone: there is no such service"
-            hint = f"take {name} off `network.interface_endpoints` in config/{deployment.name}.yaml, or correct it"
+            hint = f"take {name} off `network.interface_endpoints` in {deployment.file}, or correct it"
             finding = Finding(FAIL, f"{service} has no endpoints in {zone_id}, but in {elsewhere}", hint)
         yield finding.of(name, command)
 

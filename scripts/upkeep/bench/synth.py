@@ -110,7 +110,7 @@ def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[st
     from ultracluster.domain.validator_warnings import accepted
 
     settings = load(wide_settings)
-    assembly = synthesize(wide_settings.with_suffix(""), directory / "cdk.out.templates")
+    assembly = synthesize(wide_settings, directory / "cdk.out.templates")
     with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
         request = prepare(aws, settings, assembly)
         if problems := examine(parallelcluster, request, accepted(settings.cluster_spec)).problems:

@@ -256,6 +256,7 @@ def _find(reader: Reader, evidence: Evidence) -> FoundCause | None:
     stack = evidence.source if evidence.kind == "event" else cluster_stack
     names = {
         "deployment": deployment.name,
+        "file": deployment.file,
         "cluster": reader.cluster_name,
         "region": deployment.settings.region,
         "stack": stack,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, computed_field
 
+from scripts.account.compute_fleet import STOP_STATUSES
 from scripts.account.reservations import Reservation
 from scripts.account.way_out import WayOut
 from scripts.core.document import DeploymentName, Document, Result
@@ -115,9 +116,14 @@ class Status(Result):
     @property
     def notes(self) -> list[str]:
         """What is worth knowing though it is no problem, a sentence each."""
-        names = ", ".join(each.name for each in self.stacks if each.is_as_before)
-        sentence = f"the last change of {names} failed and was rolled back: what was deployed before is in force"
-        return [f"{sentence} (./ultracluster diagnose {self.deployment})"] if names else []
+        notes = []
+        if names := ", ".join(each.name for each in self.stacks if each.is_as_before):
+            sentence = f"the last change of {names} failed and was rolled back: what was deployed before is in force"
+            notes.append(f"{sentence} (./ultracluster diagnose {self.deployment})")
+        if self.fleet in STOP_STATUSES:
+            sentence = f"the fleet is {self.fleet}: no node starts, and jobs wait"
+            notes.append(f"{sentence} (./ultracluster fleet start {self.deployment})")
+        return notes
 
     @computed_field  # type: ignore[prop-decorator]
     @property

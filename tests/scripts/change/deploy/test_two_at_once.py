@@ -275,7 +275,7 @@ def test_the_pipelines_roles_are_not_deployed_beside_somebody_else(
         return ExitCode.DONE
 
     monkeypatch.setattr(options, "BUILD", tmp_path)
-    monkeypatch.setattr(pipeline, "load", lambda: SimpleNamespace(region=DEV.region))
+    monkeypatch.setattr(pipeline, "load", lambda **_: SimpleNamespace(region=DEV.region))
     monkeypatch.setattr(pipeline, "synthesize", lambda: ExitCode.DONE)
     monkeypatch.setattr(pipeline, "run", run)
     assert account.deploy("zoe", "0") == (ExitCode.DONE, "")

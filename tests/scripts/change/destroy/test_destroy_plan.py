@@ -121,7 +121,8 @@ def test_storage_and_network_are_not_deleted_under_another_cluster(parts: tuple[
 )
 def test_operations_in_progress_block_it_but_for_a_deletion(status: str, blocks: bool) -> None:
     planned = decided(Existing([stack("trn1-16-cluster", status)]))
-    assert planned.blockers == (("trn1-16-cluster is UPDATE_IN_PROGRESS: wait until that has ended.",) * blocks)
+    follow = "./ultracluster status trn1-16 --watch follows it to its end."
+    assert planned.blockers == ((f"trn1-16-cluster is UPDATE_IN_PROGRESS: {follow}",) * blocks)
 
 
 def test_what_must_be_known_and_cannot_be_listed_blocks_it() -> None:

@@ -19,6 +19,7 @@ from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, Source, S
 from scripts.check.plan.report import Plan
 from scripts.check.preflight import catalog
 from scripts.check.preflight.check import Check
+from scripts.core import options
 from scripts.core.errors import OperationError, UnusableError
 from scripts.core.findings import CheckStatus, Finding
 from scripts.core.options import CONFIG
@@ -36,7 +37,7 @@ class ScaledCluster(FakeCluster):
         shutil.copy(CONFIG / "trn1-16.yaml", self.path)
         self.before = self.path.read_text(encoding="utf-8")
         self.deployed: list[str] = []
-        monkeypatch.setattr(scaling, "CONFIG", directory)
+        monkeypatch.setattr(options, "CONFIG", directory)
         monkeypatch.setattr(Candidate, "deploy", lambda *_, **__: self.deployed.append(self.status))
 
     def prepare(self, target: str | None = None, /, **counts: int) -> scaling.Scaling:
@@ -175,7 +176,7 @@ def test_steps_say_what_happens_to_fleet_and_jobs(cluster: ScaledCluster) -> Non
     assert scaling.steps(change, plan(Kind.FLEET_STOPPED), drain=False, force=False).splitlines() == [
         "Steps:",
         "  1. stop the fleet, unless jobs have nodes",
-        "  2. config/trn1-16.yaml, trn1/trn1-32xl: max_count from 16 to 8",
+        f"  2. {cluster.path}, trn1/trn1-32xl: max_count from 16 to 8",
         "  3. deploy",
         "  4. start the fleet",
         "  5. compare the nodes in Slurm",

@@ -278,7 +278,7 @@ def test_killed_while_it_goes_back_the_same_command_continues(backend: FakeBacke
 @pytest.mark.parametrize(
     ("statuses", "says"),
     [
-        ({}, "There is no cluster of config/dev.yaml yet"),
+        ({}, "/dev.yaml yet"),
         ({1: "CREATE_COMPLETE", 2: "CREATE_COMPLETE"}, "there is dev-cluster, dev-cluster-2; allowed: two clusters"),
         ({2: "CREATE_COMPLETE"}, "has cluster.generation 1, and there is dev-cluster-2"),
     ],

@@ -172,3 +172,44 @@ def test_what_a_change_needs_of_login_nodes(edit: Edit, kind: Kind, classified: 
     if kind is not Kind.LIVE:
         assert {change.passes_now for change in worst} <= {False, None}
         assert all("count: 0 in cluster.login_nodes" in change.ways[0] for change in worst)
+
+
+def with_login_nodes_that_end(configuration: Configuration) -> None:
+    with_login_nodes(configuration)
+    pools(configuration)[0].update(Count=0, GracetimePeriod=45)
+
+
+def test_login_nodes_that_end_are_waited_for(classified: Classified) -> None:
+    changes = classified(lambda c: c.pop("LoginNodes"), with_login_nodes_that_end, login_nodes_running=True)
+    [way] = {way for change in changes for way in change.ways}
+    assert way == "wait: login nodes end with the last connection, or 45 minutes after count: 0 was deployed"
+
+
+def with_accounting(configuration: Configuration) -> None:
+    """Add it as the provider sends it: ParallelCluster's check has "-" where there was nothing."""
+    database = {
+        "Uri": "db.example.com",
+        "UserName": "admin",
+        "PasswordSecretArn": "arn:aws:secretsmanager:x:1:secret:y",
+    }
+    configuration["Scheduling"]["SlurmSettings"]["Database"] = database
+
+
+def with_homes(configuration: Configuration) -> None:
+    homes = {
+        "Name": "homes",
+        "StorageType": "Efs",
+        "MountDir": "/home",
+        "EfsSettings": {"FileSystemId": "fs-0123456789"},
+    }
+    configuration["SharedStorage"].append(homes)
+
+
+@pytest.mark.parametrize("edit", [with_accounting, with_homes])
+def test_what_is_refused_names_the_upgrade_and_nobody_is_told_to_stop_the_fleet(
+    edit: Edit, classified: Classified
+) -> None:
+    changes = classified(edit)
+    assert Kind.REFUSED in {change.kind for change in changes}
+    assert [change.path for change in changes if not change.passes_now and "upgrade" not in "".join(change.ways)] == []
+    assert {change.command for change in changes} == {""}

@@ -7,12 +7,14 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from scripts.account.deployment import Deployment
 from scripts.account.way_out import WayOut
 from scripts.change import deploy, rollback
+from scripts.change.approval import deletes_review
 from scripts.change.deploy import run_cdk
 from scripts.check.plan import cdk, plan
 from scripts.check.plan.model import ClusterPlan, Effect, ResourceChange, Source, StackPlan
@@ -35,6 +37,25 @@ def planned(*changes: ResourceChange, findings: Sequence[Finding] = ()) -> Plan:
         cluster=ClusterPlan("trn1-16", exists=True, source="its resource does not change"),
         findings=tuple(findings),
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "waiting", "is_deleted"),
+    [
+        ("REVIEW_IN_PROGRESS", ["mine"], True),
+        ("REVIEW_IN_PROGRESS", [], True),
+        ("REVIEW_IN_PROGRESS", ["mine", "another"], False),
+        ("CREATE_COMPLETE", ["mine"], False),
+    ],
+)
+def test_a_stack_that_was_never_created_goes_with_its_only_change_set(
+    status: str, waiting: list[str], is_deleted: bool
+) -> None:
+    cloudformation = Mock()
+    cloudformation.describe_stacks.return_value = {"Stacks": [{"StackStatus": status}]}
+    cloudformation.list_change_sets.return_value = {"Summaries": [{"ChangeSetName": each} for each in waiting]}
+    assert deletes_review(cloudformation, "dev-network", "mine") is is_deleted
+    assert cloudformation.delete_stack.called is is_deleted
 
 
 class Approved:

@@ -62,7 +62,7 @@ _group = partial(case, names.placement_group)
 CASES = [
     network(PASS, f"{NETWORK} is CREATE_COMPLETE, and ours to update"),
     network(FAIL, "not ours: somebody's VPC", "choose another `name`", Description="somebody's VPC"),
-    network(FAIL, "CREATE_IN_PROGRESS", "wait", state="CREATE_IN_PROGRESS"),
+    network(FAIL, "CREATE_IN_PROGRESS", "./ultracluster status mine --watch", state="CREATE_IN_PROGRESS"),
     network(WARN, "go ahead, unless somebody else is deploying", state="REVIEW_IN_PROGRESS"),
     network(WARN, "the next deployment deletes it", state="ROLLBACK_COMPLETE"),
     network(
@@ -71,7 +71,8 @@ CASES = [
         state="ROLLBACK_COMPLETE",
         EnableTerminationProtection=True,
     ),
-    network(FAIL, "./ultracluster diagnose mine", state="CREATE_FAILED"),
+    network(FAIL, "./ultracluster destroy mine --network", state="CREATE_FAILED"),
+    network(FAIL, "aws cloudformation rollback-stack --stack-name reserved-network", state="UPDATE_FAILED"),
     network(
         FAIL,
         "Vpc could not go back; all else is as it was before the update",

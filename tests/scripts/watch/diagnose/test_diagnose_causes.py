@@ -13,6 +13,7 @@ from scripts.watch.diagnose.reader import KINDS, LOG_TERMS
 from tests.scripts.watch.diagnose.causes.recorded import ISSUES, NOW, SAMPLES, Now, record, shown
 
 NAMES = {
+    "file": "config/trn1-16.yaml",
     "deployment": "dev",
     "cluster": "dev",
     "region": "us-west-2",

@@ -131,6 +131,15 @@ def test_what_a_roll_back_restored_is_a_note_until_the_next_change() -> None:
     assert status().notes == []
 
 
+@pytest.mark.parametrize("fleet", ["STOPPED", "STOPPING", "STOP_REQUESTED"])
+def test_a_fleet_that_is_stopped_is_healthy_and_said(fleet: str) -> None:
+    state = status(fleet=fleet)
+    assert state.healthy
+    assert state.notes == [
+        f"the fleet is {fleet}: no node starts, and jobs wait (./ultracluster fleet start {state.deployment})"
+    ]
+
+
 def test_a_roll_back_that_failed_says_what_is_in_force_and_what_leads_out() -> None:
     way = WayOut(
         stack="trn1-16-cluster", in_force="the old one is in force", first="", continued="trn1-16-cluster",

@@ -4,29 +4,28 @@
 (``config.sections``, ``ultracluster.domain``), combinations by ``config.rules``.
 """
 
-from collections.abc import Iterator, Sequence, Set
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from config import rules, schemas, users_file
-from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, meant_keys, text_of
+from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
-from ultracluster.domain.cluster import ClusterSpec
+from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
 from ultracluster.domain.homes import Homes
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
-from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.spec import WRONG, Change, Setting, Spec
 from ultracluster.domain.team import PEOPLE, Id, TeamSpec, UserName, UserSpec
 from ultracluster.domain.team import USERS as USERS_PAGE
 from ultracluster.domain.types import FEW, Account, Region, ZoneId, text
-from ultracluster.domain.violations import MAX_REPORTED, Violation, below, beside, without
-from ultracluster.domain.violations import Path as KeyPath
+from ultracluster.domain.violations import MAX_REPORTED, Violation, below, divided
 
 __all__ = ["PARTS", "SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
 
@@ -103,15 +102,22 @@ class Settings(Spec):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if violations := rules.violations(dict(self)):
+        if violations := rules.violations(self):
             errors = [InitErrorDetails(type=broken_rule(each), loc=each.path, input=each.got) for each in violations]
             raise ValidationError.from_exception_data("Settings", errors)
         return self
 
     @property
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster, with its names and its place."""
-        return self.cluster.spec(name=self.name, region=self.region, tags=self.all_tags)
+        """The cluster, with its names and its place; it is named for its generation."""
+        return ClusterSpec.assembled(
+            {
+                **{field: partial(getattr, self.cluster, field) for field in ClusterOptions.model_fields},
+                "name": lambda: names.of_generation(self.cluster.name or self.name, self.cluster.generation),
+                "region": lambda: self.region,
+                "tags": lambda: self.all_tags,
+            }
+        )
 
     @property
     def all_tags(self) -> dict[str, str]:
@@ -185,46 +191,6 @@ class Settings(Spec):
 
 
 @cache
-def _section(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(Settings.model_fields[name].rebuild_annotation())
-
-
-def _sections(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the sections of a file that have valid shapes."""
-    valid = {}
-    for name, field in Settings.model_fields.items():
-        if name not in raw and field.is_required():
-            continue
-        try:
-            valid[name] = _section(name).validate_python(raw[name]) if name in raw else field.get_default()
-        except ValidationError:
-            continue
-    return valid
-
-
-def _violations(
-    raw: dict[str, Any], shapes: Sequence[ErrorDetails], unread: Set[KeyPath]
-) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the rules that are broken in a file that may have unknown keys and values of a wrong shape, too.
-
-    The rules see the file without those keys, so with defaults or placeholders instead. What they say where a default
-    may be to blame is left out: of a wrong value, of the key that an unknown one is meant for, of what is ``unread``.
-    """
-    misshapen, suspects = set[KeyPath](), {*unread}
-    for error in shapes:
-        place = error_path(error)
-        misshapen.add(place)
-        keys = meant_keys(place, _schema()) if error["type"] == "extra_forbidden" else place[-1:]
-        suspects |= {(*place[:-1], key) for key in keys}
-    sections = _sections(without(raw, misshapen))
-    for each in beside(rules.violations(sections), suspects):
-        yield each.path, str(each)
-    for name, field in Settings.model_fields.items():
-        if name not in sections and (name in raw or field.is_required()):
-            yield (name,), "what depends on it is checked when it is right"
-
-
-@cache
 def _schema() -> dict[str, Any]:
     return Settings.model_json_schema(schema_generator=schemas.UntitledFields)
 
@@ -249,9 +215,13 @@ def load(path: Path) -> Settings:
             return settings
     shapes = [each for each in errors if each["type"] != RULE]
     texts = [(error_path(each), text_of(each, _schema())) for each in shapes[:MAX_REPORTED]]
-    if isinstance(source.value, dict) and len(shapes) <= MAX_REPORTED:
-        texts += _violations(source.value, shapes, source.unread)
-    raise SettingsError(source.report(texts), more=len(shapes[MAX_REPORTED:]))
+    waiting = ""
+    if isinstance(source.value, dict):
+        unread = dict.fromkeys(source.unread, WRONG)
+        broken, waiting = divided(rules.violations(Settings.readable({**source.value, **unread})))
+        texts += [(each.path, str(each)) for each in broken]
+    last = waiting and f"{source.settings.name}: {waiting}"
+    raise SettingsError(source.report(texts), more=len(shapes[MAX_REPORTED:]), last=last)
 
 
 def json_schema() -> str:

@@ -7,9 +7,14 @@ USERS = "users.yaml"
 """How the name of a file of people ends, by which it is no settings file."""
 
 
+def is_settings(name: str) -> bool:
+    """Return whether a file of a name without .yaml would be one of settings."""
+    return not f"{name}.yaml".endswith(USERS)
+
+
 def deployments(folder: Path) -> list[str]:
     """Return the names of the settings files in a directory, without .yaml."""
-    return sorted(path.stem for path in folder.glob("*.yaml") if not path.name.endswith(USERS))
+    return sorted(path.stem for path in folder.glob("*.yaml") if is_settings(path.stem))
 
 
 def copy(path: Path, target: Path) -> None:

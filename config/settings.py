@@ -4,7 +4,8 @@
 (``config.sections``, ``ultracluster.domain``), combinations by ``config.rules``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -12,9 +13,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails
 
-from config import rules, schemas, users_file
+from config import files, rules, schemas, users_file
 from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
+from config.yaml_source import YamlSource
 from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
@@ -99,6 +101,8 @@ class Settings(Spec):
     says."""
     budget: Annotated[BudgetSpec | None, Setting(Change.AT_ONCE)] = None
     """A monthly limit; null: nobody is told what is spent."""
+    _file: str | None = None
+    """Name of the file without .yaml, by which commands know the deployment."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -187,7 +191,31 @@ class Settings(Spec):
             nodes, alarms = spec.max_nodes_by_type, self.monitoring
             never = budget.warnings(self.budget, self.region, nodes, alarms.emails, node_metrics=alarms.node_metrics)
             warnings += below(("budget",), never)
+        if self._file not in (None, self.name):
+            reason = f"commands take {self._file}, the file, and the stacks are {self.name}-network and so on"
+            warnings.insert(0, self.violation("name", f"{self._file}, before the first deployment", reason))
         return [f"{dotted(each.path)}: {each}" for each in warnings]
+
+
+def _namesakes(path: Path, value: Any) -> Iterator[Violation]:
+    """Yield which files beside a copy have its name, in what may be one account and Region: the same stacks.
+
+    The file that is called as the deployment is no copy.
+    """
+    name = value.get("name") if isinstance(value, dict) else None
+    others = files.deployments(path.parent) if isinstance(name, str) and name != path.stem else []
+    for other in (each for each in others if each != path.stem):
+        with suppress(SettingsError):  # it is reported where that file is used
+            theirs = YamlSource.read(path.with_name(f"{other}.yaml")).value
+            keys = ("name", "region", "account")
+            if isinstance(theirs, dict) and all(_may_be_one(value.get(key), theirs.get(key)) for key in keys):
+                allowed = f"another name, such as {path.stem}, or another Region or account"
+                yield Violation(("name",), name, allowed, f"{other}.yaml has the stacks of that name")
+
+
+def _may_be_one(own: Any, other: Any) -> bool:
+    """Return whether two files say the same, or one leaves it open."""
+    return own is None or other is None or own == other
 
 
 @cache
@@ -206,12 +234,14 @@ def load(path: Path) -> Settings:
     """
     source = users_file.Sources.read(path)
     errors: Sequence[ErrorDetails] = []
+    namesakes = [*_namesakes(path, source.value)]
     try:
         settings = Settings.model_validate(source.value)
     except ValidationError as error:
         errors = error.errors(include_url=False)
     else:
-        if not source.faults:
+        if not source.faults and not namesakes:
+            settings._file = path.stem
             return settings
     shapes = [each for each in errors if each["type"] != RULE]
     texts = [(error_path(each), text_of(each, _schema())) for each in shapes[:MAX_REPORTED]]
@@ -219,7 +249,7 @@ def load(path: Path) -> Settings:
     if isinstance(source.value, dict):
         unread = dict.fromkeys(source.unread, WRONG)
         broken, waiting = divided(rules.violations(Settings.readable({**source.value, **unread})))
-        texts += [(each.path, str(each)) for each in broken]
+        texts += [(each.path, str(each)) for each in (*broken, *namesakes)]
     last = waiting and f"{source.settings.name}: {waiting}"
     raise SettingsError(source.report(texts), more=len(shapes[MAX_REPORTED:]), last=last)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from config import files
 from scripts.core import options, terminal
 from scripts.core.errors import ExitCode, OperationError
 from scripts.core.text import echo
@@ -31,6 +32,8 @@ class NewName(click.ParamType[str]):
         """Return the name, if stacks can have it."""
         if not re.fullmatch(names.DEPLOYMENT_NAME_PATTERN, value):
             self.fail(f"got {value}; allowed: 2 to 40 of a-z, 0-9 and -, a letter first", param, ctx)
+        if not files.is_settings(value):
+            self.fail(f"got {value}; allowed: a name that does not end in users: {value}.yaml has users", param, ctx)
         return value
 
 

@@ -289,7 +289,7 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     settings = load(write(with_values(values)))
-    assert [each.partition(": got ")[0] for each in settings.warnings] == warnings
+    assert [each.partition(": got ")[0] for each in settings.warnings] == ["name", *warnings]  # of settings.yaml: trn1
 
 
 def test_a_budget_with_a_wrong_limit_is_checked_for_the_rest(write: Write) -> None:

@@ -71,6 +71,8 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
         text = f"got {shown(got)}; allowed: {WORDS[error['ctx']['pattern']]}"
     else:
         expected = _EXPECTED.get(kind) or _SUBJECT.sub("should ", error["msg"])
+        if kind == "literal_error" and (choices := [*map(repr, _node(place, schema).get("enum", ()))]):
+            expected = f"should be {', '.join(choices[:-1])} or {choices[-1]}"  # a model of the library may take more
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
         text = f"got {shown(got) if place or got is not None else 'an empty file'}; {expected}{quotes}"
     description = _node(place, schema).get("description", "").partition("\n\n")[0]

@@ -65,6 +65,21 @@ def test_the_message_about_a_wrong_value(write: Write, place: str, value: Any, m
     assert message in text
 
 
+def test_choices_are_those_that_the_schema_offers(write: Write) -> None:
+    """The library takes more systems than a deployment with Neuron software may have."""
+    schema = Settings.model_json_schema()
+    for place, section, name in (
+        ("cluster.os", "ClusterSettings", "os"),
+        (f"{QUEUE}.capacity_type", "QueueSpec", "capacity_type"),
+        ("cluster.head_node.shared_storage", "HeadNodeSettings", "shared_storage"),
+        ("cluster.slurm.scaling_strategy", "SlurmSpec", "scaling_strategy"),
+        ("storage.file_system.deployment_type", "LustreSpec", "deployment_type"),
+    ):
+        [line] = outcome(write(with_values({place: "alinux2"})))
+        offered = schema["$defs"][section]["properties"][name]["enum"]
+        assert re.findall(r"'([^']+)'", line.partition("should be ")[2].partition(" (")[0]) == offered
+
+
 def test_every_pattern_has_words() -> None:
     schemas = json.dumps([Settings.model_json_schema(), Pipeline.model_json_schema()])
     patterns = {json.loads(each) for each in re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', schemas)}

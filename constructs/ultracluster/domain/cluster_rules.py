@@ -39,6 +39,8 @@ _TAG_TEXT = f"letters, digits, spaces and {' '.join(_TAG_SIGNS)}"
 WIDEST_SSH_PREFIX = 8
 _WITHOUT_IMAGES = ("rocky8", "rocky9")
 _BURSTABLE = re.compile(r"t\d")
+_OTHER_ACCELERATORS = re.compile(r"(p|g|gr|inf|dl|f|vt)\d")
+"""GPUs, Inferentia, Gaudi, FPGAs, video: accelerated computing in https://aws.amazon.com/ec2/instance-types/."""
 _PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 MOST_NODES_WITHOUT_IMAGE = 64
@@ -437,6 +439,18 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
                 allowed = "zones that offer it: " + ", ".join(zones)
                 elsewhere = resource.violation("instance_type", allowed, f"{zone_id} was not seen to")
                 yield from below(("queues", q, "compute_resources", r), [elsewhere])
+
+
+def accelerator_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Tell which nodes have accelerators that no software is installed for."""
+    for q, queue in enumerate(spec.queues):
+        for r, resource in enumerate(queue.compute_resources):
+            if spec.custom_ami is None and _OTHER_ACCELERATORS.match(resource.instance_type):
+                reason = (
+                    "its nodes get no driver, health checks or metrics of their accelerators: the image must have them"
+                )
+                other = resource.violation("instance_type", "a Trn type, or an image of yours in custom_ami", reason)
+                yield from below(("queues", q, "compute_resources", r), [other])
 
 
 def _accepted_warning_violations(spec: ClusterSpec) -> Iterator[Violation]:

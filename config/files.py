@@ -20,9 +20,14 @@ def settings_file(name: str, folder: Path) -> Path:
     return folder / f"{name}.yaml"
 
 
+def is_settings(name: str) -> bool:
+    """Return whether a file of a name without .yaml would be one of settings."""
+    return not f"{name}.yaml".endswith(USERS)
+
+
 def deployments(folder: Path) -> list[str]:
     """Return the names of the settings files in a directory, without .yaml."""
-    return sorted(path.stem for path in folder.glob("*.yaml") if not path.name.endswith(USERS))
+    return sorted(path.stem for path in folder.glob("*.yaml") if is_settings(path.stem))
 
 
 def copy(path: Path, target: Path) -> None:

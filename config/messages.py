@@ -27,11 +27,15 @@ _SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value) should ")
 class SettingsError(ValueError):
     """A settings file that cannot be used; the message names every violation, with its place.
 
-    After the first hundred it says how many ``more`` there are.
+    After the first hundred it says how many ``more`` there are; ``last`` stands at the end all the same.
     """
 
-    def __init__(self, message: str, *, more: int = 0) -> None:
-        super().__init__(capped(message, more))
+    def __init__(self, message: str, *, more: int = 0, last: str = "") -> None:
+        super().__init__(capped(message, more, last))
+
+
+class CopyError(SettingsError):
+    """A settings file that has the name of the deployment of another file beside it: what reads it acts on that one."""
 
 
 def broken_rule(violation: Violation) -> PydanticCustomError:
@@ -71,18 +75,13 @@ def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
         text = f"got {shown(got)}; allowed: {WORDS[error['ctx']['pattern']]}"
     else:
         expected = _EXPECTED.get(kind) or _SUBJECT.sub("should ", error["msg"])
+        if kind == "literal_error" and (choices := [*map(repr, _node(place, schema).get("enum", ()))]):
+            expected = f"should be {', '.join(choices[:-1])} or {choices[-1]}"  # a model of the library may take more
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
         text = f"got {shown(got) if place or got is not None else 'an empty file'}; {expected}{quotes}"
     description = _node(place, schema).get("description", "").partition("\n\n")[0]
     meaning = " ".join(description.split()).removesuffix(".")
     return f"{text} ({meaning})" if place and meaning else text
-
-
-def meant_keys(place: Path, schema: dict[str, Any]) -> list[str]:
-    """Return the key that an unknown one at a place looks like; if it looks like none, all, but in entries of lists."""
-    keys = _keys_beside(place, schema)
-    is_in_list = any(isinstance(part, int) for part in place)
-    return get_close_matches(str(place[-1]), keys, n=1) or ([] if is_in_list else keys)
 
 
 def _keys_beside(place: Path, schema: dict[str, Any]) -> list[str]:

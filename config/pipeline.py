@@ -106,7 +106,6 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
     if READ in names:
         yield Violation(("stages",), READ, "any other name", "it is the name for the role of pull requests")
     known = files.deployments(folder)
-    first_of_name: dict[str, int] = {}
     for index, stage in enumerate(pipeline.stages):
         place = ("stages", index, "deployment")
         if stage.deployment not in known:
@@ -120,10 +119,6 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
         if deployed.account not in (None, account):
             reason = f"{file}; all stages are in one account"
             yield Violation(place, deployed.account, f"account null or {account}", reason)
-        first = first_of_name.setdefault(deployed.name, index)
-        if first != index:
-            reason = f"{file}, as does that of stages[{first}]: the same stacks"
-            yield Violation(place, deployed.name, "another deployment name for each stage", reason)
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.domain import names
-from ultracluster.domain.cluster import ClusterOptions, ClusterSpec, HeadNodeSpec
+from ultracluster.domain.cluster import ClusterOptions, HeadNodeSpec
 from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.snapshots import SnapshotSpec
@@ -91,10 +91,3 @@ class ClusterSettings(ClusterOptions):
     """Which of the clusters that follow one another on this network and file system. From 2 on, the names of cluster
     and stack end in -2 and so on. `./ultracluster upgrade` counts it up."""
     head_node: HeadNodeSettings = HeadNodeSettings()
-
-    def spec(self, *, name: str, region: str, tags: dict[str, str]) -> ClusterSpec:
-        """Return what the rules and the construct need, for a deployment of this name; named for the generation."""
-        options = {field: getattr(self, field) for field in ClusterOptions.model_fields}
-        return ClusterSpec(
-            name=names.of_generation(self.name or name, self.generation), region=region, tags=tags, **options
-        )

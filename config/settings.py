@@ -4,31 +4,32 @@
 (``config.sections``, ``ultracluster.domain``), combinations by ``config.rules``.
 """
 
-from collections.abc import Iterator, Sequence, Set
-from functools import cache
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails
 
-from config import rules, schemas, users_file
-from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, meant_keys, text_of
+from config import files, rules, schemas, users_file
+from config.messages import RULE, CopyError, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
+from config.yaml_source import YamlSource
 from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
-from ultracluster.domain.cluster import ClusterSpec
+from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
 from ultracluster.domain.homes import Homes
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
-from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.spec import WRONG, Change, Setting, Spec
 from ultracluster.domain.team import PEOPLE, Id, TeamSpec, UserName, UserSpec
 from ultracluster.domain.team import USERS as USERS_PAGE
 from ultracluster.domain.types import FEW, Account, Region, ZoneId, text
-from ultracluster.domain.violations import MAX_REPORTED, Violation, below, beside, without
-from ultracluster.domain.violations import Path as KeyPath
+from ultracluster.domain.violations import MAX_REPORTED, Violation, below, divided
 
-__all__ = ["PARTS", "SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
+__all__ = ["PARTS", "SCHEMA_PATH", "CopyError", "Settings", "SettingsError", "json_schema", "load"]
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 
@@ -100,18 +101,27 @@ class Settings(Spec):
     says."""
     budget: Annotated[BudgetSpec | None, Setting(Change.AT_ONCE)] = None
     """A monthly limit; null: nobody is told what is spent."""
+    _file: str | None = None
+    """Name of the file without .yaml, by which commands know the deployment."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if violations := rules.violations(dict(self)):
+        if violations := rules.violations(self):
             errors = [InitErrorDetails(type=broken_rule(each), loc=each.path, input=each.got) for each in violations]
             raise ValidationError.from_exception_data("Settings", errors)
         return self
 
     @property
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster, with its names and its place."""
-        return self.cluster.spec(name=self.name, region=self.region, tags=self.all_tags)
+        """The cluster, with its names and its place; it is named for its generation."""
+        return ClusterSpec.assembled(
+            {
+                **{field: partial(getattr, self.cluster, field) for field in ClusterOptions.model_fields},
+                "name": lambda: names.of_generation(self.cluster.name or self.name, self.cluster.generation),
+                "region": lambda: self.region,
+                "tags": lambda: self.all_tags,
+            }
+        )
 
     @property
     def all_tags(self) -> dict[str, str]:
@@ -166,7 +176,7 @@ class Settings(Spec):
         """What is allowed but worth a second look, one sentence each."""
         spec = self.cluster_spec
         of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
-        of_cluster += cluster_rules.untested_warnings(spec)
+        of_cluster += [*cluster_rules.untested_warnings(spec), *cluster_rules.accelerator_warnings(spec)]
         if spec.directory is not None:
             of_cluster += below(("directory",), directory.warnings(spec.directory))
         head_node = self.cluster.head_node
@@ -181,47 +191,31 @@ class Settings(Spec):
             nodes, alarms = spec.max_nodes_by_type, self.monitoring
             never = budget.warnings(self.budget, self.region, nodes, alarms.emails, node_metrics=alarms.node_metrics)
             warnings += below(("budget",), never)
+        if self._file not in (None, self.name):
+            reason = f"commands take {self._file}, the file, and the stacks are {self.name}-network and so on"
+            warnings.insert(0, self.violation("name", f"{self._file}, before the first deployment", reason))
         return [f"{dotted(each.path)}: {each}" for each in warnings]
 
 
-@cache
-def _section(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(Settings.model_fields[name].rebuild_annotation())
+def _namesakes(path: Path, value: Any) -> Iterator[Violation]:
+    """Yield which files beside a copy have its name, in what may be one account and Region: the same stacks.
 
-
-def _sections(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the sections of a file that have valid shapes."""
-    valid = {}
-    for name, field in Settings.model_fields.items():
-        if name not in raw and field.is_required():
-            continue
-        try:
-            valid[name] = _section(name).validate_python(raw[name]) if name in raw else field.get_default()
-        except ValidationError:
-            continue
-    return valid
-
-
-def _violations(
-    raw: dict[str, Any], shapes: Sequence[ErrorDetails], unread: Set[KeyPath]
-) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the rules that are broken in a file that may have unknown keys and values of a wrong shape, too.
-
-    The rules see the file without those keys, so with defaults or placeholders instead. What they say where a default
-    may be to blame is left out: of a wrong value, of the key that an unknown one is meant for, of what is ``unread``.
+    The file that is called as the deployment is no copy.
     """
-    misshapen, suspects = set[KeyPath](), {*unread}
-    for error in shapes:
-        place = error_path(error)
-        misshapen.add(place)
-        keys = meant_keys(place, _schema()) if error["type"] == "extra_forbidden" else place[-1:]
-        suspects |= {(*place[:-1], key) for key in keys}
-    sections = _sections(without(raw, misshapen))
-    for each in beside(rules.violations(sections), suspects):
-        yield each.path, str(each)
-    for name, field in Settings.model_fields.items():
-        if name not in sections and (name in raw or field.is_required()):
-            yield (name,), "what depends on it is checked when it is right"
+    name = value.get("name") if isinstance(value, dict) else None
+    others = files.deployments(path.parent) if isinstance(name, str) and name != path.stem else []
+    for other in (each for each in others if each != path.stem):
+        with suppress(SettingsError):  # it is reported where that file is used
+            theirs = YamlSource.read(path.with_name(f"{other}.yaml")).value
+            keys = ("name", "region", "account")
+            if isinstance(theirs, dict) and all(_may_be_one(value.get(key), theirs.get(key)) for key in keys):
+                allowed = f"another name, such as {path.stem}, or another Region or account"
+                yield Violation(("name",), name, allowed, f"{other}.yaml has the stacks of that name")
+
+
+def _may_be_one(own: Any, other: Any) -> bool:
+    """Return whether two files say the same, or one leaves it open."""
+    return own is None or other is None or own == other
 
 
 @cache
@@ -240,18 +234,25 @@ def load(path: Path) -> Settings:
     """
     source = users_file.Sources.read(path)
     errors: Sequence[ErrorDetails] = []
+    namesakes = [*_namesakes(path, source.value)]
     try:
         settings = Settings.model_validate(source.value)
     except ValidationError as error:
         errors = error.errors(include_url=False)
     else:
-        if not source.faults:
+        if not source.faults and not namesakes:
+            settings._file = path.stem
             return settings
     shapes = [each for each in errors if each["type"] != RULE]
     texts = [(error_path(each), text_of(each, _schema())) for each in shapes[:MAX_REPORTED]]
-    if isinstance(source.value, dict) and len(shapes) <= MAX_REPORTED:
-        texts += _violations(source.value, shapes, source.unread)
-    raise SettingsError(source.report(texts), more=len(shapes[MAX_REPORTED:]))
+    waiting = ""
+    if isinstance(source.value, dict):
+        unread = dict.fromkeys(source.unread, WRONG)
+        broken, waiting = divided(rules.violations(Settings.readable({**source.value, **unread})))
+        texts += [(each.path, str(each)) for each in (*broken, *namesakes)]
+    last = waiting and f"{source.settings.name}: {waiting}"
+    error_type = CopyError if namesakes else SettingsError
+    raise error_type(source.report(texts), more=len(shapes[MAX_REPORTED:]), last=last)
 
 
 def json_schema() -> str:

@@ -15,7 +15,6 @@ from typing import Any
 
 from pydantic import PrivateAttr, ValidationError
 
-from config.files import deployments
 from config.messages import SettingsError, error_path
 from config.settings import PARTS, Part, Settings
 from config.users_file import Sources
@@ -128,17 +127,6 @@ class UsableFile:
             settings = settings.model_copy(update={"cluster": settings.cluster.model_copy(update=known)})
         settings._deployed = deployed.parts
         return settings
-
-
-def namesakes(path: Path, settings: Settings) -> list[Path]:
-    """Return other settings files of a folder that are the same deployment: name, Region and account are the same."""
-    same = []
-    for other in (path.with_name(f"{name}.yaml") for name in deployments(path.parent)):
-        has = {} if other == path else _lines(other)
-        is_elsewhere = settings.account and has.get("account") not in (None, settings.account)
-        if (has.get("name"), has.get("region")) == (settings.name, settings.region) and not is_elsewhere:
-            same.append(other)
-    return same
 
 
 def queue(name: str, resources: Iterable[tuple[str, str, int, int]]) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ class Sources:
     people: YamlSource | None
     value: Any
     faults: tuple[str, ...] = ()
-    unread: frozenset[KeyPath] = frozenset()
+    unread: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, path: Path) -> Sources:
@@ -51,7 +51,7 @@ class Sources:
             fault = f"there is no {path.parent / name}; allowed: a file with the keys {' and '.join(_KEYS)}, or a list"
         if fault is not None:
             report = settings.report([(("users",), f"got {shown(name)}; {fault}")])
-            return cls(settings, None, {**value, "users": []}, (report,), frozenset((key,) for key in _KEYS))
+            return cls(settings, None, {**value, "users": []}, (report,), frozenset(_KEYS))
         people = YamlSource.read(path.parent / name)
         given = people.value if people.value is not None else {}
         if not isinstance(given, dict):
@@ -61,7 +61,7 @@ class Sources:
         faults = [people.report([((key,), unknown)]) for key in given if key not in _KEYS]
         if "groups" in value:
             faults.append(settings.report([(("groups",), f"given, though {name} has the people; allowed: there")]))
-        unread = frozenset((key,) for key in _KEYS if key not in given and faults)
+        unread = frozenset(key for key in _KEYS if key not in given and faults)
         given = {key: given[key] for key in _KEYS if key in given}
         return cls(settings, people, {**value, "users": [], **given}, tuple(faults), unread)
 

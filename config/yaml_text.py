@@ -1,7 +1,8 @@
 """YAML that users write, that of pull requests, too: nothing else reads it.
 
 What lets a small file cost much, or mean something else to other programs, is refused before any value is made:
-aliases, tags, deep nesting, huge files and numbers.
+aliases, tags, merge keys, deep nesting, huge files and numbers, and what YAML 1.1 and 1.2 read as different values, as
+010, 1:30, yes and dates.
 """
 
 from __future__ import annotations
@@ -22,13 +23,25 @@ from ultracluster.domain.violations import Path as KeyPath
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
 MAX_NUMBER = 100
-"""Characters of a number or date."""
+"""Characters of a number."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one, where PyYAML was built with libyaml."""
 _UNSEEN = re.compile(r"\r(?!\n)|[\x85\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f]|(?<!^)\ufeff")
 """What ends a line for YAML and not for who reviews it, or turns or hides text: a comment would hold settings."""
 _TAGS = "tag:yaml.org,2002:"
-_NUMBERS = frozenset(f"{_TAGS}{kind}" for kind in ("int", "float", "timestamp"))
+_PLAIN = {
+    "bool": re.compile("true|True|TRUE|false|False|FALSE"),
+    "float": re.compile(r"[-+]?(\d+\.\d*|\.\d+)([eE][-+]\d+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"),
+    "int": re.compile(r"[-+]?(0|[1-9]\d*)|0x[0-9a-fA-F]+"),
+    "null": re.compile("~|null|Null|NULL|"),
+}
+"""What YAML 1.1, which PyYAML reads, and YAML 1.2, which most others read, take for the same value, by its kind
+(https://yaml.org/type/, https://yaml.org/spec/1.2.2/#1032-tag-resolution)."""
+_NEVER = re.compile("(?!)")
+_NUMBER_IN_1_2 = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0o[0-7]+")
+_KINDS = {"bool": "true or false", "float": "a number", "int": "another number", "timestamp": "a date"}
+_DECIMAL = ", or a number in decimal digits such as 10 or 0.5"
+_FORMS = {"bool": ", or true or false", "int": _DECIMAL, "float": _DECIMAL}
 
 
 class NotYamlError(ValueError):
@@ -73,7 +86,7 @@ def parse(text: str) -> Document:
 
     Raises:
         NotYamlError: It is not YAML, or has what is not read: more than one document, a key twice, aliases, tags,
-            values nested too deeply, numbers that are too long or not finite.
+            values nested too deeply, numbers that are too long or not finite, or that depend on the version of YAML.
     """
     if odd := Reader.NON_PRINTABLE.search(text) or _UNSEEN.search(text):
         line = text.count("\n", 0, odd.start()) + 1
@@ -86,7 +99,7 @@ def parse(text: str) -> Document:
     try:
         node = loader.get_single_node()
         lines = dict[KeyPath, int]()
-        if problems := list(islice(_problems(loader, node, (), lines), MAX_REPORTED)):
+        if problems := list(islice(_problems(node, (), lines), MAX_REPORTED)):
             raise NotYamlError(problems)
         return Document(None if node is None else loader.construct_document(node), node, lines)
     except yaml.YAMLError as error:
@@ -121,46 +134,45 @@ def _refused(text: str) -> Iterator[tuple[int, str]]:
         yield _position(error, text)
 
 
-def _problems(
-    loader: Any, node: yaml.Node | None, place: KeyPath, lines: dict[KeyPath, int]
-) -> Iterator[tuple[int, str]]:
-    """Yield what is wrong with keys and numbers, and note the line of each value."""
+def _problems(node: yaml.Node | None, place: KeyPath, lines: dict[KeyPath, int]) -> Iterator[tuple[int, str]]:
+    """Yield what is wrong with keys and scalars, and note the line of each value."""
     if isinstance(node, yaml.MappingNode):
         for key, child in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 yield line, f"got a {key.id} as a key; allowed: text"
                 continue
-            yield from _scalar_problems(loader, key)
+            yield from _scalar_problems(key)
             below = (*place, key.value)
             if below in lines:
                 yield line, f"{dotted(below[-1:])}: given twice, first on line {lines[below]}"
             lines.setdefault(below, line)
-            yield from _problems(loader, child, below, lines)
+            yield from _problems(child, below, lines)
     elif isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             below = (*place, index)
             lines[below] = child.start_mark.line + 1
-            yield from _problems(loader, child, below, lines)
+            yield from _problems(child, below, lines)
     elif isinstance(node, yaml.ScalarNode):
-        yield from _scalar_problems(loader, node)
+        yield from _scalar_problems(node)
 
 
-def _scalar_problems(loader: Any, node: yaml.ScalarNode) -> Iterator[tuple[int, str]]:
-    if node.tag not in _NUMBERS:
-        return
-    line = node.start_mark.line + 1
-    if len(node.value) > MAX_NUMBER:
-        got = f"a number of {len(node.value)} characters, {shown(node.value[:20])}..."
+def _scalar_problems(node: yaml.ScalarNode) -> Iterator[tuple[int, str]]:
+    """Yield what is wrong with a scalar: above all, that YAML 1.1 and 1.2 read it as different values."""
+    line, text, kind = node.start_mark.line + 1, node.value, node.tag.removeprefix(_TAGS)
+    if kind != "str" and len(text) > MAX_NUMBER:
+        got = f"a number of {len(text)} characters, {shown(text[:20])}..."
         yield line, f"got {got}; allowed: up to {MAX_NUMBER}, or a text in quotes"
-        return
-    try:
-        value = loader.construct_object(node)  # kept for the document
-    except (ValueError, OverflowError) as error:
-        yield line, f"got {shown(node.value)}, which is no number or date: {error}; allowed: a text in quotes"
-        return
-    if isinstance(value, float) and not math.isfinite(value):
-        yield line, f"got {shown(node.value)}; allowed: finite numbers"
+    elif kind == "merge":
+        yield line, "got the key <<; allowed: the keys themselves"
+    elif kind == "str":
+        if not node.style and len(text) <= MAX_NUMBER and _NUMBER_IN_1_2.fullmatch(text):
+            yield line, f"got {text}, a text here and a number to others; allowed: quotes around it{_DECIMAL}"
+    elif not _PLAIN.get(kind, _NEVER).fullmatch(text):
+        got = f"got {printable(text)}, which YAML 1.1 alone takes for {_KINDS.get(kind, kind)}"
+        yield line, f"{got}; allowed: quotes around it{_FORMS.get(kind, '')}"
+    elif kind == "float" and (text[-1] in "fFnN" or not math.isfinite(float(text))):
+        yield line, f"got {shown(text)}; allowed: finite numbers"
 
 
 def _position(error: yaml.YAMLError, text: str) -> tuple[int, str]:

@@ -14,7 +14,7 @@ from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments
+from ultracluster.domain.violations import InvalidArguments, below
 from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
 
@@ -80,7 +80,9 @@ class UltraClusterNetwork(Construct):
             },
             rules.violations,
         )
-        violations += rules.zone_violations(None if Token.is_unresolved(region) else region, zone_id)
+        violations += below(
+            ("zone_id",), rules.zone_violations(None if Token.is_unresolved(region) else region, zone_id)
+        )
         if spec is None or violations:
             raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
 

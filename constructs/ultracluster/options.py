@@ -27,7 +27,7 @@ class Options(Spec):
             try:
                 super().__init__(**values)
             except ValidationError:
-                object.__setattr__(self, "__dict__", values)
+                object.__setattr__(self, "__dict__", {"subnet": None, **values})
                 object.__setattr__(self, "__pydantic_fields_set__", set(values))
                 object.__setattr__(self, "__pydantic_extra__", None)
                 object.__setattr__(self, "__pydantic_private__", None)

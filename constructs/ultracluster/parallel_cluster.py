@@ -1,7 +1,6 @@
 """AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ from aws_cdk import CustomResource, IStableAnyProducer, Lazy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
-from pydantic import ValidationError
 
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.cluster_provider import cluster_provider
@@ -34,11 +32,9 @@ from ultracluster.domain.violations import (
     InvalidArguments,
     Path,
     Violation,
+    Waiting,
     below,
-    beside,
     of_other_types,
-    shape_violations,
-    without,
 )
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.node_scripts import NodeScripts
@@ -50,12 +46,12 @@ if TYPE_CHECKING:  # to import it takes a twentieth of a second
 
     from ultracluster.slurm_accounting import SlurmAccounting
 
-_ARGUMENTS: Mapping[str, Path] = {
-    "name": ("cluster_name",),
-    "munge_key_secret_arn": ("munge_key",),
-    "neuron_sdk": ("software", "neuron_sdk"),
-    "neuron_driver": ("software", "neuron_driver"),
-    "pytorch": ("software", "pytorch"),
+_ARGUMENTS: Mapping[Path, Path] = {
+    ("name",): ("cluster_name",),
+    ("munge_key_secret_arn",): ("munge_key",),
+    ("neuron_sdk",): ("software", "neuron_sdk"),
+    ("neuron_driver",): ("software", "neuron_driver"),
+    ("pytorch",): ("software", "pytorch"),
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
 _SHARED_STORAGE = "SharedStorage.lustre(...), SharedStorage.openzfs(...) or SharedStorage.efs(...)"
@@ -362,35 +358,31 @@ class ParallelCluster(IParallelCluster):
         """
         given = {name: as_given(value) for name, value in self._values.items() if value is not None}
         mounts = [storage.mount for storage in self._storage]
-        broken, places, spec = list(further), set[Path](), None
-        try:
-            spec = ClusterSpec.model_validate(given)
-        except ValidationError as error:
-            shapes = shape_violations(error)
-            places = {each.path for each in shapes}
-            broken += shapes
-            with suppress(ValidationError):  # where something required lacks a placeholder, shapes are all there is
-                spec = ClusterSpec.model_validate(without(given, places))
-        if spec is not None:
-            rules = cluster_rules.violations(spec, neuron_software=self._software is not None)
-            rules += cluster_rules.mount_violations([(each.name, each.mount_dir) for each in mounts], spec.queues)
-            if self._accounting is not None:
-                rules += cluster_rules.accounting_violations(spec)
-            broken += beside(rules, places)
+        spec, found = ClusterSpec.checked(given, self._violations)
+        broken = [*further, *found]
         if self._software is not None and self._software.team is not None:
             team = self._software.team
             broken += below(("software", "team"), team_rules.violations(team.groups, team.users))
         if (
             self._software is not None
             and not self._mount_dir
-            and "shared_storage" not in [each.path[0] for each in broken]
+            and "shared_storage" not in [each.path[0] for each in broken if not isinstance(each, Waiting)]
         ):
             reason = "NeuronSoftware keeps the Python environment of jobs there"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
-            moved = [replace(each, path=_ARGUMENTS.get(str(each.path[0]), each.path)) for each in broken]
+            moved = [replace(each, path=_ARGUMENTS.get(each.path[:1], each.path)) for each in broken]
             raise InvalidArguments(self._construct, moved)
         return spec
+
+    def _violations(self, spec: ClusterSpec) -> list[Violation]:
+        """Return every rule that a cluster of these arguments breaks."""
+        mounts = [(each.name, each.mount_dir) for each in (storage.mount for storage in self._storage)]
+        return [
+            *cluster_rules.violations(spec, neuron_software=self._software is not None),
+            *cluster_rules.mount_violations(mounts, spec),
+            *(cluster_rules.accounting_violations(spec) if self._accounting is not None else []),
+        ]
 
     def _bind_nodes(self, head_node: HeadNodeSpec | None, login_nodes: Sequence[LoginPoolSpec]) -> None:
         """Add what the head node and login nodes need."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from scripts.core.errors import UnusableError
-from scripts.core.options import Command, Function, account, deployment_name, settings_file, settings_of, shown
-from scripts.core.text import echo
+from scripts.core.options import Function, account, deployment_name, settings_file, settings_of, shown
 
 if TYPE_CHECKING:
-    from config.settings import Settings
     from scripts.account.deployment import Deployment
 
 
@@ -50,36 +46,17 @@ def _with_deployment(function: Function, *, reads_all: bool) -> Function:
 
 
 def _deployment(name: str, region: str | None, *, reads_all: bool) -> Deployment:
-    from config.settings import SettingsError  # the models take their time
+    from config.settings import CopyError, SettingsError  # the models take their time
     from scripts.account.deployment import Deployment
 
     try:
         settings = settings_of(name)
+    except CopyError:  # it would act on what another file is for
+        raise
     except SettingsError as error:
         if reads_all:
             raise
         from scripts.account import as_deployed
 
         return as_deployed.deployment(name, region, error)
-    _check_namesakes(name, settings, refuses=reads_all)
     return Deployment(name, settings)
-
-
-def _check_namesakes(name: str, settings: Settings, *, refuses: bool) -> None:
-    """Report other files of the same deployment, of which each would undo what the others have changed.
-
-    Raises:
-        UnusableError: There are some, and the command would change the deployment to what this one says.
-    """
-    from config.usable import namesakes
-
-    path = settings_file(name)
-    if not (others := namesakes(path, settings)):
-        return
-    named = " and ".join(shown(each) for each in (path, *others))
-    text = f"{named} are the same deployment: each has `name: {settings.name}` in {settings.region}"
-    hint = f"give {shown(path)} another `name`, or delete the one that is not used"
-    command = click.get_current_context().command
-    if refuses and isinstance(command, Command) and command.is_changing:
-        raise UnusableError(text, hint)
-    echo(f"warning: {text}; {hint}", err=True)

@@ -32,8 +32,8 @@ class NewName(click.ParamType[str]):
         """Return the name, if stacks can have it."""
         if not re.fullmatch(names.DEPLOYMENT_NAME_PATTERN, value):
             self.fail(f"got {value}; allowed: 2 to 40 of a-z, 0-9 and -, a letter first", param, ctx)
-        if f"{value}.yaml".endswith(files.USERS):
-            self.fail(f"got {value}; allowed: names that do not end in users, as files of people do", param, ctx)
+        if not files.is_settings(value):
+            self.fail(f"got {value}; allowed: a name that does not end in users: {value}.yaml has users", param, ctx)
         return value
 
 

@@ -68,11 +68,12 @@ class Rehearsal:
             "An AWS account",
             "It has what the settings name, such as reservations; the CDK's bucket and roles come once per Region.",
         ):
-            larger = self.file.with_name("larger.yaml")
-            shutil.copy(self.file, larger)
+            larger = self.file.parent / "larger" / self.file.name
+            larger.parent.mkdir()
+            files.copy(self.file, larger)
             set_values(larger, _one_node_more(self.settings))
             accounts.create_prerequisites(self.aws, load(larger))
-            larger.unlink()
+            shutil.rmtree(larger.parent)
             self.stage.run("bootstrap", self.name)
 
     def deploy(self) -> None:

@@ -262,6 +262,7 @@ def test_allowed(write: Write, values: dict[str, Any]) -> None:
 
 LARGE = {f"{RESOURCE}.max_count": 65}
 IMAGE = "ami-0123456789abcdef0"
+ACCELERATED = ("p5.48xlarge", "g6e.12xlarge", "inf2.48xlarge", "dl1.24xlarge")
 TOLD = {"monitoring.emails": ["a@example.com"]}
 OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
 
@@ -275,6 +276,9 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
         ({**LARGE, "cluster.custom_ami": IMAGE}, []),
         ({**LARGE, "cluster.overrides": {"Scheduling": {"SlurmQueues": [OWN_IMAGE]}}}, []),
         ({"zone_id": "usw2-az2"}, [f"{RESOURCE}.instance_type"]),
+        *(({f"{RESOURCE}.instance_type": each}, [f"{RESOURCE}.instance_type"]) for each in ACCELERATED),
+        *(({f"{RESOURCE}.instance_type": each, "cluster.custom_ami": IMAGE}, []) for each in ACCELERATED),
+        *(({f"{RESOURCE}.instance_type": each}, []) for each in ("c7i.4xlarge", "hpc7a.96xlarge", "x2idn.16xlarge")),
         ({"cluster.head_node.shared_storage": "efs"}, ["cluster.head_node.snapshots"]),
         ({"cluster.head_node": {"shared_storage": "efs", "snapshots": None}}, []),
         ({"accounting.accounts": [{"name": "a", "max_nodes": 16}]}, []),
@@ -285,11 +289,11 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
         ({"budget": {**BUDGET, "max_idle_minutes": None}}, []),
         ({"budget": BUDGET, **TOLD, "monitoring.node_metrics": False}, ["budget.max_idle_minutes"]),
     ],
-    ids=range(15),
+    ids=range(26),
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     settings = load(write(with_values(values)))
-    assert [each.partition(": got ")[0] for each in settings.warnings] == warnings
+    assert [each.partition(": got ")[0] for each in settings.warnings] == ["name", *warnings]  # of settings.yaml: trn1
 
 
 def test_a_budget_with_a_wrong_limit_is_checked_for_the_rest(write: Write) -> None:

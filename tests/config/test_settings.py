@@ -108,8 +108,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert outcome(tmp_path / "latin.yaml")[0].startswith("latin.yaml:1: byte 6 of the file, 0xe9, is not UTF-8; save")
 
 
-def test_values_may_come_from_anchors_and_merges(write: Write) -> None:
-    text = changed("max_count: 16", "max_count: &n 16").replace("capacity_gib: 4800", "capacity_gib: 4800\n    <<: {}")
+def test_values_may_have_anchors(write: Write) -> None:
+    text = changed("max_count: 16", "max_count: &n 16")
     assert load(write(text)).cluster.queues[0].compute_resources[0].max_count == 16
 
 

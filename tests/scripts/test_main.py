@@ -193,7 +193,7 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
         (["estimate", "dev", "--nodes", "2"], "--nodes and --tokens go with --workload"),
         (["estimate", "dev", "--workload", "llama-2-7b", "--tokens", "many"], "got many; allowed: a number of tokens"),
         (["init", "Bad Name"], "got Bad Name; allowed: 2 to 40 of a-z"),
-        (["init", "my-users"], "got my-users; allowed: names that do not end in users"),
+        (["init", "my-users"], "got my-users; allowed: a name that does not end in users"),
         (["init", "mine", "--region", "us-west-9"], "--region: got us-west-9; allowed: a Region of AWS, us-west-2"),
         (["init", "mine", "--zone", "usw2-az9"], "got usw2-az9; allowed: usw2-az1, usw2-az4, which have trn1.32xlarge"),
         (["init", "mine", "--region", "eu-west-1"], "zone_id: got 'usw2-az4'; allowed: euw1-az1"),

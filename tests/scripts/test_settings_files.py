@@ -25,7 +25,7 @@ from scripts.core import options
 from scripts.core.errors import ExitCode
 from tests.command_line import leaves, ultracluster
 from tests.scripts.operated import Operated
-from tests.scripts.test_situations import COMMANDS, NODE, ROWS, SHOWING, STATE, WITHOUT_ACCOUNT, layout, words_of
+from tests.scripts.test_situations import COMMANDS, NODE, ROWS, SHOWING, STATE, layout, words_of
 from tests.scripts.use.costs.test_costs import SACCT, write
 
 GOOD = (options.CONFIG / "trn1-16.yaml").read_text(encoding="utf-8")
@@ -124,26 +124,16 @@ def test_the_apps_of_the_cdk_and_the_pipeline_read_it_too(words: list[str], tmp_
     assert "dev.yaml:8: zone_id: got 'nowhere'" in done.stderr, done.stderr
 
 
-def test_two_files_of_one_deployment_are_named(
+def test_no_command_acts_on_a_deployment_by_a_copy_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(options, "CONFIG", tmp_path)
-    for name in ("first", "copy"):
+    for name in ("trn1-16", "copy"):
         (tmp_path / f"{name}.yaml").write_text(GOOD, encoding="utf-8")
-    (tmp_path / "far.yaml").write_text(GOOD.replace("us-west-2", "us-east-1").replace("usw2-az4", "use1-az6"))
-    text = f"{tmp_path}/copy.yaml and {tmp_path}/first.yaml are the same deployment: each has `name: trn1-16`"
-    changing = {name for name in NEED_ALL if getattr(COMMANDS[name], "is_changing", False)}
-    assert {"deploy", "upgrade"} <= changing
-    for name in changing:
-        assert ultracluster(*words_of(name, "copy")) == ExitCode.UNUSABLE
-        assert f"error: {text}" in capsys.readouterr().err, name
-    for variable, value in WITHOUT_ACCOUNT.items():
-        monkeypatch.setenv(variable, value)
-    for name in COMMANDS.keys() - changing:
-        ultracluster(*words_of(name, "first"))
-        assert "warning: " in capsys.readouterr().err, name
-    ultracluster(*words_of("status", "far"))
-    assert "same deployment" not in capsys.readouterr().err
+    for name in COMMANDS:
+        assert ultracluster(*words_of(name, "copy")) == ExitCode.UNUSABLE, name
+        printed = capsys.readouterr()
+        assert "trn1-16.yaml has the stacks of that name" in printed.out + printed.err, name
 
 
 @pytest.mark.parametrize("text", [*BROKEN.values(), *MORE.values()], ids=[*BROKEN, *MORE])

@@ -6,14 +6,13 @@ from itertools import islice
 
 from ultracluster.domain import addresses
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec, DatabaseSpec
-from ultracluster.domain.network import BLOCKS, NetworkSpec, zone_violations
-from ultracluster.domain.team import AccountSpec, QosSpec, UserSpec
+from ultracluster.domain.network import BLOCKS, NetworkSpec
+from ultracluster.domain.network import zone_violations as any_zone_violations
+from ultracluster.domain.team import AccountSpec, Limits, QosSpec, UserSpec
 from ultracluster.domain.violations import Path, Violation, below, listed
 
 _ROOT, _NORMAL = "root", "normal"
 """Slurm's own account and QoS."""
-_ACCOUNTS: Path = ("accounting", "accounts")
-_QOS: Path = ("accounting", "qos")
 _SUBNETS = 2
 _PREFIX = 28
 """Of the default subnets: 11 addresses, of which the database takes one, and a second while RDS replaces it."""
@@ -21,20 +20,16 @@ _PREFIX = 28
 
 def violations(spec: AccountingSpec) -> list[Violation]:
     """Return every rule that accounts and QoS break among themselves; paths are field names."""
-    accounts = [each.name for each in spec.accounts]
-    qos = [each.name for each in spec.qos]
-    broken = [*_name_violations("accounts", accounts, _ROOT), *_name_violations("qos", qos, _NORMAL)]
-    broken += below(("accounts",), _parent_violations(spec.accounts))
-    broken += below(("qos",), _qos_violations(spec.qos, accounts))
-    broken += [*below(("accounts",), _limit_violations(spec.accounts)), *below(("qos",), _limit_violations(spec.qos))]
-    if spec.existing is not None and spec.database != DatabaseSpec():
-        reason = "existing names a database, so none is made"
-        broken += [
-            Violation(("database", field), getattr(spec.database, field), "leave it out", reason)
-            for field in DatabaseSpec.model_fields
-            if getattr(spec.database, field) != getattr(DatabaseSpec(), field)
-        ]
-    return broken
+    return [
+        *below(("accounts",), _names(spec, "accounts", _ROOT), _parents(spec), _limits(spec, "accounts")),
+        *below(("qos",), _names(spec, "qos", _NORMAL), _preempted(spec), _accounts_of_qos(spec), _limits(spec, "qos")),
+        *below(("database",), _unused_database(spec)),
+    ]
+
+
+def _unused_database(spec: AccountingSpec) -> Iterator[Violation]:
+    for field in spec.database.changed() if spec.existing is not None else ():
+        yield spec.database.violation(field, "leave it out", "existing names a database, so none is made")
 
 
 def warnings(spec: AccountingSpec, max_nodes: int) -> Iterator[Violation]:
@@ -48,26 +43,29 @@ def warnings(spec: AccountingSpec, max_nodes: int) -> Iterator[Violation]:
 
 
 def user_violations(spec: AccountingSpec | None, users: Sequence[UserSpec]) -> Iterator[Violation]:
-    """Check that the accounts of users exist; paths start with ``users``."""
+    """Check that the accounts of users exist; paths start with their index."""
     accounts = set[str]() if spec is None else {each.name for each in spec.accounts} | {DEFAULT_ACCOUNT}
     known = _listed(accounts)
     for index, user in enumerate(users):
-        if user.account is not None and user.account not in accounts:
-            allowed, reason = known, "accounts of accounting"
-            if spec is None:
-                allowed, reason = "null, or accounting with that account", "accounts need accounting"
-            yield Violation(("users", index, "account"), user.account, allowed, reason, _ACCOUNTS)
+        yield from below((index,), _account_of_user(user, accounts, known))
 
 
-def place_violations(
-    database: DatabaseSpec, network: NetworkSpec, *, region: str, zone_id: str, existing_vpc: bool
-) -> Iterator[Violation]:
-    """Check zone and blocks of the database's subnets; paths are field names of the database."""
+def _account_of_user(user: UserSpec, accounts: Collection[str], known: str) -> Iterator[Violation]:
+    if user.account is not None and user.account not in accounts:
+        allowed = known if accounts else "null, or accounting with that account"
+        yield user.violation("account", allowed, "accounts of accounting" if accounts else "accounts need accounting")
+
+
+def zone_violations(database: DatabaseSpec, region: str, zone_id: str) -> Iterator[Violation]:
+    """Check the zone of the database's second subnet; paths are field names of the database."""
     if database.second_zone_id is not None:
-        for each in zone_violations(region, database.second_zone_id):
-            yield Violation(("second_zone_id",), each.got, each.allowed, each.reason)
+        yield from below(("second_zone_id",), any_zone_violations(region, database.second_zone_id))
         if database.second_zone_id == zone_id:
             yield database.violation("second_zone_id", f"another zone than {zone_id}", "RDS wants subnets in two zones")
+
+
+def subnet_violations(database: DatabaseSpec, network: NetworkSpec, *, existing_vpc: bool) -> Iterator[Violation]:
+    """Check the blocks of the database's subnets; paths are field names of the database."""
     if database.subnet_cidrs is None:
         if existing_vpc:
             yield database.violation(
@@ -109,31 +107,33 @@ def _free_blocks(network: NetworkSpec) -> list[str]:
     return [str(each) for each in islice(free, _SUBNETS)][::-1]
 
 
-def _name_violations(field: str, names: Sequence[str], reserved: str) -> Iterator[Violation]:
+def _names(spec: AccountingSpec, field: str, reserved: str) -> Iterator[Violation]:
+    names = [each.name for each in getattr(spec, field)]
     times = Counter(names)
     for index, name in enumerate(names):
         if name == reserved:
-            yield Violation((field, index, "name"), name, f"another name than {reserved}", "Slurm's own")
+            yield Violation((index, "name"), name, f"another name than {reserved}", "Slurm's own")
         if times[name] > 1:
-            yield Violation((field, index, "name"), name, "a name of its own", "given twice")
+            yield Violation((index, "name"), name, "a name of its own", "given twice")
 
 
-def _parent_violations(accounts: Sequence[AccountSpec]) -> Iterator[Violation]:
+def _parents(spec: AccountingSpec) -> Iterator[Violation]:
+    accounts = spec.accounts
     parents = {each.name: [each.parent] if each.parent else [] for each in accounts}
     for index, account in enumerate(accounts):
         others = parents.keys() - {account.name}
         if account.parent is not None and account.parent not in parents:
             reason = "accounts of accounting; null: the cluster's root"
-            yield Violation((index, "parent"), account.parent, _listed(others), reason, _ACCOUNTS)
+            yield Violation((index, "parent"), account.parent, _listed(others), reason)
         elif loop := _loop(account.name, parents):
             reason = f"{account.name} would be part of itself: {loop}"
             yield Violation((index, "parent"), account.parent, "null, or an account that is not below it", reason)
 
 
-def _qos_violations(qos: Sequence[QosSpec], accounts: Sequence[str]) -> Iterator[Violation]:
+def _preempted(spec: AccountingSpec) -> Iterator[Violation]:
+    qos = spec.qos
     preempted = {each.name: each.preempts for each in qos}
     preempted_in_turn = {name: _reachable(name, preempted) for name in preempted}
-    known_accounts, listed_accounts = frozenset(accounts), _listed(accounts)
     for index, each in enumerate(qos):
         place: Path = (index, "preempts")
         known = {_NORMAL, *preempted} - {each.name}
@@ -142,23 +142,31 @@ def _qos_violations(qos: Sequence[QosSpec], accounts: Sequence[str]) -> Iterator
             if name == each.name:
                 yield Violation((*place, position), name, others, "a QoS does not preempt itself")
             elif name not in known:
-                yield Violation((*place, position), name, others, "QoS of accounting", _QOS)
+                yield Violation((*place, position), name, others, "QoS of accounting")
             elif name != _NORMAL and each.name in preempted_in_turn[name]:
                 loop = _loop(each.name, {**preempted, each.name: [name]})
                 yield Violation((*place, position), name, f"a QoS that does not preempt {each.name}", f"a loop: {loop}")
+
+
+def _accounts_of_qos(spec: AccountingSpec) -> Iterator[Violation]:
+    accounts = {each.name for each in spec.accounts}
+    for index, each in enumerate(spec.qos):
         for position, name in enumerate(each.accounts):
-            if name not in known_accounts:
-                place = (index, "accounts", position)
-                yield Violation(place, name, listed_accounts, "accounts of accounting", _ACCOUNTS)
+            if name not in accounts:
+                yield Violation((index, "accounts", position), name, _listed(accounts), "accounts of accounting")
 
 
-def _limit_violations(limited: Sequence[AccountSpec] | Sequence[QosSpec]) -> Iterator[Violation]:
-    """Find limits under which no job starts that asks for no time: it has all of ``max_hours``."""
-    for index, each in enumerate(limited):
-        hours, month = each.max_hours, each.node_hours_per_month
-        if hours is not None and month is not None and month < hours:
-            reason = f"max_hours is {hours}, so no job would start that asks for no shorter time"
-            yield Violation((index, "node_hours_per_month"), month, f"at least {hours}", reason)
+def _limits(spec: AccountingSpec, field: str) -> Iterator[Violation]:
+    for index, each in enumerate(getattr(spec, field)):
+        yield from below((index,), _purse(each))
+
+
+def _purse(each: Limits) -> Iterator[Violation]:
+    """Find a limit under which no job starts that asks for no time: it has all of ``max_hours``."""
+    hours, month = each.max_hours, each.node_hours_per_month
+    if hours is not None and month is not None and month < hours:
+        reason = f"max_hours is {hours}, so no job would start that asks for no shorter time"
+        yield each.violation("node_hours_per_month", f"at least {hours}", reason)
 
 
 def _reachable(name: str, following: Mapping[str, Sequence[str]]) -> set[str]:

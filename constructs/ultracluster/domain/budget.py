@@ -10,7 +10,7 @@ from ultracluster.domain import prices
 from ultracluster.domain.monitoring import EmailAddress
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import FEW, MANY
-from ultracluster.domain.violations import Violation
+from ultracluster.domain.violations import Violation, below
 
 _NOTIFICATIONS = "AWS::Budgets::Budget.NotificationsWithSubscribers"
 _PRICES = "https://aws.amazon.com/ec2/pricing/on-demand/"
@@ -65,6 +65,10 @@ class BudgetSpec(Spec):
 
 def violations(spec: BudgetSpec, region: str, instance_types: Collection[str]) -> Iterator[Violation]:
     """Yield what no budget of nodes of some types can be, with paths relative to ``spec``."""
+    yield from below((), _prices(spec, region, instance_types), _percents(spec))
+
+
+def _prices(spec: BudgetSpec, region: str, instance_types: Collection[str]) -> Iterator[Violation]:
     known = spec.known_prices(region, instance_types)
     for unknown in sorted({*instance_types} - known.keys()):
         allowed = f"a price of {unknown}"
@@ -73,9 +77,16 @@ def violations(spec: BudgetSpec, region: str, instance_types: Collection[str]) -
         dearest = max(known, key=lambda each: known[each])
         source = "" if dearest in spec.usd_per_hour else f" by the list price of {prices.DATE}"
         reason = f"an hour of one {dearest} costs ${known[dearest]:,.2f}{source}"
-        for field in ("monthly_usd", "max_usd_per_hour"):
-            if (value := getattr(spec, field)) is not None and value < known[dearest]:
-                yield spec.violation(field, f"at least {known[dearest]:,.2f}", reason)
+        fields = ("monthly_usd", "max_usd_per_hour")
+        yield from below((), *(_at_least(spec, field, known[dearest], reason) for field in fields))
+
+
+def _at_least(spec: BudgetSpec, field: str, price: Decimal, reason: str) -> Iterator[Violation]:
+    if (value := getattr(spec, field)) is not None and value < price:
+        yield spec.violation(field, f"at least {price:,.2f}", reason)
+
+
+def _percents(spec: BudgetSpec) -> Iterator[Violation]:
     for field in ("actual_percent", "forecast_percent"):
         percents = getattr(spec, field)
         for index, percent in enumerate(percents):
@@ -91,7 +102,7 @@ def email_violations(spec: BudgetSpec, others: Collection[str]) -> Iterator[Viol
     emails = others if spec.emails is None else spec.emails
     if not emails and (spec.actual_percent or spec.forecast_percent):
         allowed = "an address, here or in monitoring.emails"
-        yield Violation(("emails",), spec.emails, allowed, "nobody would be told", ("monitoring", "emails"))
+        yield Violation(("emails",), spec.emails, allowed, "nobody would be told")
     if len(emails) > _MAX_EMAILS:
         got = spec.emails if spec.emails is None else len(emails)
         yield Violation(("emails",), got, f"at most {_MAX_EMAILS} addresses", f"limit of AWS, there are {len(emails)}")

@@ -7,12 +7,13 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ultracluster.domain import addresses, directory, lustre, names, neuron, override_rules, slurm, slurm_rules
 from ultracluster.domain.cluster import (
     MAX_QUEUES,
     QUEUES,
+    ClusterOptions,
     ClusterSpec,
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -21,7 +22,7 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
-from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
+from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS, ParallelClusterVersion
 from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
 from ultracluster.domain.violations import Path, Violation, below
 
@@ -38,6 +39,8 @@ _TAG_TEXT = f"letters, digits, spaces and {' '.join(_TAG_SIGNS)}"
 WIDEST_SSH_PREFIX = 8
 _WITHOUT_IMAGES = ("rocky8", "rocky9")
 _BURSTABLE = re.compile(r"t\d")
+_OTHER_ACCELERATORS = re.compile(r"(p|g|gr|inf|dl|f|vt)\d")
+"""GPUs, Inferentia, Gaudi, FPGAs, video: accelerated computing in https://aws.amazon.com/ec2/instance-types/."""
 _PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 MOST_NODES_WITHOUT_IMAGE = 64
@@ -56,32 +59,39 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
 
     Without Neuron software its release and PyTorch do not count.
     """
-    broken = [*_name_violations(spec), *_tag_violations(spec.tags), *_image_violations(spec, neuron_software)]
-    if neuron_software:
-        broken += _software_violations(spec)
-    broken += _version_violations(spec)
-    if spec.directory is not None:
-        broken += below(("directory",), directory.violations(spec.directory))
-    broken += below(("head_node",), _head_node_violations(spec.head_node, spec))
-    broken += _login_pool_violations(spec)
-    broken += _queue_list_violations(spec)
-    for index, queue in enumerate(spec.queues):
-        broken += below(("queues", index), _queue_violations(queue, spec))
-    refused = slurm_rules.violations(spec.slurm.custom_settings, slurm_rules.CLUSTER)
-    broken += below(("slurm", "custom_settings"), refused)
-    if _ACCOUNTING & override_rules.slurm_settings(spec).keys():
-        broken += _accounting_name_violations(spec)
-    if "Database" in override_rules.slurm_settings(spec):
-        broken += _accounting_settings_violations(spec)
-    broken += below(("overrides",), override_rules.violations(spec, neuron_software))
-    broken += below(("accepted_warnings",), _accepted_warning_violations(spec))
-    return broken
+    return [
+        *below((), _name_violations(spec), _image_violations(spec, neuron_software)),
+        *below((), *([_software_violations(spec), _driver_violations(spec)] if neuron_software else [])),
+        *below((), _version_violations(spec), _head_node_violations(spec)),
+        *below((), _login_pool_violations(spec), _queue_list_violations(spec), _queues_violations(spec)),
+        *below((), _accounting_override_violations(spec)),
+        *below(("directory",), lambda: () if spec.directory is None else directory.violations(spec.directory)),
+        *below(
+            ("slurm", "custom_settings"),
+            lambda: slurm_rules.violations(spec.slurm.custom_settings, slurm_rules.CLUSTER),
+        ),
+        *below(("tags",), tag_violations(spec)),
+        *below(("overrides",), override_rules.violations(spec, neuron_software)),
+        *below(("accepted_warnings",), _accepted_warning_violations(spec)),
+    ]
 
 
-def accounting_violations(spec: ClusterSpec) -> Iterator[Violation]:
-    """Yield every rule that a cluster with a database for accounting breaks beside those of all clusters."""
-    yield from _accounting_name_violations(spec)
-    yield from _accounting_settings_violations(spec)
+def accounting_violations(spec: ClusterSpec) -> list[Violation]:
+    """Return every rule that a cluster with a database for accounting breaks beside those of all clusters."""
+    return below(
+        (), _accounting_name_violations(spec), _accounting_settings_violations(spec), _database_overrides(spec)
+    )
+
+
+def _accounting_override_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    overridden = override_rules.slurm_settings(spec)
+    if _ACCOUNTING & overridden.keys():
+        yield from _accounting_name_violations(spec)
+    if "Database" in overridden:
+        yield from _accounting_settings_violations(spec)
+
+
+def _database_overrides(spec: ClusterSpec) -> Iterator[Violation]:
     overridden = override_rules.slurm_settings(spec)
     for key in sorted(overridden.keys() & {*_ACCOUNTING, "CustomSlurmSettingsIncludeFile"}):
         reason = "accounting sets the database, and settings of Slurm beside it"
@@ -100,17 +110,24 @@ def _accounting_settings_violations(spec: ClusterSpec) -> Iterator[Violation]:
     yield from below(("slurm", "custom_settings"), reserved)
 
 
-def scratch_violations(queues: Sequence[QueueSpec], mount_dir: str) -> Iterator[Violation]:
+def scratch_violations(cluster: ClusterOptions, mount_dir: str) -> Iterator[Violation]:
     """Check that no queue has its local storage where a file system is mounted."""
-    for index, queue in enumerate(queues):
-        if lustre.overlap(queue.scratch_dir, mount_dir):
-            allowed = f"a path neither above nor below {mount_dir}"
-            overlapping = queue.violation("scratch_dir", allowed, "the file system is mounted there")
-            yield from below(("queues", index), [overlapping])
+    for index, queue in enumerate(cluster.queues):
+        yield from below(("queues", index), _scratch(queue, mount_dir))
 
 
-def mount_violations(mounts: Sequence[tuple[str, str]], queues: Sequence[QueueSpec]) -> Iterator[Violation]:
+def _scratch(queue: QueueSpec, mount_dir: str) -> Iterator[Violation]:
+    if lustre.overlap(queue.scratch_dir, mount_dir):
+        allowed = f"a path neither above nor below {mount_dir}"
+        yield queue.violation("scratch_dir", allowed, "the file system is mounted there")
+
+
+def mount_violations(mounts: Sequence[tuple[str, str]], spec: ClusterSpec) -> list[Violation]:
     """Check names and directories of the file systems that all nodes mount."""
+    return below((), _mounts(mounts), *(scratch_violations(spec, mount_dir) for _, mount_dir in mounts))
+
+
+def _mounts(mounts: Sequence[tuple[str, str]]) -> Iterator[Violation]:
     named = Counter(name for name, _ in mounts)
     for index, (name, mount_dir) in enumerate(mounts):
         path: Path = ("shared_storage", index)
@@ -123,20 +140,19 @@ def mount_violations(mounts: Sequence[tuple[str, str]], queues: Sequence[QueueSp
             if lustre.overlap(earlier, mount_dir):
                 allowed = f"a path neither above nor below {earlier}"
                 yield Violation((*path, "mount_dir"), mount_dir, allowed, "another file system is mounted there")
-        yield from scratch_violations(queues, mount_dir)
 
 
 def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if not re.fullmatch(names.CLUSTER_NAME_PATTERN, spec.name):
         allowed = f"a letter, then letters, digits and hyphens, 2 to {names.CLUSTER_NAME_MAX} characters in all"
         yield spec.violation("name", allowed, "ParallelCluster's rule")
-    for q, queue in enumerate(spec.queues):
-        for r, resource in enumerate(queue.compute_resources):
-            fqdn = names.longest_node_fqdn(spec.name, queue.name, resource.name, resource.max_count)
-            if len(fqdn) > names.NODE_FQDN_MAX and resource.instance_type in TRAINIUM_TYPES:
-                allowed = f"shorter names: {fqdn} has {len(fqdn)} characters, {names.NODE_FQDN_MAX} are allowed"
-                too_long = resource.violation("name", allowed, "the Neuron runtime does not resolve longer node names")
-                yield from below(("queues", q, "compute_resources", r), [too_long])
+
+
+def _fqdn_violations(spec: ClusterSpec, queue: QueueSpec, resource: ComputeResourceSpec) -> Iterator[Violation]:
+    fqdn = names.longest_node_fqdn(spec.name, queue.name, resource.name, resource.max_count)
+    if len(fqdn) > names.NODE_FQDN_MAX and resource.instance_type in TRAINIUM_TYPES:
+        allowed = f"shorter names: {fqdn} has {len(fqdn)} characters, {names.NODE_FQDN_MAX} are allowed"
+        yield resource.violation("name", allowed, "the Neuron runtime does not resolve longer node names")
 
 
 def _version_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -149,10 +165,14 @@ def _version_violations(spec: ClusterSpec) -> Iterator[Violation]:
     nodes: list[tuple[Path, HeadNodeSpec | QueueSpec]] = [(("head_node",), spec.head_node)]
     nodes += [(("queues", index), queue) for index, queue in enumerate(spec.queues)]
     for place, node in nodes:
-        if node.root_volume_gib is not None and node.root_volume_gib < row.root_volume_gib:
-            allowed = f"{row.root_volume_gib} or more, or null"
-            reason = f"the images of ParallelCluster {row.version} have {row.root_volume_gib} GiB"
-            yield from below(place, [node.violation("root_volume_gib", allowed, reason)])
+        yield from below(place, _volume_violations(node, row))
+
+
+def _volume_violations(node: HeadNodeSpec | QueueSpec, row: ParallelClusterVersion) -> Iterator[Violation]:
+    if node.root_volume_gib is not None and node.root_volume_gib < row.root_volume_gib:
+        allowed = f"{row.root_volume_gib} or more, or null"
+        reason = f"the images of ParallelCluster {row.version} have {row.root_volume_gib} GiB"
+        yield node.violation("root_volume_gib", allowed, reason)
 
 
 def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -166,15 +186,19 @@ def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if spec.os not in neuron.SYSTEMS:
         yield spec.violation("os", " or ".join(neuron.SYSTEMS), "what AWS makes the Neuron SDK for")
         return
-    if spec.neuron_driver is not None and not _fits(spec.neuron_driver, release):
-        oldest, first = release.driver_range()
-        allowed = f"newer than {oldest} and older than {first}, or null"
-        reason = f"Neuron SDK {spec.neuron_sdk} has {oldest}; from {first} on a driver does not take its runtime"
-        yield spec.violation("neuron_driver", allowed, reason)
     blockers = {version: neuron.blocker(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
     blocker = blockers.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
     if blocker is not None:
         yield spec.violation("pytorch", " or ".join(each for each in blockers if blockers[each] is None), blocker)
+
+
+def _driver_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    release = neuron.RELEASES.get(spec.neuron_sdk)
+    if release is not None and spec.neuron_driver is not None and not _fits(spec.neuron_driver, release):
+        oldest, first = release.driver_range()
+        allowed = f"newer than {oldest} and older than {first}, or null"
+        reason = f"Neuron SDK {spec.neuron_sdk} has {oldest}; from {first} on a driver does not take its runtime"
+        yield spec.violation("neuron_driver", allowed, reason)
 
 
 def _fits(driver: str, release: neuron.Release) -> bool:
@@ -211,24 +235,28 @@ def _image_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Viol
     for q, queue in enumerate(spec.queues):
         others += [(("queues", q, "compute_resources", r), each) for r, each in enumerate(queue.compute_resources)]
     for place, node in others:
-        if is_arm(node.instance_type) != arm:
-            allowed = f"an {'Arm' if arm else 'x86'} instance type, as the head node has"
-            yield from below(place, [node.violation("instance_type", allowed, "all nodes share one image")])
+        yield from below(place, _architecture_violations(node, arm))
 
 
-def _tag_violations(tags: Mapping[str, str]) -> Iterator[Violation]:
+def _architecture_violations(node: LoginPoolSpec | ComputeResourceSpec, arm: bool) -> Iterator[Violation]:
+    if is_arm(node.instance_type) != arm:
+        allowed = f"an {'Arm' if arm else 'x86'} instance type, as the head node has"
+        yield node.violation("instance_type", allowed, "all nodes share one image")
+
+
+def tag_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield the rules that tags break; paths start with their keys."""
+    tags = spec.tags
     if len(tags) > MAX_TAGS:
-        yield Violation(("tags",), len(tags), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
+        yield Violation((), len(tags), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
     for key, value in tags.items():
         if not (1 <= len(key) <= MAX_TAG_KEY and _is_tag_text(key)):
-            yield Violation(("tags", key), key, f"a key of 1 to {MAX_TAG_KEY} characters: {_TAG_TEXT}", "limit of AWS")
+            yield Violation((key,), key, f"a key of 1 to {MAX_TAG_KEY} characters: {_TAG_TEXT}", "limit of AWS")
         if not (1 <= len(value) <= MAX_TAG_VALUE and _is_tag_text(value)):
-            yield Violation(
-                ("tags", key), value, f"a value of 1 to {MAX_TAG_VALUE} characters: {_TAG_TEXT}", "limit of AWS"
-            )
+            yield Violation((key,), value, f"a value of 1 to {MAX_TAG_VALUE} characters: {_TAG_TEXT}", "limit of AWS")
         if key.lower().startswith(RESERVED_TAG_PREFIXES):
             allowed = f"no key that begins with {' or '.join(RESERVED_TAG_PREFIXES)}"
-            yield Violation(("tags", key), key, allowed, "reserved")
+            yield Violation((key,), key, allowed, "reserved")
 
 
 def _is_tag_text(text: str) -> bool:
@@ -239,14 +267,21 @@ def _is_tag_text(text: str) -> bool:
     )
 
 
-def _head_node_violations(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Violation]:
-    yield from _size_violations(head, spec)
+def _head_node_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    head = spec.head_node
+    own = (_size_violations(head, spec), _memory_violations(head, spec), _ssh_violations(head), _key_violations(head))
+    yield from below(("head_node",), *own)
+
+
+def _memory_violations(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Violation]:
     memory = memory_gib(head.instance_type)
     needed = min(spec.max_nodes / 25 + 0.6, 16)
     if memory is not None and memory < needed:
         allowed = f"a type with at least {needed:.1f} GiB of memory (this one has {memory:g})"
         yield head.violation("instance_type", allowed, f"the head node serves {spec.max_nodes} nodes")
-    yield from _ssh_violations(head)
+
+
+def _key_violations(head: HeadNodeSpec) -> Iterator[Violation]:
     if head.ssh_key_name and not head.ssh_cidr:
         allowed = "your own address range, such as 203.0.113.0/24"
         yield head.violation("ssh_cidr", allowed, "an SSH key is given, but port 22 is shut")
@@ -264,39 +299,51 @@ def _ssh_violations(node: HeadNodeSpec | LoginPoolSpec) -> Iterator[Violation]:
         yield node.violation("ssh_cidr", allowed, "port 22 open to the world")
 
 
-def _login_pool_violations(spec: ClusterSpec) -> list[Violation]:
+def _login_pool_violations(spec: ClusterSpec) -> Iterator[Violation]:
     pools = spec.login_nodes
-    broken = below(("login_nodes",), _group_name_violations([pool.name for pool in pools]))
+    yield from below(("login_nodes",), _group_name_violations(pools))
     if len(pools) > MAX_LOGIN_POOLS:
         allowed = f"at most {MAX_LOGIN_POOLS} pools"
-        broken.append(Violation(("login_nodes",), len(pools), allowed, "limit of ParallelCluster"))
+        yield Violation(("login_nodes",), len(pools), allowed, "limit of ParallelCluster")
     for index, pool in enumerate(pools):
-        broken += below(("login_nodes", index), _ssh_violations(pool))
-    return broken
+        yield from below(("login_nodes", index), _ssh_violations(pool))
 
 
 def _queue_list_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if not 1 <= len(spec.queues) <= MAX_QUEUES:
         yield Violation(("queues",), len(spec.queues), QUEUES, "limit of ParallelCluster")
+    yield from below(("queues",), _group_name_violations(spec.queues))
     resources = sum(len(queue.compute_resources) for queue in spec.queues)
     if resources > MAX_COMPUTE_RESOURCES:
         allowed = f"at most {MAX_COMPUTE_RESOURCES} compute resources over all queues"
         yield Violation(("queues",), resources, allowed, "limit of ParallelCluster")
-    yield from below(("queues",), _group_name_violations([queue.name for queue in spec.queues]))
+
+
+def _queues_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    for index, queue in enumerate(spec.queues):
+        yield from below(("queues", index), _queue_violations(queue, spec), _placement_group_violations(queue))
 
 
 def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation]:
+    scratch_dir = ("scratch_dir",)
+    yield from below((), lambda: lustre.mount_point_violations(scratch_dir, queue.scratch_dir, example="/scratch"))
+    yield from below(
+        ("custom_slurm_settings",), lambda: slurm_rules.violations(queue.custom_slurm_settings, slurm_rules.QUEUE)
+    )
+    yield from _resources_violations(queue, spec)
+
+
+def _resources_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation]:
     resources = queue.compute_resources
     if not resources:
         yield Violation(("compute_resources",), 0, "at least 1 compute resource", "a queue without nodes runs nothing")
-    yield from below(("compute_resources",), _group_name_violations([resource.name for resource in resources]))
+    yield from below(("compute_resources",), _group_name_violations(resources))
     for index, resource in enumerate(resources):
-        of_resource = [*_compute_resource_violations(resource, queue), *_size_violations(resource, spec)]
-        yield from below(("compute_resources", index), of_resource)
-    yield from _placement_group_violations(queue)
-    yield from lustre.mount_point_violations(("scratch_dir",), queue.scratch_dir, example="/scratch")
-    refused = slurm_rules.violations(queue.custom_slurm_settings, slurm_rules.QUEUE)
-    yield from below(("custom_slurm_settings",), refused)
+        nodes = (_fqdn_violations(spec, queue, resource), _count_violations(resource), _type_violations(resource))
+        capacity = (_reservation_violations(resource), _spot_violations(resource, queue))
+        block = [rule(resource, queue) for rule in (_block_id, _block_size, _block_type)]
+        own = (*nodes, _efa_violations(resource), *capacity, *block, _size_violations(resource, spec))
+        yield from below(("compute_resources", index), *own)
 
 
 def _placement_group_violations(queue: QueueSpec) -> Iterator[Violation]:
@@ -313,34 +360,50 @@ def _placement_group_violations(queue: QueueSpec) -> Iterator[Violation]:
         yield Violation((field,), group, "none", "burstable types take no cluster placement group")
 
 
-def _compute_resource_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
+def _count_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
     if resource.min_count > resource.max_count:
         yield resource.violation("min_count", f"at most max_count, {resource.max_count}", "min exceeds max")
+
+
+def _type_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
     if resource.instance_type.startswith("trn") and resource.instance_type not in TRAINIUM_TYPES:
         allowed = "another family, or one of " + ", ".join(TRAINIUM_TYPES)
         yield resource.violation("instance_type", allowed, "the Trn types that EC2 has")
+
+
+def _efa_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
     if resource.efa and not has_efa(resource.instance_type):
         reason = f"{resource.instance_type} is not known to have EFA"
         yield resource.violation("efa", "null or false, or an instance type that has it", reason)
+
+
+def _reservation_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
     if resource.capacity_reservation_id and resource.capacity_reservation_group_arn:
         allowed = "this or capacity_reservation_id, not both"
         yield resource.violation("capacity_reservation_group_arn", allowed, "nodes have one target")
+
+
+def _spot_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
     if resource.reserved and queue.capacity_type == "SPOT":
         field = "capacity_reservation_id" if resource.capacity_reservation_id else "capacity_reservation_group_arn"
         yield resource.violation(field, "null", "Spot takes no reservation")
-    if queue.capacity_type == "CAPACITY_BLOCK":
-        yield from _capacity_block_violations(resource)
 
 
-def _capacity_block_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
-    if resource.capacity_reservation_id is None:
+def _block_id(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
+    if queue.capacity_type == "CAPACITY_BLOCK" and resource.capacity_reservation_id is None:
         allowed = "the id of the Capacity Block, cr-..."
         yield resource.violation("capacity_reservation_id", allowed, "nodes come from it alone")
-    if resource.min_count != resource.max_count or resource.min_count == 0:
+
+
+def _block_size(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
+    if queue.capacity_type == "CAPACITY_BLOCK" and not 0 < resource.min_count == resource.max_count:
         allowed = f"the same as max_count, {resource.max_count}"
         yield resource.violation("min_count", allowed, "the nodes of a Capacity Block run all the time")
+
+
+def _block_type(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
     kind = TRAINIUM_TYPES.get(resource.instance_type)
-    if kind is not None and not kind.capacity_blocks:
+    if queue.capacity_type == "CAPACITY_BLOCK" and kind is not None and not kind.capacity_blocks:
         yield resource.violation("instance_type", CAPACITY_BLOCK_TYPES, "sold as Capacity Blocks")
 
 
@@ -349,7 +412,8 @@ def _size_violations(node: HeadNodeSpec | ComputeResourceSpec, spec: ClusterSpec
         yield node.violation("instance_type", "a type larger than micro", f"too small for {spec.os}")
 
 
-def _group_name_violations(group_names: list[str]) -> Iterator[Violation]:
+def _group_name_violations(groups: Sequence[QueueSpec | ComputeResourceSpec | LoginPoolSpec]) -> Iterator[Violation]:
+    group_names = [group.name for group in groups]
     times = Counter(group_names)
     for index, name in enumerate(group_names):
         if name == "default" or not re.fullmatch(names.NODE_GROUP_NAME_PATTERN, name):
@@ -370,6 +434,18 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
                 allowed = "zones that offer it: " + ", ".join(zones)
                 elsewhere = resource.violation("instance_type", allowed, f"{zone_id} was not seen to")
                 yield from below(("queues", q, "compute_resources", r), [elsewhere])
+
+
+def accelerator_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Tell which nodes have accelerators that no software is installed for."""
+    for q, queue in enumerate(spec.queues):
+        for r, resource in enumerate(queue.compute_resources):
+            if spec.custom_ami is None and _OTHER_ACCELERATORS.match(resource.instance_type):
+                reason = (
+                    "its nodes get no driver, health checks or metrics of their accelerators: the image must have them"
+                )
+                other = resource.violation("instance_type", "a Trn type, or an image of yours in custom_ami", reason)
+                yield from below(("queues", q, "compute_resources", r), [other])
 
 
 def _accepted_warning_violations(spec: ClusterSpec) -> Iterator[Violation]:

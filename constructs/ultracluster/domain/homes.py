@@ -159,54 +159,66 @@ Homes = Annotated[HomesSpec | None, BeforeValidator(_written_out), _Shorthand()]
 """What a settings file says: a mapping, or a type alone."""
 
 
-def violations(spec: HomesSpec, users: int, region: str) -> list[Violation]:
-    """Return what EFS, FSx or ParallelCluster would refuse, with paths relative to ``spec``.
+def violations(spec: HomesSpec) -> list[Violation]:
+    """Return what EFS, FSx or ParallelCluster would refuse anywhere, with paths relative to ``spec``."""
+    return below((), _file_system_id(spec), _kms_key(spec), _openzfs(spec))
 
-    Args:
-        spec: The homes.
-        users: How many users the cluster has.
-        region: Where they are.
-    """
-    broken = list(_existing(spec))
+
+def place_violations(spec: HomesSpec, region: str) -> Iterator[Violation]:
+    """Yield what FSx does not have in a Region, with paths relative to ``spec``."""
     if spec.type == "fsx-openzfs":
-        return broken + below(("openzfs",), openzfs_violations(spec.openzfs, users, region))
-    if spec.openzfs != OpenZfsSpec():
-        broken.append(Violation(("openzfs",), _changed(spec.openzfs), "leave it out", "EFS has no such settings"))
-    return broken
+        yield from below(("openzfs",), _region(spec.openzfs, region))
 
 
-def openzfs_violations(spec: OpenZfsSpec, users: int | None = None, region: str | None = None) -> list[Violation]:
-    """Return what FSx would refuse, with paths relative to ``spec``; `users`, `region` None: not known."""
-    broken = []
-    missing = _NOT_OFFERED.get(region or "", ())
+def quota_violations(spec: HomesSpec, users: int) -> Iterator[Violation]:
+    """Yield what quotas FSx refuses of a number of users, with paths relative to ``spec``."""
+    if spec.type != "fsx-openzfs" or (quota := spec.openzfs.quota_gib_per_user) is None:
+        return
+    place = ("openzfs", "quota_gib_per_user")
+    if users == 0:
+        reason = "FSx has quotas of user ids alone, none for everybody"
+        yield Violation(place, quota, "null without users", reason)
+    elif users > MAX_QUOTAS:
+        yield Violation(place, quota, f"null with {users} users", f"a volume has at most {MAX_QUOTAS} quotas")
+
+
+def openzfs_violations(spec: OpenZfsSpec, region: str) -> list[Violation]:
+    """Return what FSx would refuse in a Region, with paths relative to ``spec``."""
+    return below((), _region(spec, region), _throughput(spec))
+
+
+def _region(spec: OpenZfsSpec, region: str) -> Iterator[Violation]:
+    missing = _NOT_OFFERED.get(region, ())
     if spec.deployment_type in missing:
         allowed = " or ".join(each for each in get_args(OpenZfsDeploymentType) if each not in missing)
-        broken.append(spec.violation("deployment_type", allowed, f"what FSx for OpenZFS has in {region}"))
+        yield spec.violation("deployment_type", allowed, f"what FSx for OpenZFS has in {region}")
+
+
+def _throughput(spec: OpenZfsSpec) -> Iterator[Violation]:
     offered = _THROUGHPUTS[spec.deployment_type]
     if spec.throughput_mbps not in offered:
-        broken.append(spec.violation("throughput_mbps", _listed(offered), f"the MB/s of {spec.deployment_type}"))
-    quota = spec.quota_gib_per_user
-    if quota is not None and users == 0:
-        reason = "FSx has quotas of user ids alone, none for everybody"
-        broken.append(Violation(("quota_gib_per_user",), quota, "null without users", reason, ("users",)))
-    elif quota is not None and users is not None and users > MAX_QUOTAS:
-        reason = f"a volume has at most {MAX_QUOTAS} quotas"
-        broken.append(spec.violation("quota_gib_per_user", f"null with {users} users", reason))
-    return broken
+        yield spec.violation("throughput_mbps", _listed(offered), f"the MB/s of {spec.deployment_type}")
 
 
-def _existing(spec: HomesSpec) -> Iterator[Violation]:
+def _file_system_id(spec: HomesSpec) -> Iterator[Violation]:
     if spec.file_system_id is None:
         return
     pattern, allowed = _ID_PATTERNS[spec.type]
     if not re.fullmatch(pattern, spec.file_system_id):
         yield spec.violation("file_system_id", allowed, f"what ParallelCluster mounts with type {spec.type}")
-    if spec.kms_key_arn is not None:
+
+
+def _kms_key(spec: HomesSpec) -> Iterator[Violation]:
+    if spec.file_system_id is not None and spec.kms_key_arn is not None:
         yield spec.violation("kms_key_arn", "null with file_system_id", "an existing file system is not changed")
-    if spec.type == "fsx-openzfs" and spec.openzfs != OpenZfsSpec():
-        reason = "an existing volume is not changed"
-        yield Violation(("openzfs",), _changed(spec.openzfs), "leave it out with file_system_id", reason)
 
 
-def _changed(spec: OpenZfsSpec) -> dict[str, Any]:
-    return spec.model_dump(exclude_defaults=True)
+def _openzfs(spec: HomesSpec) -> Iterator[Violation]:
+    changed = spec.openzfs.changed()
+    if spec.type == "fsx-openzfs":
+        yield from below(("openzfs",), _throughput(spec.openzfs))
+        if changed and spec.file_system_id is not None:
+            reason = "an existing volume is not changed"
+            yield Violation(("openzfs",), changed, "leave it out with file_system_id", reason)
+    elif changed:
+        yield Violation(("openzfs",), changed, "leave it out", "EFS has no such settings")

@@ -241,7 +241,9 @@ def growth_blocker(capacity_gib: tuple[int, int], metadata_iops: tuple[int | Non
 
 def violations(spec: LustreSpec) -> list[Violation]:
     """Return what FSx for Lustre or ParallelCluster would refuse, with paths relative to ``spec``."""
-    return [*_sizes(spec), *_metadata_iops(spec), *_protection(spec), *_mount_dir(spec)]
+    return below(
+        (), _capacity(spec), _throughput(spec), _metadata_iops(spec), _backups(spec), _key(spec), _mount_dir(spec)
+    )
 
 
 def mount_point_violations(path: Path, directory: str, *, example: str) -> list[Violation]:
@@ -264,15 +266,11 @@ def repository_violations(spec: LustreSpec, repositories: Sequence[DataRepositor
     if len(repositories) > MAX_REPOSITORIES:
         allowed, reason = f"at most {MAX_REPOSITORIES}", "the number of data repository associations of one file system"
         broken.append(Violation(("data_repositories",), len(repositories), allowed, reason))
-    if repositories and spec.backup_retention_days:
-        reason = "FSx takes no backups of a file system linked to S3"
-        backups = spec.violation("backup_retention_days", "0 with data repositories", reason)
-        broken += below(("file_system",), [backups])
+    broken += below(("file_system",), _backups_with_links(spec, repositories))
     for index, repository in enumerate(repositories):
-        of_repository = list(_repository(repository))
-        for earlier in repositories[:index]:
-            of_repository += _overlaps(earlier, repository)
-        broken += below(("data_repositories", index), of_repository)
+        overlaps = [_overlaps(earlier, repository) for earlier in repositories[:index]]
+        own = (_path(repository), _place_in_s3(repository), _events(repository))
+        broken += below(("data_repositories", index), *own, *overlaps)
     return broken
 
 
@@ -307,16 +305,18 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
     return f"fsx-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}"
 
 
-def _sizes(spec: LustreSpec) -> Iterator[Violation]:
+def _capacity(spec: LustreSpec) -> Iterator[Violation]:
     if spec.capacity_gib != _SMALLEST_GIB and (spec.capacity_gib <= 0 or spec.capacity_gib % _STEP_GIB != 0):
         yield spec.violation("capacity_gib", _CAPACITIES, "the sizes FSx for Lustre offers on SSD")
+
+
+def _throughput(spec: LustreSpec) -> Iterator[Violation]:
     if spec.throughput_mbps_per_tib not in (THROUGHPUTS[spec.deployment_type] or (None,)):
         allowed, reason = _throughputs(spec.deployment_type), f"the MB/s per TiB of {spec.deployment_type}"
         yield spec.violation("throughput_mbps_per_tib", allowed, reason)
 
 
 def _metadata_iops(spec: LustreSpec) -> Iterator[Violation]:
-    included = included_metadata_iops(spec.capacity_gib)
     if spec.metadata_iops is None:
         return
     if spec.deployment_type != "PERSISTENT_2":
@@ -328,33 +328,48 @@ def _metadata_iops(spec: LustreSpec) -> Iterator[Violation]:
     ):
         allowed = f"null (automatic), {_METADATA_STEPS}"
         yield spec.violation("metadata_iops", allowed, "the steps of provisioned metadata IOPS")
-    elif spec.metadata_iops < included:
+    elif spec.metadata_iops < (included := included_metadata_iops(spec.capacity_gib)):
         reason = f"what comes with {spec.capacity_gib} GiB at no cost; FSx wants it of a file system that grows"
         yield spec.violation("metadata_iops", f"null (automatic), or at least {included}", reason)
 
 
-def _protection(spec: LustreSpec) -> Iterator[Violation]:
+def _backups(spec: LustreSpec) -> Iterator[Violation]:
     if spec.backup_retention_days and not spec.persistent:
         yield spec.violation("backup_retention_days", "0 with SCRATCH_2", "FSx backs up persistent file systems only")
+
+
+def _key(spec: LustreSpec) -> Iterator[Violation]:
     if spec.kms_key_arn is not None and not spec.persistent:
         yield spec.violation("kms_key_arn", "null with SCRATCH_2", "FSx's own key encrypts scratch file systems")
 
 
-def _mount_dir(spec: LustreSpec) -> list[Violation]:
+def _mount_dir(spec: LustreSpec) -> Iterator[Violation]:
     broken = mount_point_violations(("mount_dir",), spec.mount_dir, example="/fsx")
+    yield from broken
     if not broken and overlap(spec.mount_dir, _SCRATCH):
         reason = "nodes mount their own NVMe disks there"
-        return [spec.violation("mount_dir", "a directory outside /scratch", reason)]
-    return broken
+        yield spec.violation("mount_dir", "a directory outside /scratch", reason)
 
 
-def _repository(repository: DataRepository) -> Iterator[Violation]:
+def _backups_with_links(spec: LustreSpec, repositories: Sequence[DataRepository]) -> Iterator[Violation]:
+    if repositories and spec.backup_retention_days:
+        reason = "FSx takes no backups of a file system linked to S3"
+        yield spec.violation("backup_retention_days", "0 with data repositories", reason)
+
+
+def _path(repository: DataRepository) -> Iterator[Violation]:
     if repository.path != "/" and not _PATH.fullmatch(repository.path):
         yield repository.violation("path", _LINKED_DIRECTORIES, "a directory of the file system")
+
+
+def _place_in_s3(repository: DataRepository) -> Iterator[Violation]:
     if repository.bucket is not None and not _BUCKET.fullmatch(repository.bucket):
         yield repository.violation("bucket", f"null or {_BUCKETS}", "Amazon S3's rules for bucket names")
     if repository.prefix and not _PREFIX.fullmatch(repository.prefix):
         yield repository.violation("prefix", _PREFIXES, "it follows s3://BUCKET/")
+
+
+def _events(repository: DataRepository) -> Iterator[Violation]:
     for field in ("import_events", "export_events"):
         events = getattr(repository, field)
         if len(set(events)) != len(events):

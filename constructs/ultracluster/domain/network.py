@@ -10,7 +10,7 @@ from ultracluster.domain import addresses
 from ultracluster.domain.instance_types import zone_id_prefix
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import MANY, ZONE_ID_PATTERN, LogRetentionDays, SubnetBlock, text
-from ultracluster.domain.violations import WORDS, Violation
+from ultracluster.domain.violations import WORDS, Violation, below
 
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
 """Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS
@@ -71,7 +71,14 @@ BLOCKS = ("cidr", "public_subnet_cidr", "private_subnet_cidr")
 
 def violations(spec: NetworkSpec) -> Iterator[Violation]:
     """Yield what Amazon VPC would refuse, with paths relative to ``spec``."""
+    yield from below((), _blocks(spec), _endpoints(spec))
+
+
+def _blocks(spec: NetworkSpec) -> Iterator[Violation]:
     yield from addresses.block_violations({field: getattr(spec, field) for field in BLOCKS})
+
+
+def _endpoints(spec: NetworkSpec) -> Iterator[Violation]:
     first: dict[str, str] = {}
     for name in spec.endpoint_services:
         earlier = first.setdefault(name.replace(".", "-"), name)
@@ -80,9 +87,9 @@ def violations(spec: NetworkSpec) -> Iterator[Violation]:
 
 
 def zone_violations(region: str | None, zone_id: str) -> Iterator[Violation]:
-    """Yield why ``zone_id`` is no availability zone id, or none of a Region, if that is known."""
+    """Yield why ``zone_id`` is no availability zone id, or none of a Region, if that is known; paths are empty."""
     prefix = None if region is None else zone_id_prefix(region)
     if not re.fullmatch(ZONE_ID_PATTERN, zone_id):
-        yield Violation(("zone_id",), zone_id, WORDS[ZONE_ID_PATTERN], "the same place in every account")
+        yield Violation((), zone_id, WORDS[ZONE_ID_PATTERN], "the same place in every account")
     elif prefix is not None and not zone_id.startswith(f"{prefix}-"):
-        yield Violation(("zone_id",), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")
+        yield Violation((), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")

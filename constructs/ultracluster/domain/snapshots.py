@@ -26,11 +26,11 @@ class SnapshotSpec(Spec):
 
 
 def tag_violations(keys: Iterable[str]) -> Iterator[Violation]:
-    """Yield the keys of tags that Data Lifecycle Manager refuses, with paths from ``tags`` on.
+    """Yield the keys of tags that Data Lifecycle Manager refuses, with paths from the tags on.
 
     https://docs.aws.amazon.com/dlm/latest/APIReference/API_TagResource.html
     """
     for key in keys:
         if not _TAG_KEY.fullmatch(key):
             allowed = "a key of letters a to z, digits and _ . : / = + - with cluster.head_node.snapshots"
-            yield Violation(("tags", key), key, allowed, "what Data Lifecycle Manager takes")
+            yield Violation((key,), key, allowed, "what Data Lifecycle Manager takes")

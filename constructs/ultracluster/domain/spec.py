@@ -4,15 +4,19 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache, partial
 from itertools import pairwise
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, SchemaValidator
+from pydantic_core.core_schema import CoreConfig, no_info_wrap_validator_function
 
-from ultracluster.domain.violations import DECIDES, Violation, shape_violations, without
+from ultracluster.domain.violations import Violation, WaitsError, below, shape_violations
 
 _PARALLELCLUSTER = "https://docs.aws.amazon.com/parallelcluster/latest/ug/{}-v3.html#yaml-{}"
 _CLOUDFORMATION = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-{}-{}.html#cfn-{}"
@@ -148,6 +152,11 @@ class Spec(BaseModel):
         """Return that the value of a field breaks a rule."""
         return Violation((field,), getattr(self, field), allowed, reason)
 
+    def changed(self) -> dict[str, Any]:
+        """Return the values that are not the default."""
+        fields = type(self).model_fields.items()
+        return {name: value for name, field in fields if (value := getattr(self, name)) != field.get_default()}
+
     @classmethod
     def declared(cls) -> Iterator[tuple[str, Setting]]:
         """Yield the fields that are settings, with what they declare."""
@@ -160,17 +169,30 @@ class Spec(BaseModel):
     ) -> tuple[Self | None, list[Violation]]:
         """Return what has some values, if their shapes are right, and all that is wrong about them.
 
-        Rules see defaults or placeholders in place of values of a wrong shape, of which they say nothing.
+        A rule that reads a value of a wrong shape waits.
         """
         try:
             spec = cls.model_validate(values)
         except ValidationError as error:
-            shapes = shape_violations(error)
-            fields = {each.path[:1] for each in shapes}
-            others = rules(cls.model_validate(without(dict(values), fields)))
-            fields |= {(decided,) for field in fields for decided in DECIDES.get(field[0], ())}
-            return None, [*shapes, *(each for each in others if each.path[:1] not in fields)]
+            return None, [*shape_violations(error), *below((), rules(cls.readable(values)))]
         return spec, [*rules(spec)]
+
+    @classmethod
+    def readable(cls, values: Mapping[str, Any]) -> Self:
+        """Return what has those of some values whose shapes are right. `WaitsError` comes of reading another."""
+        return cast(Self, _tolerant_validator(cls).validate_python(values))
+
+    @classmethod
+    def assembled(cls, values: Mapping[str, Callable[[], Any]]) -> Self:
+        """Return what has values of right shapes. One that is not `readable` is so in the result, too."""
+        return _without_wrong(cls, {name: _unless_it_waits(value) for name, value in values.items()})
+
+    if not TYPE_CHECKING:  # type checkers see the fields
+
+        def __getattr__(self, name: str) -> Any:
+            if name in type(self).model_fields:
+                raise WaitsError(name)
+            return super().__getattr__(name)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -193,7 +215,72 @@ class Spec(BaseModel):
 def _docstrings(cls: type[Spec]) -> Iterator[tuple[str, str]]:
     """Yield the name of each field in the body of a class with the docstring below it."""
     definition = cast(ast.ClassDef, ast.parse(inspect.getsource(cls)).body[0])
-    for field, below in pairwise(definition.body):
-        match field, below:
+    for field, next_one in pairwise(definition.body):
+        match field, next_one:
             case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(docstring))):
                 yield name, inspect.cleandoc(docstring)
+
+
+_Spec = TypeVar("_Spec", bound=Spec)
+WRONG = object()
+"""What stands for a value of a wrong shape until a model is made, which then lacks it."""
+
+
+@cache
+def _tolerant_validator(cls: type[Spec]) -> SchemaValidator:
+    return SchemaValidator(_tolerant(cls.__pydantic_core_schema__), CoreConfig(strict=True, allow_inf_nan=False))
+
+
+def _tolerant(schema: Any) -> Any:
+    """Return a schema by which models lack the values that it refuses, and no rule of a whole model is checked."""
+    if isinstance(schema, list):
+        return [_tolerant(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    match schema.get("type"):
+        case "function-after" if schema["schema"]["type"] == "model":
+            return _tolerant(schema["schema"])
+        case "model":  # not as one: pydantic-core would take the strict one that it has made already
+            return no_info_wrap_validator_function(partial(_lacking, schema["cls"]), _tolerant(schema["schema"]))
+        case "model-field":
+            return {**schema, "schema": _or_wrong(schema["schema"])}
+    return {key: _tolerant(each) for key, each in schema.items()}
+
+
+def _or_wrong(schema: Any) -> Any:
+    if schema["type"] == "default":  # outermost, or a missing value would be none
+        return {**schema, "schema": _or_wrong(schema["schema"])}
+    return no_info_wrap_validator_function(_value_or_wrong, _tolerant(schema))
+
+
+def _value_or_wrong(value: Any, check: Callable[[Any], Any]) -> Any:
+    with suppress(ValidationError):
+        return WRONG if value is WRONG else check(value)
+    return WRONG
+
+
+def _lacking(cls: type[Spec], value: Any, check: Callable[[Any], Any]) -> Spec:
+    """Return a model without values that are wrong or missing. Those that an unknown key may be meant for are, too."""
+    if isinstance(value, cls):
+        return value
+    if isinstance(value, Mapping):
+        fields = cls.model_fields
+        missing = {name for name, field in fields.items() if field.is_required()}
+        for key in value.keys() - fields.keys():
+            missing |= {*(get_close_matches(str(key), fields, n=1) or fields)}
+        value = {**dict.fromkeys(missing, WRONG), **{key: value[key] for key in fields if key in value}}
+    values, _, given = check(value)
+    return _without_wrong(cls, values, given)
+
+
+def _without_wrong(cls: type[_Spec], values: Mapping[str, Any], given: set[str] | None = None) -> _Spec:
+    spec = cls.model_construct(given, **values)
+    for name in [name for name, each in values.items() if each is WRONG]:
+        del spec.__dict__[name]
+    return spec
+
+
+def _unless_it_waits(value: Callable[[], Any]) -> Any:
+    with suppress(WaitsError):
+        return value()
+    return WRONG

@@ -1,7 +1,7 @@
 """How every rule reports a value that breaks it."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -32,19 +32,30 @@ Path = tuple[str | int, ...]
 class Violation:
     """A value that breaks a rule, what would be accepted and why, in words. Paths start at what was checked.
 
-    There is no reason where a value has a wrong type. Where a value should be among those of a list, ``among`` is the
-    place of that list in a settings file.
+    There is no reason where a value has a wrong type.
     """
 
     path: Path
     got: object
     allowed: str
     reason: str
-    among: Path = ()
 
     def __str__(self) -> str:
         text = f"got {shown(self.got)}; allowed: {self.allowed}" + (f" ({self.reason})" if self.reason else "")
         return printable(text)
+
+
+@dataclass(frozen=True)
+class Waiting(Violation):
+    """A rule of what has this path, which reads a value of a wrong shape and is checked once that is right."""
+
+    got: object = None
+    allowed: str = ""
+    reason: str = ""
+
+
+class WaitsError(Exception):
+    """A rule has read a value of a wrong shape."""
 
 
 class InvalidArguments(ValueError):
@@ -55,14 +66,14 @@ class InvalidArguments(ValueError):
     """
 
     def __init__(self, construct: str, violations: Sequence[Violation]) -> None:
-        self.violations = tuple(violations)
+        self.violations, waiting = divided(violations)
         # Rules speak of settings files, where null is what None is here.
         words = {"null": "None", "true": "True", "false": "False"}
         lines = [
             re.sub(r"\b(null|true|false)\b", lambda word: words[word[0]], f"\n  {dotted(each.path)}: {each}")
             for each in self.violations
         ]
-        super().__init__(capped(f"invalid arguments of {construct}:{''.join(lines)}"))
+        super().__init__(capped(f"invalid arguments of {construct}:{''.join(lines)}", last=waiting and f"  {waiting}"))
 
 
 def shape_violations(error: "ValidationError") -> list[Violation]:
@@ -91,95 +102,6 @@ _ALLOWED = {
     "int_parsing_size": "an integer of fewer digits",
     "model_type": "an object of the library, or a mapping",
 }
-
-
-PLACEHOLDERS = {
-    "name": "unnamed",
-    "max_count": 1,
-    "path": "/x",
-    "uid": 2000,
-    "monthly_usd": 10**9,
-    "vpc_id": "vpc-00000000",
-    "public_subnet_id": "subnet-00000000",
-    "private_subnet_id": "subnet-00000001",
-    "host": "x",
-    "user": "x",
-    "password_secret_arn": "arn:aws:secretsmanager:us-west-2:000000000000:secret:x-000000",
-    "security_group_id": "sg-00000000",
-    "domain_name": "x.example.com",
-    "domain_addr": "ldaps://x.example.com",
-    "domain_read_only_user": "cn=x,dc=example,dc=com",
-    "validator": "x",
-    "reason": "x",
-}
-"""Values of required keys, which have no default."""
-DECIDES: Mapping[str | int, Collection[str]] = {
-    "capacity_gib": ("metadata_iops",),
-    "deployment_type": (
-        "backup_retention_days",
-        "kms_key_arn",
-        "metadata_iops",
-        "throughput_mbps",
-        "throughput_mbps_per_tib",
-    ),
-    "existing": ("database",),
-    "gid": ("uid",),
-    "max_hours": ("node_hours_per_month",),
-    "forecast_percent": ("actual_percent",),
-    "usd_per_hour": ("max_usd_per_hour", "monthly_usd"),
-    **dict.fromkeys(("backup_retention_days", "compression", "kms_key_arn", "metadata_iops", "mount_dir"), ()),
-    **dict.fromkeys(("throughput_mbps_per_tib", "name", "uid", "groups", "ssh_keys", "account", "admin"), ()),
-    **dict.fromkeys(("parent", "share", "max_nodes", "node_hours_per_month", "priority", "preempts", "accounts"), ()),
-    **dict.fromkeys(("emails", "monthly_usd", "max_usd_per_hour", "max_idle_minutes", "action", "actual_percent"), ()),
-    **dict.fromkeys(("quota_gib_per_user", "throughput_mbps"), ()),
-}
-"""Keys, and which of the keys beside them have rules that look at them; of a key that is not here, all have."""
-
-
-def without(value: Any, places: Collection[Path]) -> Any:
-    """Return a copy of nested mappings and lists without what is at some places, so that rules can check the rest.
-
-    A key that is required has a placeholder there. A list goes as a whole, because places have numbers.
-    """
-    keys = {_key_of(place) for place in places}
-
-    def copied(each: Any, place: Path) -> Any:
-        if isinstance(each, dict):
-            kept = {key: copied(child, (*place, key)) for key, child in each.items() if (*place, key) not in keys}
-            return kept | {key: child for key, child in PLACEHOLDERS.items() if (*place, key) in keys}
-        return [copied(child, (*place, i)) for i, child in enumerate(each)] if isinstance(each, list) else each
-
-    return copied(value, ())
-
-
-def beside(violations: Iterable[Violation], places: Collection[Path]) -> list[Violation]:
-    """Return violations of values that are `without` others, but for those that their absence may be the reason of.
-
-    A default or placeholder may be to blame for what is said of the keys that it `DECIDES`.
-    """
-    keys = {_key_of(place) for place in places}
-    return [each for each in violations if not any(_may_be_due_to(place, each) for place in keys)]
-
-
-def _may_be_due_to(place: Path, violation: Violation) -> bool:
-    *around, key = place
-    path, among = violation.path, violation.among
-    if among[: len(place)] == place or (
-        place[: len(among)] == among != () and (key == "name" or len(place) == len(among) + 1)
-    ):
-        return True
-    if path[: len(around)] != tuple(around):
-        return False
-    if key not in DECIDES:  # a section has too many keys for one to decide them all
-        return len(around) > 1
-    return path[len(around) :][:1] in [(each,) for each in (key, *DECIDES[key])]
-
-
-def _key_of(place: Path) -> Path:
-    """Return the place of the key whose value has a place, or is a list that has it."""
-    while place and isinstance(place[-1], int):
-        place = place[:-1]
-    return place
 
 
 def dotted(path: Path) -> str:
@@ -215,8 +137,8 @@ def printable(text: str) -> str:
     return cut if cut.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in cut)
 
 
-def capped(message: str, more: int = 0) -> str:
-    """Return the first lines of a message, and how many more there are, with those that were left out before."""
+def capped(message: str, more: int = 0, last: str = "") -> str:
+    """Return the first lines of a message, how many ``more`` there are with those left out before, and a last line."""
     kept, size, lines = list[str](), 0, message.split("\n")
     for line in lines[:MAX_REPORTED]:
         size += len(line.encode("utf-8", "replace")) + 1
@@ -224,7 +146,7 @@ def capped(message: str, more: int = 0) -> str:
             break
         kept.append(line)
     more += len(lines) - len(kept)
-    return "\n".join([*kept, f"... and {more} more"] if more else kept)
+    return "\n".join([*kept, *([f"... and {more} more"] if more else []), *([last] if last else [])])
 
 
 def _cut(text: str, length: int) -> str:
@@ -237,6 +159,25 @@ def listed(names: Collection[str], none: str) -> str:
     return f"{first} or {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else first or none
 
 
-def below(prefix: Path, violations: Iterable[Violation]) -> list[Violation]:
-    """Return the violations with ``prefix`` put before each path."""
-    return [replace(violation, path=prefix + violation.path) for violation in violations]
+def below(prefix: Path, *rules: Iterable[Violation] | Callable[[], Iterable[Violation]]) -> list[Violation]:
+    """Return the violations that rules report, with ``prefix`` before each path.
+
+    A rule that reads a value of a wrong shape reports no more, but that it is `Waiting`.
+    """
+    broken: list[Violation] = []
+    for rule in rules:
+        try:
+            for each in rule() if callable(rule) else rule:
+                broken.append(each)
+        except WaitsError:
+            broken.append(Waiting(()))
+    return [replace(each, path=prefix + each.path) for each in broken]
+
+
+def divided(violations: Iterable[Violation]) -> tuple[tuple[Violation, ...], str]:
+    """Return the violations, and a sentence that names the sections whose rules wait; empty: none do."""
+    found = list(violations)
+    broken = tuple(each for each in found if not isinstance(each, Waiting))
+    sections = sorted({dotted(each.path[:1]) or "the rest" for each in found if isinstance(each, Waiting)})
+    named = " and ".join(filter(None, [", ".join(sections[:-1]), *sections[-1:]]))
+    return broken, f"not all rules of {named} are checked yet; correct the values above first" if sections else ""

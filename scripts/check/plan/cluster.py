@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
-from scripts.check.plan.comparison import Comparison
+from scripts.check.plan.comparison import Comparison, is_not_known_yet
 from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, PlanError, StackPlan
 from toolchain.assembly import Stack
 from toolchain.cluster import CLUSTER_TYPE, ClusterRequest
@@ -312,6 +312,9 @@ def _ways_past_the_fleet(change: Change, passing: list[str], deployment_name: st
 def _way_past_a_refusal(change: Change, deployment_name: str) -> str:
     if change.path.endswith("FsxLustreSettings.FileSystemId"):
         return "another Name for the storage: ParallelCluster mounts another file system under another name"
+    if "Networking.SubnetId" in change.path and is_not_known_yet(change.new):
+        kept = "the next cluster of an upgrade is on the same network"
+        return f"take this change back: {kept}; another one is a deployment of another name"
     return f"take this change back, or {_upgrade(deployment_name)}"
 
 

@@ -244,7 +244,7 @@ def _resource_change(
     if not differences:
         return None
     replacing = schemas.needs_replacement(after["Type"], was, becomes)
-    known = {key: was.get(key) if _is_unknown(value) else value for key, value in becomes.items()}
+    known = {key: was.get(key) if is_not_known_yet(value) else value for key, value in becomes.items()}
     effect = Effect.CHANGED
     if before["Type"] != after["Type"] or schemas.needs_replacement(after["Type"], was, known):
         effect = Effect.REPLACED
@@ -298,7 +298,8 @@ def _differences(before: Any, after: Any, path: str = "") -> Iterator[PropertyCh
         yield PropertyChange(path, before, after)
 
 
-def _is_unknown(value: Any) -> bool:
+def is_not_known_yet(value: Any) -> bool:
+    """Return whether a value is that of something which is created or replaced, or has one in it."""
     text = json.dumps(value)
     return NOT_YET in text or NOT_YET_IN.partition("{")[0] in text
 

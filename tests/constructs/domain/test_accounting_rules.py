@@ -8,11 +8,12 @@ import pytest
 
 from ultracluster.domain.accounting import AccountingSpec, DatabaseSpec, slurm_settings
 from ultracluster.domain.accounting_rules import (
-    place_violations,
     subnet_cidrs,
+    subnet_violations,
     user_violations,
     violations,
     zone_ids,
+    zone_violations,
 )
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.slurm import with_defaults
@@ -92,13 +93,13 @@ def test_users_have_accounts_that_exist_or_that_of_parallelcluster() -> None:
 
     [broken] = user_violations(AccountingSpec.model_validate(accounts(("lab", None))), users)
 
-    assert texts([broken]) == ["users[3].account: got 'lba'; allowed: lab or pcdefault (accounts of accounting)"]
+    assert texts([broken]) == ["[3].account: got 'lba'; allowed: lab or pcdefault (accounts of accounting)"]
 
 
 def placed(existing_vpc: bool = False, cidr: str = "10.0.0.0/16", **values: Any) -> list[str]:
-    network = NetworkSpec(cidr=cidr)
-    where = {"region": "us-west-2", "zone_id": "usw2-az4", "existing_vpc": existing_vpc}
-    return texts([*place_violations(DatabaseSpec(**values), network, **where)])  # type: ignore[arg-type]
+    database = DatabaseSpec(**values)
+    blocks = subnet_violations(database, NetworkSpec(cidr=cidr), existing_vpc=existing_vpc)
+    return texts([*zone_violations(database, "us-west-2", "usw2-az4"), *blocks])
 
 
 def test_the_subnets_of_the_database_are_in_two_zones_and_in_blocks_of_the_vpc_that_are_free() -> None:
@@ -125,7 +126,7 @@ def test_the_subnets_of_the_database_are_in_two_zones_and_in_blocks_of_the_vpc_t
     [unknown] = placed(existing_vpc=True)
     assert unknown.startswith("subnet_cidrs: got None; allowed: two blocks of the existing VPC")
     full = NetworkSpec(cidr="10.0.0.0/27", public_subnet_cidr="10.0.0.0/28", private_subnet_cidr="10.0.0.16/28")
-    [no_room] = place_violations(DatabaseSpec(), full, region="us-west-2", zone_id="usw2-az4", existing_vpc=False)
+    [no_room] = subnet_violations(DatabaseSpec(), full, existing_vpc=False)
     assert no_room.allowed == "a larger block than 10.0.0.0/27, or subnet_cidrs of accounting.database"
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from ultracluster.domain import lustre, network
 from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.network import NetworkSpec
-from ultracluster.domain.violations import InvalidArguments, Violation, below, shape_violations
+from ultracluster.domain.violations import InvalidArguments, Violation, Waiting, below, shape_violations
 
 
 def test_a_construct_names_every_invalid_argument_with_its_place() -> None:
@@ -33,7 +33,7 @@ def test_a_construct_names_every_invalid_argument_with_its_place() -> None:
             LustreSpec.checked(
                 {"capacity_gib": 1300, "throughput_mbps_per_tib": 3, "backup_retention_days": 91}, lustre.violations
             ),
-            ["backup_retention_days", "capacity_gib", "throughput_mbps_per_tib"],
+            ["backup_retention_days", "capacity_gib", "throughput_mbps_per_tib", "waiting"],
         ),
         # The default of 7 days, in place of the value, would break a rule.
         (
@@ -41,13 +41,13 @@ def test_a_construct_names_every_invalid_argument_with_its_place() -> None:
                 {"deployment_type": "SCRATCH_2", "throughput_mbps_per_tib": None, "backup_retention_days": "7"},
                 lustre.violations,
             ),
-            ["backup_retention_days"],
+            ["backup_retention_days", "waiting"],
         ),
         (
             DataRepository.checked(
                 {"path": 3, "prefix": "/a"}, lambda link: lustre.repository_violations(LustreSpec(), [link])
             ),
-            ["path", "file_system", "data_repositories"],
+            ["path", "file_system", "waiting", "data_repositories"],
         ),
     ],
     ids=["network", "file system", "default", "required"],
@@ -55,4 +55,4 @@ def test_a_construct_names_every_invalid_argument_with_its_place() -> None:
 def test_wrong_shapes_hide_no_broken_rules(checked: tuple[Any, list[Violation]], fields: list[str]) -> None:
     spec, violations = checked
     assert spec is None
-    assert [each.path[0] for each in violations] == fields
+    assert ["waiting" if isinstance(each, Waiting) else each.path[0] for each in violations] == fields

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scripts.check.plan.cluster import CHECK_BREAKS_DOWN, classify
+from scripts.check.plan.comparison import NOT_YET_IN
 from scripts.check.plan.model import ClusterChange, Kind
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import Configuration, ParallelCluster
@@ -67,6 +68,8 @@ ROWS: dict[str, tuple[Edit, tuple[Kind, ...]]] = {
     "existing FSx swapped with its name": (other_file_system_and_name, LIVE),
     "other FileSystemId, same Name": (other_file_system, REFUSED),
     "head node type": (lambda c: head(c).update(InstanceType="c6i.8xlarge"), REFUSED),
+    "another subnet": (lambda c: head(c)["Networking"].update(SubnetId="subnet-0123456789abcdef0"), REFUSED),
+    "another network": (lambda c: head(c)["Networking"].update(SubnetId=NOT_YET_IN.format("x-network")), REFUSED),
     "AllowedIps": (lambda c: head(c)["Ssh"].update(AllowedIps="203.0.113.0/24"), LIVE),
     "MountDir, same Name": (move, STOPPED_FLEET),
 }
@@ -116,6 +119,8 @@ def test_whether_it_passes_now_depends_on_the_fleet(classified: Classified) -> N
         ("EFA", "COMPUTE_FLEET_STOP", "queue_update_strategy: DRAIN in the same change", ""),
         ("MountDir, same Name", "DRAIN", "stop the fleet, deploy", "queue"),
         ("other FileSystemId, same Name", "DRAIN", "another Name for the storage", "upgrade"),
+        ("another subnet", "DRAIN", "./ultracluster upgrade trn1-16: another cluster replaces this one", ""),
+        ("another network", "DRAIN", "on the same network; another one is a deployment of", "./ultracluster upgrade"),
         ("head node type", "DRAIN", "./ultracluster upgrade trn1-16: another cluster replaces this one", ""),
     ],
 )

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from ultracluster.domain import slurm_parameters
-from ultracluster.domain.cluster import ClusterOptions
 
 MODULE: Final = Path(slurm_parameters.__file__)
 ARRAYS: Final = {
@@ -57,7 +56,7 @@ def tables(source: str) -> Tables:
     return found
 
 
-def rendered(parameters: Tables, version: str, parallelcluster: str) -> str:
+def rendered(parameters: Tables, version: str) -> str:
     """Return the text of the module."""
     lines = [
         f'"""Parameters of slurm.conf in Slurm {version}, by what a line is of, with the kind of their value.',
@@ -69,8 +68,6 @@ def rendered(parameters: Tables, version: str, parallelcluster: str) -> str:
         "from collections.abc import Mapping",
         "",
         f'VERSION = "{version}"',
-        f'PARALLELCLUSTER = "{parallelcluster}"',
-        '"""The version that ships it (https://github.com/aws/aws-parallelcluster/releases)."""',
         "",
         "",
         "def _by_name(**kinds: str) -> Mapping[str, str]:",
@@ -90,8 +87,7 @@ def rendered(parameters: Tables, version: str, parallelcluster: str) -> str:
 def main(path: str, version: str) -> None:
     """Write the module."""
     source = Path(path).read_text(encoding="utf-8")
-    parallelcluster = ClusterOptions.model_fields["parallelcluster_version"].default
-    MODULE.write_text(rendered(tables(source), version, parallelcluster), encoding="utf-8")
+    MODULE.write_text(rendered(tables(source), version), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ def test_a_file_without_region_and_name_is_completed_by_the_command_line(
     assert "there are no stacks of a deployment other in us-west-2" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("name", NEED_ALL)
+@pytest.mark.parametrize("name", sorted(NEED_ALL))
 def test_what_creates_or_compares_needs_all(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

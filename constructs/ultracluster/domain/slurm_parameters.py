@@ -7,8 +7,6 @@ Written by scripts/upkeep/slurm_parameters.py from src/common/read_config.c
 from collections.abc import Mapping
 
 VERSION = "25.11.8"
-PARALLELCLUSTER = "3.16.1"
-"""The version that ships it (https://github.com/aws/aws-parallelcluster/releases)."""
 
 
 def _by_name(**kinds: str) -> Mapping[str, str]:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.constructs.domain.specs import cluster
 from ultracluster.domain import cluster_rules, slurm_parameters, slurm_rules
-from ultracluster.domain.cluster import ClusterOptions, SlurmSpec
+from ultracluster.domain.cluster import SlurmSpec
+from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.slurm_rules import CLUSTER, COMPUTE_RESOURCE, QUEUE, Line
 from ultracluster.domain.violations import Violation
 
@@ -131,4 +132,5 @@ def test_a_cluster_is_told_all_of_them_at_once() -> None:
 
 
 def test_the_table_is_of_the_slurm_of_the_pinned_parallelcluster() -> None:
-    assert ClusterOptions.model_fields["parallelcluster_version"].default == slurm_parameters.PARALLELCLUSTER
+    """What each version ships: https://github.com/aws/aws-parallelcluster/releases."""
+    assert {"3.16.1": "25.11.8"}[PINNED] == slurm_parameters.VERSION

@@ -55,5 +55,5 @@ def test_a_source_without_one_of_the_tables_is_refused() -> None:
 
 def test_the_module_is_what_is_written_and_nothing_else() -> None:
     written = {name: getattr(slurm_parameters, name) for name in ARRAYS}
-    text = rendered(written, slurm_parameters.VERSION, slurm_parameters.PARALLELCLUSTER)
+    text = rendered(written, slurm_parameters.VERSION)
     assert text == MODULE.read_text(encoding="utf-8")

@@ -463,6 +463,26 @@ def test_settings_without_a_ladder_are_refused_with_all_reasons(
     assert raw_of("mine")["monitoring"] == {"emails": ["ada@example.com"]}
 
 
+def test_people_in_a_file_of_their_own_are_taken_along_and_are_in_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = yaml.safe_load((options.CONFIG / "team.yaml").read_text(encoding="utf-8"))
+    people = {key: team.pop(key) for key in ("groups", "users")}
+    role = "arn:aws:iam::123456789012:role/people/auditors"
+    team["cluster"]["overrides"] = {"Monitoring": {"Note": role}}
+    (tmp_path / "our.users.yaml").write_text(yaml.safe_dump(people), encoding="utf-8")
+    (tmp_path / "team.yaml").write_text(yaml.safe_dump({**team, "users": "our.users.yaml"}), encoding="utf-8")
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    monkeypatch.setattr(options, "BUILD", tmp_path / "build")
+    arn = "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_Admin_0a1b2c/jane.doe"
+    monkeypatch.setattr(prove, "_caller", lambda _: {"Account": "123456789012", "Arn": arn})
+    climb = Climb.of(Request("team", Decimal(100), "destroy", is_emulated=False), raw_of("team"), starts_again=False)
+    assert [each.name for each in climb.walk.write("storage").users] == ["ada", "grace", "alan"]
+    shown = climb.walk.redactor.text(f"{arn}: grace, alan; jane.doe; platform@example.com; auditors; of {tmp_path}")
+    for word in ("grace", "alan", "jane", "platform", "AWSReservedSSO", "auditors", "123456789012"):
+        assert word not in shown
+
+
 @pytest.fixture
 def of_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Climb]:
     """Return a function that makes the walk of a command, with the credentials of an account."""

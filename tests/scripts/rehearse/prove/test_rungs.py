@@ -277,7 +277,7 @@ OTHERS = [
     Other("two-nodes", "throughput", {"=== train": (0, TRAINED.replace("7500", "3000"))}),
     Other("two-nodes", "throughput", walk={"compile_minutes": 21}),
     Other("two-nodes", "idle-nodes-end", walk={"nodes": [2]}),
-    Other("sixteen-nodes", "all-or-none", walk={"nodes": [0, 5, 11, MANY]}),
+    Other("sixteen-nodes", "all-or-none", walk={"nodes": [0, 5, 11, MANY], "answers": ["CF\nrc=0"] * 3}),
     Other("sixteen-nodes", "all-or-none", walk={"nodes": [0]}),
     Other("sixteen-nodes", "resumed", {"run.json": (0, '{"attempts": [{"resumed_step": 0}, {"resumed_step": 0}]}')}),
     Other("sixteen-nodes", "requeued", {"scontrol show job": (0, "Restarts=0")}),

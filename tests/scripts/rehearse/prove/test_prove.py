@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -19,9 +20,10 @@ import yaml
 
 from config.settings import load
 from scripts.check.estimate.prices import Prices
-from scripts.core import options
+from scripts.core import interrupts, options
 from scripts.core.errors import ExitCode, OperationError, UnusableError
-from scripts.rehearse.prove import money, prove
+from scripts.core.interrupts import listening
+from scripts.rehearse.prove import ladder, money, prove
 from scripts.rehearse.prove.assumptions import assumptions
 from scripts.rehearse.prove.ladder import MANY, NAMES, RUNGS, Choices, Raw, settings_of, violations
 from scripts.rehearse.prove.money import Span
@@ -72,7 +74,8 @@ class FakeWalk(Walk):
 
     nodes = 0
     stacks = False
-    stops = True
+    stuck = 0
+    """How many nodes `fleet stop` does not stop."""
     left: tuple[Leftover, ...] = ()
 
     def __init__(self, *arguments: Any) -> None:
@@ -82,6 +85,7 @@ class FakeWalk(Walk):
         self.jobs_end = True
 
     def _run(self, shown: list[str], words: list[str]) -> Ran:
+        interrupts.check()
         self.check_time()
         self.commands.append(" ".join(shown[1:3]))
         self.nodes_then.append(self.nodes)
@@ -93,7 +97,7 @@ class FakeWalk(Walk):
         return Ran(ExitCode.DONE, "{}", "", 1.0, f"logs/{len(self.commands):03}.txt")
 
     def _stop(self) -> None:
-        if self.stops:
+        if self.nodes != self.stuck:
             self.nodes = 0
             return
         assert self.deadline is not None, "a command that may wait for ever has a time limit"
@@ -147,7 +151,7 @@ class Walked:
         )  # fmt: skip
         self.made.stacks = bool(self.earlier)
         self.made.nodes = self.nodes
-        self.made.stops = self.stops
+        self.made.stuck = self.stuck
         self.made.jobs_end = self.jobs_end
         proof = self.earlier or Proof(
             deployment="dev", region="us-west-2", zone_id="usw2-az4", cloud="aws", versions={},
@@ -156,7 +160,7 @@ class Walked:
         self.climb = Climb(request, self.made, proof)
         return self.climb.climb()
 
-    stops = True
+    stuck = 0
     jobs_end = True
     words: tuple[str, ...] = ("ada",)
     nodes = 0
@@ -225,16 +229,18 @@ def test_all_rungs_in_their_order_each_after_a_question(walked: Walked) -> None:
 
 
 @pytest.mark.parametrize("limit", [5, 9, 20, 170, 1300])
-@pytest.mark.parametrize(("pace", "slow"), [(0.1, "all"), (1.0, "all"), (3.0, "all"), (3.0, "with nodes")])
+@pytest.mark.parametrize(
+    ("pace", "slow"), [(0.1, ""), (1.0, ""), (3.0, ""), *((3.0, each.name) for each in RUNGS if each.nodes)]
+)
 @pytest.mark.parametrize("answer", ["at once", "sleeps", "late"])
 def test_the_limit_holds_whatever_rungs_and_people_do(
     walked: Walked, limit: int, pace: float, slow: str, answer: str
 ) -> None:
-    """Rungs may take longer than they may, `fleet stop` may not end, and people answer late or never."""
-    walked.minutes = {
-        each.name: int(each.minutes * (pace if slow == "all" or each.nodes else 0.1)) for each in RUNGS
-    } | {"destroy": money.MINUTES_TO_DESTROY}  # fmt: skip
-    walked.stops = pace < 3
+    """All rungs or one may take longer than they may, its `fleet stop` may not end, people may answer late or never."""
+    paces = {each.name: pace if slow in ("", each.name) else 0.1 for each in RUNGS}
+    walked.minutes = {each.name: int(each.minutes * paces[each.name]) for each in RUNGS}
+    walked.minutes["destroy"] = money.MINUTES_TO_DESTROY
+    walked.stuck = sum(ladder.rung(slow).nodes.values()) if slow else 0
     if answer == "sleeps":
         walked.answers = ["storage", "head-node", "sleeps", "sleeps"]
     if answer == "late":
@@ -351,14 +357,14 @@ def test_a_walk_that_has_no_room_any_more_destroys_nothing_before_somebody_can_a
 
 def test_nodes_count_until_the_head_node_has_ended_them_and_longer_only_if_they_run(walked: Walked) -> None:
     walked.errors = {"sixteen-nodes": KeyboardInterrupt()}
-    walked.stops = False
+    walked.stuck = 16
     monkeypatch = walked.monkeypatch
     with monkeypatch.context() as killed:
         killed.setattr(Climb, "_stop_nodes_despite_signals", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             walked.walk(2000)
     walked.continues()
-    walked.stops = True
+    walked.stuck = 0
     assert walked.earlier is not None
     start = next(each.started for each in walked.earlier.rungs if each.name == "sixteen-nodes")
     assert start is not None
@@ -373,9 +379,14 @@ def test_nodes_count_until_the_head_node_has_ended_them_and_longer_only_if_they_
 
 
 def test_ctrl_c_in_a_rung_with_nodes_stops_them(walked: Walked, capsys: pytest.CaptureFixture[str]) -> None:
-    walked.errors = {"two-nodes": KeyboardInterrupt()}
-    with pytest.raises(KeyboardInterrupt):
+    def rung(_: Walk) -> None:
+        walked.made.nodes = 2
+        os.kill(os.getpid(), signal.SIGINT)
+
+    walked.monkeypatch.setitem(CLIMBED, "two-nodes", rung)
+    with listening(), pytest.raises(KeyboardInterrupt):
         walked.walk(2000)
+    assert walked.made.commands[-1] == "fleet stop"
     assert walked.made.nodes == 0
     assert "fleet stop dev" not in capsys.readouterr().err
     assert money.rate(walked.climb.proof.spans, walked.clock.now()) < 1

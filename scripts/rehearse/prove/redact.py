@@ -66,7 +66,8 @@ class Redactor:
 
     Attributes:
         salt: What makes those others; it must not be shown.
-        words: Further words that must not be shown, such as the account's id and the name of this computer.
+        words: Further words that must not be shown, such as the account's id and the name of this computer. Those with
+            an @ are not shown without their signs either, as CloudFormation makes logical ids of them.
     """
 
     salt: str
@@ -80,7 +81,8 @@ class Redactor:
             f"{_START if each[0].isalnum() else ''}{re.escape(each)}{_END if each[-1].isalnum() else ''}"
             for each in longest_first
         )
-        return re.compile("|".join(alone), re.IGNORECASE)
+        squeezed = (re.sub(r"[\W_]", "", each) for each in longest_first if "@" in each)
+        return re.compile("|".join([*alone, *squeezed]), re.IGNORECASE)
 
     def text(self, text: str) -> str:
         """Return a text without them."""

@@ -80,6 +80,11 @@ def test_what_is_redacted_stays_as_it_is(text: str) -> None:
     assert REDACTOR.text(once) == once
 
 
+def test_no_address_stays_in_a_logical_id() -> None:
+    shown = Redactor("salt", ("ada.b@example.com",)).text("Topic/ada.b@example.com (MonitoringTopicadabexamplecom0A1B)")
+    assert shown == "Topic/<private> (MonitoringTopic<private>0A1B)"
+
+
 def test_names_in_arns() -> None:
     session = "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_Admin_0a1b2c/jane.doe"
     assert names_in(session) == ("AWSReservedSSO_Admin_0a1b2c", "jane.doe")

@@ -6,12 +6,14 @@ the sizes are those of the tutorial. Before each step it says what it does and w
 which the limit has no room, with the destruction after it, is refused. docs/reference/assumptions.md has what it looks
 at.
 
-The report is build/prove-DEPLOYMENT/report, a folder to send to others: no account id, address, e-mail address or name
-of this computer is in it. After an interruption the same command continues. --emulate does the same in an emulated AWS,
-asks nothing, and tests this command; it settles nothing about AWS.
+It refuses a deployment that it did not make, and a name under which a deleted one has kept data: its end deletes all
+of the name. The report is build/prove-DEPLOYMENT/report, a folder to send to others: no account id, address, e-mail
+address or name of this computer, of who runs it or of users is in it. After an interruption the same command continues.
+--emulate does the same in an emulated AWS, asks nothing, and tests this command; it settles nothing about AWS.
 
 Exit code 0: all steps are done, and nothing differs; 1: something differs, a step failed, was refused or declined; 2:
-the settings, arguments or credentials cannot be used; 130: Ctrl-C, it says what exists and what deletes it.
+the settings, arguments or credentials cannot be used; 130: Ctrl-C, nodes are stopped, and it says what exists and what
+deletes it.
 """
 
 from __future__ import annotations

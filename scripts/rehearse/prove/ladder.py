@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from ultracluster.domain import prices
+from ultracluster.domain.cluster import SlurmSpec
 
 Raw = dict[str, Any]
 Interface = Literal["efa-only", "efa"]
@@ -17,6 +18,8 @@ SMALL: Final = "small"
 """The queue of one chip."""
 _SMALL_TYPE: Final = "trn1.2xlarge"
 MANY: Final = 16
+IDLE_MINUTES: Final = 10
+"""After which nodes end at the latest, whatever the settings say: they are paid for."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,12 @@ class Choices:
     Attributes:
         limit: The limit in dollars, which the guard on the head node gets, too.
         nodes: How many nodes the largest rung has.
-        idle_minutes: After how many idle minutes nodes end; None: as the settings say.
+        idle_minutes: After how many idle minutes nodes end at the latest.
     """
 
     limit: Decimal
     nodes: int = MANY
-    idle_minutes: int | None = None
+    idle_minutes: int = IDLE_MINUTES
 
     def nodes_of(self, step: Rung, large: tuple[str, str]) -> dict[tuple[str, str], int]:
         """Return how many nodes a rung starts, by queue and compute resource; `large` is that of trn1.32xlarge."""
@@ -141,8 +144,8 @@ def settings_of(raw: Raw, step: str, choices: Choices, *, grown: bool = True, in
     made["budget"] = {**(made.get("budget") or {}), "monthly_usd": _guarded(choices.limit), "action": "stop"}
     cluster = made["cluster"]
     cluster["efa_interface_type"] = interface
-    if choices.idle_minutes is not None:
-        cluster["slurm"] = {**(cluster.get("slurm") or {}), "idle_minutes": choices.idle_minutes}
+    slurm = cluster.get("slurm") or {}
+    cluster["slurm"] = {**slurm, "idle_minutes": _idle(SlurmSpec.model_validate(slurm), choices.idle_minutes)}
     large = cluster["queues"][0]
     is_largest = at >= NAMES.index("sixteen-nodes")
     nodes = {"min_count": 0, "max_count": min(MANY if is_largest else 2, choices.nodes)}
@@ -154,6 +157,11 @@ def settings_of(raw: Raw, step: str, choices: Choices, *, grown: bool = True, in
     ]
     cluster["queues"] = [large, *([small] if at >= NAMES.index("one-chip") else [])]
     return made
+
+
+def _idle(slurm: SlurmSpec, most: int) -> int:
+    """Return after how many idle minutes nodes end: as the settings say, but not later, and not never."""
+    return min(slurm.idle_minutes, most) if slurm.idle_minutes >= 0 else most
 
 
 def _guarded(limit: Decimal) -> float:

@@ -1,12 +1,13 @@
 """What a walk has cost at most, what its next rung may cost, and whether the limit has room for that.
 
 All sums are upper bounds by list prices: from its start on a rung costs as if all its nodes ran, until EC2 says that
-they are gone; what is billed by started hours, such as a NAT gateway, is counted with an hour more.
+they are gone, or, if nobody asks it any more, until the head node has ended them; what is billed by started hours, such
+as a NAT gateway, is counted with an hour more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from scripts.rehearse.prove.ladder import Rung
 
 MINUTES_TO_STOP: Final = 30
-"""After a rung's time limit: EC2 has terminated all its nodes."""
+"""After a rung's time limit: the command that ran has ended, EC2 has terminated all nodes, and evidence is kept."""
 MINUTES_TO_DESTROY: Final = 120
+MINUTES_TO_ANSWER: Final = 5
+"""Without so many a question is none: nobody could answer it."""
 _STARTED_HOUR: Final = 60
 """Minutes: https://aws.amazon.com/vpc/pricing/ bills partial NAT gateway-hours as full ones."""
 _OTHER_GB: Final = 2
@@ -58,16 +61,36 @@ class Span(Document):
     since: datetime = Field(description="Its beginning.")
     usd_per_hour: Dollars = Field(description="What an hour costs at most.")
     once_usd: Dollars = Field(default=Decimal(0), description="What is counted once: what is paid by the GB.")
+    assumed: bool = Field(
+        default=False,
+        description="Whether nobody asked EC2 then: the head node cancels all jobs, and idle nodes end.",
+    )
+
+
+def until(spans: Iterable[Span], now: datetime) -> tuple[Span, ...]:
+    """Return spans without ends of nodes that are still to come."""
+    return tuple(each for each in spans if not (each.assumed and each.since > now))
+
+
+def with_nodes(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Return spans without an end of nodes that was assumed last, and has not come: they still run."""
+    return (*spans[:-1], *(each for each in spans[-1:] if not each.assumed))
 
 
 def spent(spans: Iterable[Span], now: datetime) -> Decimal:
     """Return what has been spent at most, until now."""
-    listed = list(spans)
-    total = sum((each.once_usd for each in listed), Decimal(0))
-    ends = [*listed, Span(since=now, usd_per_hour=Decimal(0))]
+    past = until(spans, now)
+    total = sum((each.once_usd for each in past), Decimal(0))
+    ends = [*past, Span(since=now, usd_per_hour=Decimal(0))]
     for span, after in pairwise(ends):
         total += span.usd_per_hour * _hours(max((after.since - span.since).total_seconds(), 0) / 60)
     return total
+
+
+def rate(spans: Iterable[Span], now: datetime) -> Decimal:
+    """Return what an hour costs at most now."""
+    past = until(spans, now)
+    return past[-1].usd_per_hour if past else Decimal(0)
 
 
 def to_destroy(standing: Decimal) -> Decimal:
@@ -106,13 +129,18 @@ def rates_of(settings: Settings, rung: Rung, nodes: dict[tuple[str, str], int]) 
 
 def refusal(limit: Decimal, so_far: Decimal, rates: Rates, minutes: float) -> str:
     """Return why the limit has no room for a rung; empty: it has."""
-    needed = worst(rates, minutes)
-    if so_far + needed <= limit:
+    most = worst(rates, minutes)
+    if so_far + most <= limit:
         return ""
     return (
-        f"it may cost {dollars(needed)} with the destruction after it, {dollars(so_far)} is spent, and the limit is "
-        f"{dollars(limit)}: it needs --max-usd {(so_far + needed).to_integral_value(rounding='ROUND_CEILING')}"
+        f"it may cost {dollars(most)} with the destruction after it, {dollars(so_far)} is spent, and the limit is "
+        f"{dollars(limit)}: {needed(so_far + most)}"
     )
+
+
+def needed(least: Decimal) -> str:
+    """Return which limit has room."""
+    return f"it needs --max-usd {least.to_integral_value(rounding='ROUND_CEILING')}"
 
 
 def announcement(rates: Rates, minutes: int, so_far: Decimal, limit: Decimal) -> str:

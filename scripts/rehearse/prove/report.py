@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final, Literal
@@ -94,6 +94,12 @@ class Proof(Result):
         """Return it with an observation, in place of an earlier one."""
         kept = (observation if each.id == observation.id else each for each in self.observations)
         return self.model_copy(update={"observations": tuple(kept)})
+
+    def redacted(self, redact: Callable[[str], str]) -> Proof:
+        """Return it with texts that others may read; names of rungs and assumptions are ours, and stay."""
+        rungs = tuple(each.model_copy(update={"reason": redact(each.reason)}) for each in self.rungs)
+        seen = tuple(each.model_copy(update={"seen": redact(each.seen)}) for each in self.observations)
+        return self.model_copy(update={"rungs": rungs, "observations": seen})
 
     @property
     def ok(self) -> bool:

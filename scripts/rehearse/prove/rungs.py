@@ -6,7 +6,9 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import timedelta
+from itertools import zip_longest
 from typing import Any, Final
 
 from config.settings import Settings
@@ -22,7 +24,7 @@ _MOST_MINUTES: Final = {"creation": 30, "update": 30, "node": 15, "compile": 20}
 """After which what is expected counts as different."""
 _WAIT: Final = 60
 """Minutes for what should take a few."""
-_CLOSE: Final = 0.1
+_CLOSE: Final = 0.05
 """Relative difference of two bandwidths that are the same."""
 _DEVICES: Final = 8
 _SEQUENCES: Final = 2 * 3800
@@ -36,6 +38,8 @@ _OF_A_NODE: Final = (
     "uname -r; /sbin/modinfo neuron; lsmod | grep ^neuron; echo rtprio $(ulimit -r); "
     "/opt/aws/neuron/bin/neuron-ls --json-output"
 )
+_UNKNOWN: Final = "?"
+"""The state of a job of which there is no answer."""
 _SLEEP: Final = "sbatch --parsable --exclusive --nodes={} --time={} --wrap 'srun sleep 600'"
 
 
@@ -96,9 +100,10 @@ def head_node(walk: Walk) -> None:
         logs=[deployed.log],
     )
     deployment = walk.deployment
-    messages = deployment.outputs(deployment.stack_name("cluster")).get("ValidationMessages", "")
-    # A warning that the settings do not accept, and each error, end a deployment before it is complete.
-    walk.observe("validators", good=True, seen=messages or "no message", logs=[deployed.log])
+    messages = deployment.outputs(deployment.stack_name("cluster")).get("ValidationMessages")
+    accepted = {each.validator for each in settings.cluster.accepted_warnings}
+    is_good = messages is not None and not _unaccepted(messages, accepted)
+    walk.observe("validators", good=is_good, seen=messages or "no such output", logs=[deployed.log])
     answered = walk.on_head_node("hostname; uname -r")
     kernel = (answered.output.split() or [""])[-1]
     walk.observe("session-manager", good=answered.code == ExitCode.DONE, seen=answered.text, logs=[answered.log])
@@ -116,8 +121,22 @@ def head_node(walk: Walk) -> None:
     walk.observe("head-node-software", good=software.get("state") == "ready", seen=seen, logs=[status.log])
 
 
+def _unaccepted(messages: str, accepted: Collection[str]) -> list[str]:
+    """Return the validators whose messages the settings do not accept, from JSON that may be cut off at its end.
+
+    https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudformation-custom-resource.html
+    """
+    levels = re.findall(r'"level":\s*"(\w+)"', messages)
+    kinds = re.findall(r'"type":\s*"(\w+)"', messages)
+    if not (levels or messages.strip() == "[]"):
+        return ["unknown"]
+    said = zip_longest(levels, kinds, fillvalue="cut off")
+    return [kind for level, kind in said if level != "INFO" and kind not in accepted]
+
+
 def _of_sections(walk: Walk, settings: Settings) -> None:
     """Look at what only some settings have."""
+    people = {each.name: each.uid for each in settings.users}
     looks: list[tuple[str, object, str, Callable[[Ran], bool]]] = [
         ("homes-mounted", settings.homes, "findmnt /home && df -h /home", lambda ran: ran.code == 0),
         (
@@ -128,9 +147,9 @@ def _of_sections(walk: Walk, settings: Settings) -> None:
         ),
         (
             "users-exist",
-            settings.team,
-            f"sudo -n -l -U {walk.deployment.system_user}; id; getent passwd | wc -l",
-            lambda ran: "not allowed" in ran.text,
+            people or None,
+            f"sudo -n -l -U {walk.deployment.system_user}; getent passwd {' '.join(people)}",
+            lambda ran: "not allowed" in ran.text and people.items() <= _accounts(ran.output).items(),
         ),
     ]
     for name, section, script, is_good in looks:
@@ -139,6 +158,11 @@ def _of_sections(walk: Walk, settings: Settings) -> None:
             continue
         ran = walk.on_head_node(script, user="root")
         walk.observe(name, good=is_good(ran), seen=ran.text, logs=[ran.log])
+
+
+def _accounts(passwd: str) -> dict[str, int]:
+    """Return the numbers of users by name, from lines of passwd(5)."""
+    return {name: int(number) for name, number in re.findall(r"^([^:\s]+):[^:]*:(\d+):", passwd, re.MULTILINE)}
 
 
 def roll_back(walk: Walk) -> None:
@@ -240,24 +264,26 @@ def two_nodes(walk: Walk) -> None:
     walk.write("two-nodes")
     _deploy_stopped(walk)
     if walk.is_emulated:
-        job = walk.slurm(_SLEEP.format(2, 30))
+        job = _number(walk.slurm(_SLEEP.format(2, 30)))
         walk.until(lambda: _state(walk, job) == "R", minutes=_WAIT, every=10)
         walk.slurm(f"scancel {job}")
         _see_idle_nodes_end(walk)
         return
-    bandwidths = {"efa-only": _accept(walk, "efa-only")}
+    alone = _accept(walk, "efa-only")
     devices = walk.on_head_node("srun --nodes=1 --time=20 /opt/amazon/efa/bin/fi_info -p efa", minutes=40)
     count = len(set(re.findall(r"domain:\s*(\S+)-rdm", devices.output)))
     walk.observe("efa-devices", good=count == _DEVICES, seen=f"{count} devices", logs=[devices.log])
     trained = _train(walk, "two", f"{{}} --nodes 2 {_OF_TWO_NODES}", 60)
     speeds = [each["sequences_per_second"] for each in trained.metrics if each["step"] >= _STEP]
-    is_good = bool(speeds) and speeds[-1] >= _SLOWEST * _SEQUENCES and trained.is_compiled
+    is_quick = trained.is_compiled and trained.compiling <= timedelta(minutes=_MOST_MINUTES["compile"])
+    is_good = bool(speeds) and speeds[-1] >= _SLOWEST * _SEQUENCES and is_quick
     seen = f"{speeds[-1]:.0f} sequences/s" if speeds else f"step {_STEP} was not reached: {trained.end}"
-    walk.observe("throughput", good=is_good, seen=f"{seen}; compiled in {trained.compile_end}", logs=trained.logs)
+    seen += f"; the compile job ran for {duration(trained.compiling)}: {trained.compile_end}"
+    walk.observe("throughput", good=is_good, seen=seen, logs=trained.logs)
     _see_idle_nodes_end(walk)
     walk.write("two-nodes", interface="efa")
     _deploy_stopped(walk)
-    bandwidths["efa"] = _accept(walk, "efa", other=bandwidths["efa-only"])
+    _accept(walk, "efa", other=alone)
 
 
 def _deploy_stopped(walk: Walk) -> Ran:
@@ -277,19 +303,25 @@ def _see_idle_nodes_end(walk: Walk) -> None:
     walk.observe("idle-nodes-end", good=is_in_time, seen=f"{seen}; idle_minutes: {idle}")
 
 
-def _accept(walk: Walk, interface: Interface, other: float | None = None) -> float | None:
-    """Let the acceptance job measure two nodes, record what it says, and return GB/s; None: it has none."""
+def _accept(walk: Walk, interface: Interface, other: float | None = None) -> float:
+    """Let the acceptance job measure two nodes, record what it says, and return GB/s; 0: it has none.
+
+    Args:
+        walk: The walk.
+        interface: The type of EFA interfaces.
+        other: GB/s of the other type, to which it is compared; None: to none.
+    """
     submit = "cd; sbatch --parsable --nodes=2 --time=40 /opt/ultracluster/current/health/acceptance.sh"
-    job = walk.on_head_node(submit).output.strip()
+    job = _number(walk.on_head_node(submit).output.strip())
     walk.until(lambda: not _state(walk, job), minutes=_WAIT)
     read = walk.on_head_node(f"cd; cat acceptance-{job}.json slurm-{job}.out")
     answer = _json(read.output)
     measured = max((each.get("bandwidth") or 0.0 for each in answer.get("runs", [])), default=0.0)
-    is_close = other is None or abs(measured - other) <= _CLOSE * other
+    is_close = measured > 0 if other is None else other > 0 and abs(measured - other) <= _CLOSE * other
     verdict = answer.get("verdict", "no verdict")
     seen = f"{verdict}, {measured:.1f} GB/s" + ("" if other is None else f"; efa-only: {other:.1f} GB/s")
     walk.observe(interface, good=verdict == "good" and is_close, seen=seen, logs=[read.log])
-    return measured or None
+    return measured
 
 
 def sixteen_nodes(walk: Walk) -> None:
@@ -299,20 +331,22 @@ def sixteen_nodes(walk: Walk) -> None:
     count = walk.choices.nodes
     output = f"{walk.settings.storage.file_system.mount_dir}/runs/sixteen"
     if walk.is_emulated:
-        job = walk.slurm(_SLEEP.format(count, 30))
+        job = _number(walk.slurm(_SLEEP.format(count, 30)))
     else:
         script = f"{_submit_words(output, 150)} --nodes {count} {_OF_MANY}"
-        job = _job_of(walk.on_head_node(script, minutes=60))
-    counts: set[int] = set()
+        job = _job_of(walk.on_head_node(script, minutes=60), "train")
+    counts, states = set(), [_UNKNOWN]
 
     def is_running() -> bool:
         counts.add(len(walk.compute_nodes()))
-        return _state(walk, job) in ("R", "")
+        states.append(_state(walk, job))
+        return states[-1] in ("R", "")
 
     walk.until(is_running, minutes=_WAIT)
-    is_whole = _state(walk, job) == "R" and len(walk.compute_nodes()) == count
+    counts.add(now := len(walk.compute_nodes()))
+    is_whole = states[-1] == "R" and now == count
     seen = f"numbers of nodes that were seen: {', '.join(map(str, sorted(counts)))}"
-    walk.observe("all-or-none", good=is_whole, seen=seen)
+    walk.observe("all-or-none", good=is_whole and counts <= {0, count}, seen=seen)
     if not is_whole:
         raise RungError(f"the job does not run on {count} nodes: {seen}")
     if not walk.is_emulated:
@@ -351,8 +385,10 @@ def destroy(walk: Walk) -> None:
     answer = inventory.json()
     costly = [each["type"] for each in answer.get("resources", []) if each.get("dollars_per_month")]
     month = answer.get("dollars_per_month")
-    seen = f"${month} a month; with a cost: {', '.join(costly) or 'none'}"
-    walk.observe("nothing-left", good=month == 0 and not costly, seen=seen, logs=[inventory.log])
+    unlisted = answer.get("not_listed", [])
+    seen = f"${month} a month; with a cost: {', '.join(costly) or 'none'}; not listed: {', '.join(unlisted) or 'none'}"
+    is_good = month == 0 and not costly and not unlisted
+    walk.observe("nothing-left", good=is_good, seen=seen, logs=[inventory.log])
     if destroyed.code != ExitCode.DONE or left or costly:
         raise RungError(f"not everything is deleted: {seen}, {destroyed.log}")
 
@@ -405,8 +441,26 @@ def _software(walk: Walk) -> str:
 
 
 def _state(walk: Walk, job: str) -> str:
-    """Return the state of a job, such as R; empty: it has ended."""
-    return walk.slurm(f"squeue --noheader --jobs={job} --format=%t 2>/dev/null || true")
+    """Return the state of a job, such as R; empty: it has ended; `_UNKNOWN`: ask again.
+
+    Slurm does not know a job any more `MinJobAge` after its end: https://slurm.schedmd.com/slurm.conf.html.
+    """
+    answer = walk.slurm(f"squeue --noheader --jobs={job} --format=%t 2>&1; echo rc=$?")
+    text, _, code = answer.rpartition("rc=")
+    if code == "0":
+        return text.strip()
+    return "" if code and "Invalid job id specified" in text else _UNKNOWN
+
+
+def _number(text: str) -> str:
+    """Return the number of a job that was submitted.
+
+    Raises:
+        RungError: It is none.
+    """
+    if not re.fullmatch(r"\d+", text):
+        raise RungError(f"no job was submitted: {text or 'no answer'}")
+    return text
 
 
 def _restarts(walk: Walk, job: str) -> int:
@@ -425,9 +479,10 @@ def _attempts(walk: Walk, output: str) -> list[int]:
 
 
 class _Trained:
-    """A training run that has ended, as its files on the head node have it."""
+    """A training run that has ended, as its files on the head node have it, and how long its compile job ran."""
 
-    def __init__(self, read: Ran) -> None:
+    def __init__(self, read: Ran, compiling: timedelta) -> None:
+        self.compiling = compiling
         compile_part, _, rest = read.output.partition("=== train\n")
         train_part, _, metrics = rest.partition("=== metrics\n")
         self.compile_end = (compile_part.strip().splitlines() or ["no log"])[-1]
@@ -446,10 +501,14 @@ def _train(walk: Walk, name: str, script: str, minutes: int) -> _Trained:
     """Submit a training run whose jobs end by themselves after some minutes, and wait for its end."""
     output = f"{walk.settings.storage.file_system.mount_dir}/runs/{name}"
     submitted = walk.on_head_node(script.format(_submit_words(output, minutes)), minutes=60)
-    job = _job_of(submitted)
-    walk.until(lambda: not _state(walk, job), minutes=2 * minutes)
+    compiles, trains = (_job_of(submitted, kind) for kind in ("compile", "train"))
+    walk.until(lambda: _state(walk, compiles) in ("R", ""), minutes=_WAIT)
+    started = walk.clock.now()
+    walk.until(lambda: not _state(walk, compiles), minutes=minutes)
+    compiling = walk.clock.now() - started
+    walk.until(lambda: not _state(walk, trains), minutes=2 * minutes)
     parts = ("cat {0}/compile-*.log", "echo === train", "cat {0}/train-*.log", "echo === metrics")
-    return _Trained(walk.on_head_node("; ".join([*parts, "cat {0}/metrics.jsonl"]).format(output)))
+    return _Trained(walk.on_head_node("; ".join([*parts, "cat {0}/metrics.jsonl"]).format(output)), compiling)
 
 
 def _json(text: str) -> Mapping[str, Any]:
@@ -461,8 +520,8 @@ def _json(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _job_of(submitted: Ran) -> str:
-    found = re.search(r"^train +job (\d+)", submitted.output, re.MULTILINE)
+def _job_of(submitted: Ran, kind: str) -> str:
+    found = re.search(rf"^{kind} +job (\d+)", submitted.output, re.MULTILINE)
     if found is None:
         raise RungError(f"the training run was not submitted, {submitted.log}")
     return found[1]

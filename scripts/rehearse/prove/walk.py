@@ -31,17 +31,22 @@ from scripts.rehearse.prove.assumptions import by_id
 from scripts.rehearse.prove.ladder import Choices, Interface, Raw, settings_of
 from scripts.rehearse.prove.redact import Redactor
 from scripts.rehearse.prove.report import Observation, Outcome
+from scripts.watch.inventory import leftovers
+from scripts.watch.inventory.model import Leftover
 
 _LINKED: Final = (".venv", ".venv-pcluster", "node_modules")
 _LEFT_OUT: Final = (".*", "build", "cdk.out", "dist", "docs", "node_modules", "tests", "__pycache__")
 END_JOBS: Final = Path(__file__).with_name("end_jobs.sh")
+END_JOBS_UNIT: Final = "ultracluster-prove"
+"""As it has it."""
 EDITED: Final = "nodes/head_node.sh"
 _AFTER: Final = "use_system\n"
-_SECONDS_TO_END: Final = 120
+SECONDS_TO_END: Final = 120
 """How long a command may take to end after it was told to."""
 _SHOWN: Final = 300
 """Characters of a word of a command line that is shown: longer ones are programs."""
 _TIME_UP: Final = "its time limit is over"
+_LOGS: Final = "AWS::Logs::LogGroup"
 _LAST: Final = 2000
 """Characters of a command's output that a message has."""
 
@@ -334,6 +339,22 @@ class Walk:
         """Return the compute nodes that are not terminated, as EC2 describes them."""
         return compute_fleet.instances(self.deployment)
 
+    def terminate_nodes(self) -> None:
+        """Let EC2 terminate the compute nodes: from then on they cost nothing.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
+        """
+        if nodes := [each["InstanceId"] for each in self.compute_nodes()]:
+            self.deployment.account.client("ec2").terminate_instances(InstanceIds=nodes)
+
+    def kept(self) -> list[Leftover]:
+        """Return what deleted stacks of this name have left on purpose, or holds data, but for logs, which stay.
+
+        Raises:
+            botocore.exceptions.ClientError: AWS refuses to list it.
+        """
+        return [each for each in leftovers.find(self.deployment) if not each.is_swept and each.type != _LOGS]
+
     def status_of(self, part: str) -> str:
         """Return the status of a part's stack; empty: there is none."""
         deployment = self.deployment
@@ -353,7 +374,7 @@ class Walk:
 
     def _record(self, name: str, outcome: Outcome, seen: str, logs: Collection[str]) -> None:
         assumption = by_id(name)
-        text = self.redactor.text(" ".join(seen.split())[:_LAST])
+        text = self.redactor.text(" ".join(seen.split()))[:_LAST]
         self.say(f"  {name}: {outcome}: {text}")
         time_seen = None if outcome == "not looked at" else self.clock.now()
         self.record(
@@ -368,7 +389,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     """End a program: it gets time to stop as it does after a signal."""
     process.terminate()
     try:
-        process.wait(_SECONDS_TO_END)
+        process.wait(SECONDS_TO_END)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -16,9 +16,12 @@ from scripts.rehearse.prove.money import (
     Rates,
     Span,
     minutes_left,
+    rate,
     refusal,
     spent,
     to_destroy,
+    until,
+    with_nodes,
     worst,
 )
 from tests.properties import QUICK
@@ -42,6 +45,20 @@ def test_what_is_spent() -> None:
     assert spent(spans[:1], after(10)) == 15
     assert spent(spans, after(1000)) == 5 + 30 + 6
     assert spent(spans[:1], after(-10)) == 5, "a clock that was set back takes nothing off"
+
+
+def test_nodes_that_nobody_stops_count_until_they_are_assumed_to_have_ended() -> None:
+    spans = (
+        Span(since=START, usd_per_hour=Decimal(60)),
+        Span(since=after(30), usd_per_hour=Decimal(6), assumed=True),
+    )
+    assert [spent(spans, after(minutes)) for minutes in (20, 30, 40)] == [20, 30, 31]
+    assert [rate(spans, after(minutes)) for minutes in (20, 40)] == [60, 6]
+    assert rate((), START) == 0
+    assert spent(with_nodes(spans), after(40)) == 40
+    assert until(spans, after(20)) == spans[:1]
+    assert until(spans, after(40)) == spans
+    assert with_nodes(spans[:1]) == spans[:1], "what was seen stays"
 
 
 @QUICK

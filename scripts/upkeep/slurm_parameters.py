@@ -1,8 +1,8 @@
 """Write the table of slurm.conf's parameters, from the source of the Slurm that ParallelCluster ships.
 
-``python -m scripts.upkeep.slurm_parameters READ_CONFIG VERSION``, with src/common/read_config.c of that version's tag
-(https://github.com/SchedMD/slurm). A parameter is what the parser has a row for; where reading it ends with "has been
-removed", it is none.
+``.venv/bin/python scripts/upkeep/slurm_parameters.py READ_CONFIG VERSION``, with src/common/read_config.c of that
+version's tag (https://github.com/SchedMD/slurm). A parameter is what the parser has a row for; where reading it ends
+with "has been removed", it is none.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,6 +25,11 @@ collect_ignore = ["training/pretraining"] if find_spec("torch") is None else []
 
 
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers, and commands follow it
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C interrupt, also where a shell lets what it runs in the background ignore it: tests send it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

@@ -68,7 +68,8 @@ def with_a_deployment(name: str, command: click.Command) -> list[str] | None:
         return None
     if isinstance(kinds[0], click.Option):
         return [*name.split(), "mine", kinds[0].opts[0], "dev"]
-    return [*name.split(), "dev", *ROWS.get(name, ())]
+    needed = ("--max-usd", "40", "--emulate") if name == "prove" else ()
+    return [*name.split(), "dev", *ROWS.get(name, needed)]
 
 
 def elsewhere(folder: Path, text: str) -> dict[str, str]:

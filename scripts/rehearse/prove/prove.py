@@ -79,7 +79,7 @@ def raw_of(name: str) -> Raw:
         UnusableError: No ladder can be made of them; the message has all reasons.
     """
     options.settings_of(name)
-    raw: Raw = users_file.Sources.read(options.CONFIG / f"{name}.yaml").value
+    raw: Raw = users_file.Sources.read(options.settings_file(name)).value
     if broken := ladder.violations(raw):
         lines = "\n  ".join(broken)
         raise UnusableError(f"config/{name}.yaml is for no walk from one node to 16:\n  {lines}")

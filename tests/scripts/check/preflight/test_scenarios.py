@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 def write_everything(directory: Path) -> Path:
     path = directory / f"{EVERYTHING}.yaml"
-    path.write_text(json.dumps(everything()), encoding="utf-8")
+    path.write_text(json.dumps({**everything(), "name": EVERYTHING}), encoding="utf-8")
     return path
 
 

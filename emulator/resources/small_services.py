@@ -109,7 +109,14 @@ MODELS: Mapping[str, Model] = {
         tagged=lambda context, policy: context.arn("dlm", f"policy/{policy.ref}"),
         mutable=("Description", "ExecutionRoleArn", "PolicyDetails", "State", "Tags"),
     ),
-    "AWS::DynamoDB::Table": Api("dynamodb", "table", "TableName", name=("TableName", 64)),
+    "AWS::DynamoDB::Table": Api(
+        "dynamodb",
+        "table",
+        "TableName",
+        name=("TableName", 64),
+        tagged=lambda context, table: context.arn("dynamodb", f"table/{table.ref}"),
+        mutable=("Tags",),
+    ),
     "AWS::ECR::Repository": Api(
         "ecr",
         "repository",

@@ -37,6 +37,7 @@ _TO_RESOURCE = ("add_tags_to_resource", "remove_tags_from_resource")
 _TAGGING: Mapping[str, _Tagging] = {
     "cloudwatch": _Tagging("ResourceARN"),
     "dlm": _Tagging("ResourceArn", members=()),
+    "dynamodb": _Tagging("ResourceArn"),
     "ec2": _Tagging("Resources", ("create_tags", "delete_tags")),
     "ecr": _Tagging(values="tags"),
     "efs": _Tagging("ResourceId"),

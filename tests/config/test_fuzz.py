@@ -12,7 +12,7 @@ import pytest
 
 from tests.config import fuzz
 
-FILES = 7000
+FILES = 5000
 """They take a minute of CPU; their number is fixed, so that a slow machine tries no fewer."""
 
 

@@ -144,6 +144,14 @@ def test_an_update_that_fails_and_its_roll_back(
     assert (stacks.status("parent"), stacks.status("second")) == ("UPDATE_COMPLETE", "UPDATE_COMPLETE")
 
 
+def test_tags_of_a_cluster_change_in_place(second: Clusters) -> None:
+    for value in ("bert", "llama"):
+        second.update({**second.configuration(), "Tags": [{"Key": "project", "Value": value}]})
+        assert second.stacks.status("parent") == "UPDATE_COMPLETE", second.stacks.reasons("second", "UPDATE_FAILED")
+    second.update(second.configuration())
+    assert second.stacks.status("parent") == "UPDATE_COMPLETE", second.stacks.reasons("second", "UPDATE_FAILED")
+
+
 def test_what_is_no_change_of_the_configuration_fails_after_a_roll_back(second: Clusters) -> None:
     before = second.deployed()
     second.aws.inject("head-node")

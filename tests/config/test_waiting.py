@@ -205,6 +205,7 @@ def section(place: str) -> str:
     return place.partition(".")[0].partition("[")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "wrong"), [("all", {"qqqq": 1}), *((name, [[]]) for name in FILES)])
 def test_a_wrong_shape_of_any_key_hides_and_blames_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any

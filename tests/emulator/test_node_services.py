@@ -387,6 +387,7 @@ def test_aws_documents_it(fact: Fact, aws: EmulatedAws) -> None:
     assert fact.calls(Region(aws)) == fact.expected, fact.source
 
 
+@pytest.mark.slow
 @pytest.mark.validation
 def test_the_aws_cli_sees_the_same(aws: EmulatedAws) -> None:
     region = Region(aws)

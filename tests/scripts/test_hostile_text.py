@@ -407,6 +407,7 @@ def costs_of(by: Any, name: str) -> CostReport:
     return costs.report(SETTINGS.name, SETTINGS, {}, found, ({}, timedelta()), window=window, by=by)
 
 
+@pytest.mark.slow
 @QUICK
 @given(HOSTILE)
 def test_costs_are_those_with_harmless_names(hostile: str) -> None:

@@ -200,6 +200,7 @@ class AtOnce:
             self.results["ben"] = self._account.deploy("ben", "120")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize("point", WINNERS)
 def test_one_succeeds_and_has_what_is_deployed(point: str, exists: bool, account: Account) -> None:

@@ -87,7 +87,7 @@ def test_no_symbolic_link_is_followed(parent: Path) -> None:
     (make(parent / NAME.replace("123", "124")) / "link").symlink_to(target)
     with temporary_directory():
         assert (target / "file").exists()
-        assert {each.name for each in parent.glob(".ultracluster-12*")} == {NAME}
+        assert {each.name for each in parent.glob(".ultracluster-12[34]-*")} == {NAME}
 
 
 def test_all_commands_use_it() -> None:

@@ -43,8 +43,8 @@ _UNTRUSTED = re.compile("UnknownIssuer|invalid peer certificate|CERTIFICATE_VERI
 """How uv, pip and npm say that they do not know who signed a certificate."""
 _OTHER_INDEXES = "packages come from PyPI and npm; UV_DEFAULT_INDEX and npm's `registry` name other indexes"
 _OTHER_AUTHORITIES = (
-    "nobody whom this machine trusts signed that certificate; behind a proxy that signs its own, name the file with "
-    "its authority: SSL_CERT_FILE=FILE PIP_CERT=FILE NODE_EXTRA_CA_CERTS=FILE, and for AWS later AWS_CA_BUNDLE=FILE"
+    "no authority that this machine trusts signed that certificate; behind a proxy that signs its own, name the file "
+    "with its authority: SSL_CERT_FILE=FILE PIP_CERT=FILE NODE_EXTRA_CA_CERTS=FILE, and later AWS_CA_BUNDLE=FILE"
 )
 
 
@@ -104,7 +104,7 @@ def run(*command: str | Path) -> None:
 
 
 def certificates(given: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with which pip, uv and npm trust whom the system trusts, such as a company's proxy.
+    """Return variables with which pip, uv and npm trust the system's authorities, such as that of a company's proxy.
 
     Each brings a list of authorities of its own. A choice of the user stays, as does that list where the system has no
     bundle, as in a slim container.

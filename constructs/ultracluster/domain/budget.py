@@ -74,11 +74,11 @@ def _prices(spec: BudgetSpec, region: str, instance_types: Collection[str]) -> I
         allowed = f"a price of {unknown}"
         yield spec.violation("usd_per_hour", allowed, f"there is no list price of it in {region}")
     if known:
-        dearest = max(known, key=lambda each: known[each])
-        source = "" if dearest in spec.usd_per_hour else f" by the list price of {prices.DATE}"
-        reason = f"an hour of one {dearest} costs ${known[dearest]:,.2f}{source}"
+        costliest = max(known, key=lambda each: known[each])
+        source = "" if costliest in spec.usd_per_hour else f" by the list price of {prices.DATE}"
+        reason = f"an hour of one {costliest} costs ${known[costliest]:,.2f}{source}"
         fields = ("monthly_usd", "max_usd_per_hour")
-        yield from below((), *(_at_least(spec, field, known[dearest], reason) for field in fields))
+        yield from below((), *(_at_least(spec, field, known[costliest], reason) for field in fields))
 
 
 def _at_least(spec: BudgetSpec, field: str, price: Decimal, reason: str) -> Iterator[Violation]:

@@ -19,19 +19,17 @@ from pathlib import Path
 from typing import Final, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import Field
 
 from config import users_file
 from config.settings import Settings
 from scripts.account.deployment import session
 from scripts.core import interrupts, markdown, options
-from scripts.core.document import Document
 from scripts.core.errors import CliError, OperationError, UnusableError
 from scripts.core.figures import dollars, duration
 from scripts.core.text import echo
 from scripts.core.versions import versions
 from scripts.emulated import accounts
-from scripts.rehearse.prove import ladder, money
+from scripts.rehearse.prove import ladder, money, store
 from scripts.rehearse.prove.ladder import NAMES, RUNGS, Choices, Raw, Rung
 from scripts.rehearse.prove.money import Rates, Span, spent
 from scripts.rehearse.prove.redact import ROLE, Redactor, names_in
@@ -40,7 +38,6 @@ from scripts.rehearse.prove.rungs import CLIMBED
 from scripts.rehearse.prove.walk import END_JOBS_UNIT, SECONDS_TO_END, RungError, TimeUpError, Walk
 
 _COMPUTED: Final = frozenset(Proof.model_computed_fields)
-_KEPT: Final = "private.json"
 _NOTHING: Final = Decimal(0)
 _NODES_HERE: Final = 2
 _FEW_MINUTES: Final = 1
@@ -82,7 +79,9 @@ def raw_of(name: str) -> Raw:
     raw: Raw = users_file.Sources.read(options.settings_file(name)).value
     if broken := ladder.violations(raw):
         lines = "\n  ".join(broken)
-        raise UnusableError(f"config/{name}.yaml is for no walk from one node to 16:\n  {lines}")
+        raise UnusableError(
+            f"{options.shown(options.settings_file(name))} is for no walk from one node to 16:\n  {lines}"
+        )
     return raw
 
 
@@ -142,11 +141,11 @@ class Climb:
                 account, name, Region or zone.
         """
         folder, caller, settings = request.folder, _caller(raw["region"]), Settings.model_validate(raw)
-        subject = _subject(settings, caller["Account"])
-        kept = _kept(folder)
+        subject = store.subject_of(settings, caller["Account"])
+        kept = store.read(folder)
         earlier = kept.proof if kept else None
         if kept and kept.proof.is_standing:
-            _check_same(folder, kept.subject, subject, starts_again=starts_again)
+            store.check_same(folder, kept.subject, subject, starts_again=starts_again)
         elif earlier and not starts_again and earlier.rung("destroy"):
             raise OperationError(
                 f"{folder}/report is complete: everything is destroyed", "--start-again replaces it by another walk"
@@ -497,21 +496,13 @@ class Climb:
     def _save(self) -> None:
         """Write what the walk continues from, and the report, as JSON and as Markdown, each as a whole."""
         self.proof = self.proof.model_copy(update={"time": self.walk.clock.now()})
-        kept = _Kept(salt=self.walk.redactor.salt, subject=self.subject, proof=self.proof)
+        kept = store.Kept(salt=self.walk.redactor.salt, subject=self.subject, proof=self.proof)
         self.walk.report.mkdir(parents=True, exist_ok=True)
-        _replace(self.walk.folder / _KEPT, kept.model_dump_json(exclude={"proof": {*_COMPUTED}}), mode=0o600)
+        store.replace(self.walk.folder / store.FILE, kept.model_dump_json(exclude={"proof": {*_COMPUTED}}), mode=0o600)
         shown = self.proof.redacted(self.walk.redactor.text)
-        _replace(self.walk.report / "report.json", shown.to_json() + "\n")
+        store.replace(self.walk.report / "report.json", shown.to_json() + "\n")
         text = markdown.joined(markdown.of_blocks(shown.page()))
-        _replace(self.walk.report / "report.md", f"# What only AWS can confirm\n\n{text}\n")
-
-
-class _Kept(Document):
-    """What a walk keeps for itself, beside its report."""
-
-    salt: str = Field(description="Of the other names of resources.")
-    subject: Mapping[str, str] = Field(description="What it is of.")
-    proof: Proof = Field(description="What it continues from.")
+        store.replace(self.walk.report / "report.md", f"# What only AWS can confirm\n\n{text}\n")
 
 
 def tell(text: str = "", *, end: str = "\n", err: bool = False) -> None:
@@ -541,46 +532,6 @@ def _said(error: Exception) -> str:
     return str(error) if isinstance(error, RungError | CliError) else f"{type(error).__name__}: {error}"
 
 
-def _kept(folder: Path) -> _Kept | None:
-    """Return what a walk has kept in a folder; None: there was none.
-
-    Raises:
-        UnusableError: This version cannot continue it.
-    """
-    path = folder / _KEPT
-    try:
-        return _Kept.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise UnusableError(
-            f"{path}: {str(error).splitlines()[0]}", "remove it, once nothing of that walk exists any more"
-        ) from None
-
-
-def _subject(settings: Settings, account: str) -> dict[str, str]:
-    """Return what a walk is of: with another of these it would act on what it has not made."""
-    generation = str(settings.cluster.generation)
-    return {
-        "account": account, "name": settings.name, "region": settings.region, "zone_id": settings.zone_id,
-        "cluster.generation": generation,
-    }  # fmt: skip
-
-
-def _check_same(folder: Path, kept: Mapping[str, str], subject: Mapping[str, str], *, starts_again: bool) -> None:
-    """Refuse to forget what an earlier walk has made, and to continue it where it made nothing."""
-    if starts_again:
-        raise OperationError(
-            "what the earlier walk has made still exists", "the same command without --start-again continues that walk"
-        )
-    others = [f"{key}: got {got}; allowed: {kept.get(key)}" for key, got in subject.items() if kept.get(key) != got]
-    if others:
-        raise OperationError(
-            "\n  ".join([f"{folder} is of a walk elsewhere, and what that has made still exists:", *others]),
-            "the credentials and settings of that walk, or another file in config/",
-        )
-
-
 def _caller(region: str) -> Mapping[str, str]:
     """Return account and ARN of the credentials in use."""
     identity: Mapping[str, str] = session().client("sts", region_name=region).get_caller_identity()
@@ -602,16 +553,6 @@ def _private(settings: Settings, caller: Mapping[str, str]) -> tuple[str, ...]:
     dumped = settings.model_dump_json()
     words += [name for arn in ROLE.findall(dumped) for name in names_in(arn)]
     return tuple(sorted({each for each in words if each not in ("", "/")}))
-
-
-def _replace(path: Path, text: str, mode: int = 0o666) -> None:
-    """Write a file as a whole, readable as a mode says, less what the umask forbids."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
 
 
 def _nowhere(_: Observation) -> None:

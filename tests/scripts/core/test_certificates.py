@@ -138,7 +138,7 @@ def test_an_authority_that_nobody_knows_has_a_hint_of_its_own(
     use_nothing_of_the_user(monkeypatch)
     for command in commands(index, tmp_path):
         with pytest.raises(
-            environments.SetUpError, match=r"hint: nobody whom this machine trusts signed .*AWS_CA_BUNDLE"
+            environments.SetUpError, match=r"hint: no authority that this machine trusts signed .*AWS_CA_BUNDLE"
         ):
             environments.run(*command)
 

@@ -23,7 +23,7 @@ from scripts.check.estimate.prices import Prices
 from scripts.core import interrupts, options
 from scripts.core.errors import ExitCode, OperationError, UnusableError
 from scripts.core.interrupts import listening
-from scripts.rehearse.prove import ladder, money, prove
+from scripts.rehearse.prove import ladder, money, prove, store
 from scripts.rehearse.prove.assumptions import assumptions
 from scripts.rehearse.prove.ladder import MANY, NAMES, RUNGS, Choices, Raw, settings_of, violations
 from scripts.rehearse.prove.money import Span
@@ -198,7 +198,7 @@ class Walked:
 
     def continues(self) -> None:
         """Let another command continue, of which nothing is done and nothing was asked yet."""
-        kept = prove._kept(self.folder)
+        kept = store.read(self.folder)
         assert kept is not None
         self.earlier, self.errors, self.rungs, self.asked, self.answers = kept.proof, {}, [], [], None
 

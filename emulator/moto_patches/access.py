@@ -36,6 +36,7 @@ _PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
 _match_known = IAMPolicyStatement._match
+_judge = ActionAuthenticatorMixin._authenticate_and_authorize_action
 
 
 def refuse_as_services_do() -> None:
@@ -46,6 +47,7 @@ def refuse_as_services_do() -> None:
     """
     ACTION_MAP["BUCKET"]["HEAD"]["DEFAULT"] = "ListBucket"
     ACTION_MAP["BUCKET"]["GET"]["encryption"] = "GetEncryptionConfiguration"
+    ActionAuthenticatorMixin._authenticate_and_authorize_action = _judge_others  # type: ignore[method-assign]
     ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
     IAMPolicyStatement._match = staticmethod(_match)  # type: ignore[assignment,method-assign]
 
@@ -61,14 +63,19 @@ class _Request(IAMRequest):
         self._action = f"{_PREFIXES.get(service, service)}:{action}"
 
 
+def _judge_others(self: ActionAuthenticatorMixin, iam_request_cls: type, resource: str = _UNKNOWN) -> None:
+    """Ask IAM, but for what nodes, CloudFormation and the owner of the account do."""
+    key = access_key(self.headers.get("Authorization", "")) or ""  # type: ignore[attr-defined]
+    if key != KEYS.node and not KEYS.are_of_owner(key):
+        _judge(self, iam_request_cls, resource)
+
+
 def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
-    """Ask IAM, but for what nodes do. Its words are those of most services that talk XML; the others have their own.
+    """Ask IAM. Its words are those of most services that talk XML; the others have their own.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/CommonErrors.html
     """
-    if access_key(self.headers.get("Authorization", "")) == KEYS.node:
-        return
     try:
         for each in _resources(self, resource):
             self._authenticate_and_authorize_action(_Request, each)

@@ -105,7 +105,7 @@ SESSION_CALLS = {
 
 
 def test_a_session_ends_with_its_time(aws: EmulatedAws) -> None:
-    """The codes are those of https://docs.aws.amazon.com/awssupport/latest/APIReference/CommonErrors.html and its like."""
+    """With the codes of https://docs.aws.amazon.com/awssupport/latest/APIReference/CommonErrors.html."""
     role = aws.client("iam", REGION).create_role(RoleName="r", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
     with pytest.raises(HTTPError):
         aws.expire(role)

@@ -186,7 +186,7 @@ class EmulatedAws:
 
     @contextmanager
     def judged(self) -> Iterator[None]:
-        """Let IAM look at every call until the block ends, but those of the account's owner, nodes and CloudFormation."""
+        """Let IAM look at calls until the block ends, but not those of the owner, of nodes and of CloudFormation."""
         self._set_unchecked_calls("0")
         try:
             yield

@@ -49,6 +49,7 @@ def refuse_as_services_do() -> None:
     ACTION_MAP["BUCKET"]["GET"]["encryption"] = "GetEncryptionConfiguration"
     ActionAuthenticatorMixin._authenticate_and_authorize_action = _judge_others  # type: ignore[method-assign]
     ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
+    IAMPolicyStatement._check_principal = _is_principal  # type: ignore[method-assign]
     IAMPolicyStatement._match = staticmethod(_match)  # type: ignore[assignment,method-assign]
 
 
@@ -106,6 +107,20 @@ def _resources(request: BaseResponse, resource: str) -> list[str]:
 
 def _match(pattern: str, value: str) -> Match[str] | None:
     return re.match("", "") if value == _UNKNOWN else _match_known(pattern, value)
+
+
+def _is_principal(self: IAMPolicyStatement, principal: str) -> bool:
+    """Tell whether a trust policy names somebody, or the whole account, whose policies decide then who may.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html#principal-accounts
+    """
+    named = self._statement.get("Principal")
+    if not isinstance(named, dict):
+        return named in (None, "*")
+    listed = named.get("AWS", [])
+    account = principal.split(":")[4]
+    allowed = {"*", account, principal, f"arn:aws:iam::{account}:root"}
+    return not allowed.isdisjoint([listed] if isinstance(listed, str) else listed)
 
 
 def name_service_roles() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.error import HTTPError
@@ -10,7 +11,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.aws import EmulatedAws, of_session
+from emulator.aws import ACCOUNT, EmulatedAws, of_session
 from emulator.resources import make_bucket
 from tests.emulator.stacks import REGION
 
@@ -117,3 +118,16 @@ def test_a_session_ends_with_its_time(aws: EmulatedAws) -> None:
     for service, (operation, code) in SESSION_CALLS.items():
         answers = [Call(service, operation, "", "").make(each) for each in sessions]
         assert answers == [code, ""], service
+
+
+@pytest.mark.parametrize(("trusted", "code"), [("root", ""), ("role/other", "AccessDenied")])
+def test_a_role_is_assumed_by_those_whom_it_trusts(aws: EmulatedAws, trusted: str, code: str) -> None:
+    """Whom it trusts and the own policies of who asks both have to allow it."""
+    trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:{trusted}"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = aws.client("iam", REGION).create_role(RoleName="r", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    call = Call("sts", "assume_role", "", "", {"RoleArn": role, "RoleSessionName": "session"})
+    with aws.restricted(policy("sts:AssumeRole", resource=role)) as environment:
+        assert call.make(environment) == code
+    with aws.restricted(policy("sts:AssumeRole", resource=f"{role}-2")) as environment:
+        assert call.make(environment) == "AccessDenied"

@@ -162,7 +162,7 @@ def planned(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFact
         text=True,
         check=False,
     )
-    assert done.returncode == ExitCode.FAILED, done.stderr
+    assert done.returncode in (ExitCode.DONE, ExitCode.FAILED), done.stderr
     yield done.stdout
     rehearsal_server.reset()
 

@@ -114,7 +114,7 @@ def test_the_line_that_ends_a_cause_ends_it_for_the_same_subject_only() -> None:
         other = sample["healed"].replace("100.73", "100.74").replace("OST0001", "OST0002").replace("MDT0000", "MDT0001")
         names = (other if other != sample["healed"] else "nothing of it"), sample["healed"]
         states = []
-        for minute, text in enumerate(names, 53):
+        for minute, text in enumerate(names, 58):
             made.account.line(stream(sample["kind"], sample["stream"]), minute, text)  # type: ignore[attr-defined]
             states.append(diagnose(made, Now()).causes[0].state)
         assert (states[0] is State.ENDED, states[1]) == (False, State.ENDED), sample

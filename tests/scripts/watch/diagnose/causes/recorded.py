@@ -274,7 +274,7 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
             account.fleet, account.answer = "RUNNING", (IDLE, "")
             _make_so(account, text)
         else:
-            account.line(stream(kind, sample.get("stream", "")), 50, text)
+            account.line(stream(kind, sample.get("stream", "")), 57, text)
     if noise:
         account.event(stack, 3, "CREATE_FAILED AWS::EC2::Subnet Other: Resource creation cancelled")
         account.event(stack, 3, f"ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack {stack}: The following resource(s)")

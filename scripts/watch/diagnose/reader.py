@@ -34,6 +34,7 @@ LOG_TERMS = (
     "Timed-out", "attempts left", "static fleet capacity", "HeadNode setup complete",
     "invalid account", "association/QOS limit",
     "ultracluster: budget",
+    "INVAL", "oom_kill", "not found on",
     "fatal", "unexpectedly rebooted", "missing from batch", "SLURMDBD NOW", "nfs: server", "evicted", "was lost;",
     "Stale", "read-only", "Aborting journal", "blocked for more", "oom-kill", "Killed process", "NEURON_HW_ERR",
     "entered RUNNING", "restored to", "Running as primary", "Registering slurmctld", "slurmdbd version",

@@ -136,7 +136,9 @@ class Diagnosis(Result):
         over = [each for each in self.causes if each.state is State.ENDED]
         if over:
             yield Title("Was so, and is over")
-            yield from (Line(f"{each.title}: {each.why} {each.when}", item=True) for each in over)
+            for each in over:
+                yield Line(Toned(each.title, "dim"))
+                yield Line(f"{each.why} {each.when}", item=True)
 
     def _what_was_read(self) -> Iterator[Block]:
         if self.suspicious:

@@ -10,8 +10,8 @@ from scripts.account.causes import Cause, Evidence, FoundCause, State, table
 from scripts.watch.diagnose.present import SCOPES, Present
 
 SUSPICIOUS_SHOWN = 5
-RECENT = timedelta(minutes=5)
-"""What is written again and again holds now if it was written since."""
+MINUTES_OF_NOW = 5
+"""What ends so many minutes after its last line, or sooner, holds until then."""
 _INSTANCE = re.compile(r"\.(i-[0-9a-f]+)\.")
 _STAMP = re.compile(r"^\S*\d{4}-\d\d-\d\d[T ][\d:.,+Z\]]*|^\w{3} +\d+ [\d:]+")
 _CHANGING = re.compile(r"\d+")
@@ -66,41 +66,50 @@ def state_of(
     instance = match[1] if match else ""
     if instance and line.kind != "boot" and present.instances is not None and instance not in present.instances:
         return State.ENDED, f"the instance that wrote it, {instance}, is gone"
-    if instance == present.head_node and present.known & set(row.seen):
+    decisive = present.known & set(row.seen) - ({"node"} if row.lasts else set())  # nodes are freed between two tries
+    if instance == present.head_node and decisive:
         return State.ENDED, "it is not so any more"
     if row.healed:
         healed = re.compile(row.healed.format_map({key: re.escape(value) for key, value in finding.names.items()}))
         later = next((each for each in lines if each.time >= line.time and healed.search(each.text)), None)
         if later:
             return State.ENDED, f"{later.time:%H:%M:%S} UTC: {later.text}"
-    age = now - line.time
-    if row.lasts is None or RECENT < age <= timedelta(minutes=row.lasts):
+    if row.lasts is None:
         return State.SEEN, ""
-    return (
-        (State.NOW, "") if age <= RECENT else (State.ENDED, f"no such line for {age // timedelta(minutes=1)} minutes")
-    )
+    age = (now - line.time) // timedelta(minutes=1)
+    if age > row.lasts:
+        return State.ENDED, f"no such line for {age} minutes"
+    return (State.NOW if row.lasts <= MINUTES_OF_NOW else State.SEEN), ""
 
 
 def _merged(same: Sequence[FoundCause]) -> FoundCause:
-    """Return findings of one cause as one: that which holds most, the newest of these."""
+    """Return findings of one cause as one: the newest of those that hold most, with the newest line of a log."""
     first = min(same, key=lambda each: list(State).index(each.state))
+    logged = next((each.evidence for each in same if each.evidence[-1].kind not in SCOPES), ())
+    evidence = (*logged, *first.evidence) if first.evidence[-1].kind in SCOPES else first.evidence
     times = [each.evidence[-1].time for each in same]
-    return first.model_copy(update={"count": len(same), "first": min(times), "last": max(times)})
+    update = {"evidence": evidence, "count": len(same), "first": min(times), "last": max(times)}
+    return first.model_copy(update=update)
 
 
 def ordered(found: Iterable[FoundCause], rows: Mapping[str, Cause]) -> list[FoundCause]:
     """Return causes in the order in which they are to be shown.
 
-    Before a symptom that holds stands what can be behind it, and is neither over nor ends by itself.
+    Before a symptom that holds stands what can be behind it, and is not over. What ends by itself, such as a lack of
+    capacity, is behind nothing that concerns more than nodes.
     """
     found = list(found)
     holding = [each for each in found if each.state is State.NOW]
     may_hold = [each for each in found if each.state is State.SEEN]
     causes = [each for each in may_hold if each.logs is None]
-    staying = [each for each in causes if rows[each.id].lasts is None]
     placed: dict[str, FoundCause] = {}
     for each in sorted(holding, key=lambda each: (_scope(rows[each.id]), each.logs is not None)):
-        behind = [other for other in staying if other.evidence[-1].kind in (each.logs or ())]
+        behind = [
+            other
+            for other in causes
+            if other.evidence[-1].kind in (each.logs or ())
+            and (rows[other.id].lasts is None or _scope(rows[each.id]) == SCOPES.index("node"))
+        ]
         for one in (*behind, each):
             placed.setdefault(one.id, one)
     symptoms = [each for each in may_hold if each.logs is not None]

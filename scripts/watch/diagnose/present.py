@@ -26,9 +26,16 @@ SECONDS_FOR_SLURM = 8
 """Slurm that has not answered by then is stuck: of 1,875 nodes it tells in less than a second."""
 WAIT_SECONDS = 15.0
 """How long to wait for the answer of the head node at most: a call each second."""
+TRANSIENT = re.compile(
+    r"Scheduler health check failed|Static node maintenance|Node start up|inactive partition|during cluster update"
+)
+"""Reasons that ParallelCluster gives nodes which it replaces or starts; what led to that is in its logs.
+
+clustermgtd.py of aws-parallelcluster-node; finalize_compute.rb and update_head_node.rb of aws-parallelcluster-cookbook.
+"""
 _DISK = re.compile(r"^ *(\d+)% (/\S*)$", re.MULTILINE)
 SCRIPT = (
-    "timeout 3 df --output=pcent,target / /home /var/log 2>/dev/null\n"
+    "timeout 3 df --output=pcent,target / /home /tmp /var/log /var/spool/slurm.state 2>/dev/null\n"
     f"timeout --signal=KILL {SECONDS_FOR_SLURM} {shlex.join(COMMAND)}\n"
     f'[ $? -ne 137 ] || echo "no answer within {SECONDS_FOR_SLURM} s" >&2'
 )
@@ -108,6 +115,8 @@ def troubles(status: str | None, answer: Answer | str) -> Iterator[tuple[str, st
             if availability != "up":
                 yield "fleet", f"The queue {queue} takes no jobs: Slurm has it {availability}"
     for each in slurm.problems if slurm else ():
+        if TRANSIENT.search(each.reason):
+            continue
         since = f"{each.count:,} {each.state} since {each.since}"
         yield "node", f"{since}: node {each.nodes} reason set to: {each.reason}"
 

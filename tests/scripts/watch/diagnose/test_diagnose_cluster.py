@@ -8,6 +8,7 @@ import pytest
 from scripts.watch.diagnose.diagnose import diagnose
 from tests.command_line import ultracluster
 from tests.scripts.operated import Operated
+from tests.scripts.slurm_samples import IDLE, answer, shell
 from tests.scripts.watch.diagnose.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,
@@ -159,13 +160,19 @@ def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys
     operated.log(operated.head_node_stream("slurmctld"), "its account may be older than the silence that counts")
     assert run(monkeypatch) == 0
     assert "No known cause still holds" in capsys.readouterr().out
-    operated.log(
-        "ip-10-0-1-2.i-0123.slurm_resume", "INFO - hello", "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]"
-    )
+    refused = "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]"
+    operated.log(operated.head_node_stream("slurm_resume"), "INFO - hello", refused)
     assert run(monkeypatch) == 1
     assert "trn1:free:[b]" in capsys.readouterr().out
+    stuck = (1, "drained", "2026-05-01T10:00:00", "trn1-dy-trn1-32xl-1", "Kill task failed")
+    operated.shell(shell(f"  7% /\n{answer({'trn1': 'up'}, problems=[stuck])}"))
     assert run(monkeypatch, "--output", "json") == 1
-    assert [each["id"] for each in json.loads(capsys.readouterr().out)["causes"]] == ["insufficient-capacity"]
+    causes = json.loads(capsys.readouterr().out)["causes"]
+    states = {each["id"]: each["state"] for each in causes}
+    assert list(states.items()) == [("kill-task-failed", "now"), ("insufficient-capacity", "ended")]
+    operated.shell(shell(f"  7% /\n{IDLE}"))
+    assert run(monkeypatch) == 0
+    assert "Was so, and is over" in capsys.readouterr().out
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
         operated.act_as(environment, monkeypatch)

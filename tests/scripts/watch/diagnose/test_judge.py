@@ -12,7 +12,7 @@ from scripts.account.remote.head_node import Answer
 from scripts.account.remote.programs.slurm import PROBLEMS_LISTED
 from scripts.watch.diagnose.diagnose import Diagnosis, diagnose
 from scripts.watch.diagnose.judge import SUSPICIOUS_SHOWN, ordered, suspicious
-from scripts.watch.diagnose.present import SCOPES, known_of
+from scripts.watch.diagnose.present import SCOPES, known_of, troubles
 from tests.properties import QUICK
 from tests.scripts.slurm_samples import IDLE, answer
 from tests.scripts.watch.diagnose.causes.recorded import (
@@ -33,6 +33,12 @@ LOST = (
 )
 SLURM_DEAD = ("", "slurm_load_partitions: Unable to contact slurm controller (connect failure)")
 FULL = "error: Can't save state, error writing file /var/spool/slurm.state/job_state.new: No space left on device"
+REPLACED = (
+    "Scheduler health check failed",
+    "Static node maintenance: unhealthy node is being replaced",
+    "updating node state during cluster update",
+)
+"""Reasons of clustermgtd.py and update_head_node.rb of ParallelCluster."""
 OTHER_NODE = "ip-10-0-1-9.i-0c"
 
 
@@ -182,3 +188,17 @@ def test_what_was_cut_off_or_not_answered_is_not_known() -> None:
     assert known_of("RUNNING", Answer(0, answer(problems=many), "")) == {"answer", "fleet"}
     assert known_of("UNKNOWN", Answer(1, "", "no answer within 8 s")) == {"answer"}
     assert known_of(None, "not allowed") == set()
+
+
+def test_a_node_that_is_being_replaced_is_no_trouble() -> None:
+    rows = [(1, "down", "2026-05-01T10:00:00", "trn1-dy-trn1-1", reason) for reason in ("odd", *REPLACED)]
+    said = [text for _, text in troubles("RUNNING", Answer(0, answer(problems=rows), ""))]
+    assert [text.rpartition(": ")[2] for text in said] == ["odd"]
+
+
+def test_a_log_line_stays_beside_what_is_so_now() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.line(stream("slurm", "slurmctld"), 50, FULL)
+    account.answer = f"Use% Mounted on\n100% /var/spool/slurm.state\n{IDLE}", ""
+    [cause] = diagnose(made, Now()).causes
+    assert [each.kind for each in cause.evidence] == ["slurm", "disk"]

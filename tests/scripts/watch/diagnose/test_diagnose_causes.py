@@ -25,6 +25,7 @@ NAMES = {
     "type": "the type",
     "zone": "the zone",
 }
+IMAGE = "The image id '[ami-0a1b]' does not exist"
 FAILURE_CODES = {
     "AmiVersionMismatch": "image-version",
     "InvalidAmi": "image-foreign",
@@ -104,6 +105,16 @@ def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mappin
     commands = [f"  {line.removeprefix('$ ')}" for line in first.to_do if line.startswith("$ ")]
     assert set(commands) <= set(lines), "a command can be copied"
     assert max(len(line) for line in lines if line not in commands) <= 80
+
+
+def test_a_command_whose_name_is_not_known_is_left_out() -> None:
+    known, unknown = (found_in("daemon", f"(InvalidAMIID.NotFound) {text}") for text in (IMAGE, ""))
+    assert known is not None
+    assert unknown is not None
+    assert [line for line in known.to_do if line not in unknown.to_do] == [
+        "$ aws ec2 describe-images --image-ids ami-0a1b --region us-west-2"
+    ]
+    assert unknown.to_do
 
 
 def test_the_line_that_ends_a_cause_ends_it_for_the_same_subject_only() -> None:

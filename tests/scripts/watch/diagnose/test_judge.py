@@ -190,6 +190,13 @@ def test_what_was_cut_off_or_not_answered_is_not_known() -> None:
     assert known_of(None, "not allowed") == set()
 
 
+def test_a_lack_of_capacity_is_not_over_because_no_node_has_it_between_two_tries() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.line(stream("daemon", "slurm_resume"), 50, "ERROR - (InsufficientInstanceCapacity)")
+    account.answer = IDLE, ""
+    assert states(diagnose(made, Now())) == ["seen"]
+
+
 def test_a_node_that_is_being_replaced_is_no_trouble() -> None:
     rows = [(1, "down", "2026-05-01T10:00:00", "trn1-dy-trn1-1", reason) for reason in ("odd", *REPLACED)]
     said = [text for _, text in troubles("RUNNING", Answer(0, answer(problems=rows), ""))]

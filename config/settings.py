@@ -246,6 +246,8 @@ def load(path: Path) -> Settings:
     shapes = [each for each in errors if each["type"] != RULE]
     texts = [(error_path(each), text_of(each, _schema())) for each in shapes[:MAX_REPORTED]]
     waiting = ""
+    if source.value is None and not source.faults:
+        texts = [((), f"got an empty file; should have settings: delete it, then ./ultracluster init {path.stem}")]
     if isinstance(source.value, dict):
         unread = dict.fromkeys(source.unread, WRONG)
         broken, waiting = divided(rules.violations(Settings.readable({**source.value, **unread})))

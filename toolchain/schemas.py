@@ -32,6 +32,9 @@ _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
             "LustreConfiguration/ExportPath",
             "LustreConfiguration/ImportPath",
             "LustreConfiguration/ImportedFileChunkSize",
+            # FSx has changed it in place since 2023 (https://github.com/hashicorp/terraform-provider-aws/issues/34862),
+            # and the page says "No interruption"; the record of the CDK command line says that it replaces. What loses
+            # data if it is true counts.
             "LustreConfiguration/PerUnitStorageThroughput",
             "OpenZFSConfiguration/DeploymentType",
             "OpenZFSConfiguration/PreferredSubnetId",
@@ -41,7 +44,7 @@ _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-rds-dbinstance.html
     "AWS::RDS::DBInstance": frozenset({"Port"}),
 }
-"""Properties with "Update requires: Replacement" in the documentation that the schema does not have as create-only."""
+"""Properties that replace by the documentation, or by the CDK's record of it, and are not create-only in the schema."""
 
 _UPDATED_IN_PLACE: Mapping[str, frozenset[str]] = {
     # Only an update policy AutoScalingReplacingUpdate replaces the group.

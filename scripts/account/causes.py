@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from string import Formatter
 
 from pydantic import Field
 
@@ -26,6 +28,10 @@ SEEN = {
     "daemon": "logs of ParallelCluster's daemons",
     "slurm": "Slurm's logs",
     "job": "reasons why jobs wait",
+    "answer": "what Slurm answers now",
+    "disk": "the head node's disks now",
+    "fleet": "the compute fleet and its queues now",
+    "node": "nodes that take no jobs now",
 }
 """Where causes are seen, by the kind of evidence in the table."""
 
@@ -41,6 +47,14 @@ class Evidence(Document):
     """What else an event tells, by the placeholders in causes.yaml."""
 
 
+class State(StrEnum):
+    """Whether a cause holds, in the order in which causes are shown."""
+
+    NOW = "now"
+    SEEN = "seen"
+    ENDED = "ended"
+
+
 class FoundCause(Document):
     """A cause that was found."""
 
@@ -50,6 +64,16 @@ class FoundCause(Document):
     to_do: tuple[str, ...] = Field(description='What to do, in this order; commands begin with "$ ".')
     source: str = Field(description="Where this is from.")
     evidence: tuple[Evidence, ...] = Field(description="Why it is believed, in order of the reasoning.")
+    state: State = Field(
+        default=State.SEEN,
+        description="`now`: it holds; `seen`: it was recorded, and whether it holds is not known; `ended`: it is over.",
+    )
+    ended: str = Field(default="", description="Why it is believed to be over; empty: it is not.")
+    count: int = Field(default=1, description="How often it was recorded in what was read.")
+    first: datetime | None = Field(default=None, description="When the first time was; null: as its evidence.")
+    last: datetime | None = Field(default=None, description="When the last time was; null: as its evidence.")
+    names: Mapping[str, str] = Field(default={}, exclude=True)
+    """What fills placeholders."""
     logs: tuple[str, ...] | None = Field(default=None, exclude=True)
     """Of a symptom the kinds of logs where its cause is seen; None: it is no symptom."""
     behind: tuple[str, ...] = Field(default=(), exclude=True)
@@ -59,11 +83,27 @@ class FoundCause(Document):
         """Yield it for people, with its evidence and what to do."""
         yield Line(Toned(self.title, "bad"))
         yield Line(self.why)
+        if self.when:
+            yield Line(self.when)
         yield Title("Why this is believed")
         yield from evidence_lines(self.evidence)
         yield Title("What to do")
         yield from self.steps()
         yield Line(Toned(f"See {self.source}", "dim"))
+
+    @property
+    def when(self) -> str:
+        """Whether it holds, and when it was recorded, in a sentence; empty: it was not judged."""
+        if self.last is None or self.first is None:
+            return ""
+        times = f"{self.last:%H:%M:%S} UTC"
+        times = times if self.count == 1 else f"{times}, {self.count:,} times since {self.first:%H:%M:%S}"
+        match self.state:
+            case State.NOW:
+                return f"It holds now; recorded at {times}."
+            case State.SEEN:
+                return f"Recorded at {times}; whether it still holds is not known."
+        return f"It is over: {self.ended}. Recorded at {times}."
 
     def steps(self) -> Iterator[Block]:
         """Yield what to do."""
@@ -94,6 +134,8 @@ class Cause:
     source: str
     logs: tuple[str, ...] | None = None
     behind: tuple[str, ...] = ()
+    lasts: int | None = None
+    healed: str = ""
 
 
 _WORD = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_.,:/@=+\[\]-]*")
@@ -120,12 +162,15 @@ def table() -> tuple[Cause, ...]:
 
 
 def filled(line: str, known: Mapping[str, str]) -> str:
-    """Return a line of what to do, with names in its placeholders; in a command only names that no shell interprets.
+    """Return a line of what to do, with names in its placeholders; empty: a command lacks one.
 
-    Who may submit a job can write lines into Slurm's logs, and administrators type what stands here.
+    In a command stand only names that no shell interprets: who may submit a job can write lines into Slurm's logs, and
+    administrators type what stands here.
     """
     if line.startswith(COMMAND):
         known = {name: value for name, value in known.items() if _WORD.fullmatch(value)}
+        if not known.keys() >= {name for _, name, _, _ in Formatter().parse(line) if name}:
+            return ""
     return line.format_map(_Names(known))
 
 
@@ -140,10 +185,11 @@ def find(evidence: Evidence, names: Mapping[str, str]) -> FoundCause | None:
                 id=cause.id,
                 title=cause.title,
                 why=cause.why.format_map(_Names(known)),
-                to_do=tuple(filled(line, known) for line in cause.do),
+                to_do=tuple(filter(None, (filled(line, known) for line in cause.do))),
                 source=cause.source,
                 evidence=(evidence,),
                 logs=cause.logs,
                 behind=cause.behind,
+                names=known,
             )
     return None

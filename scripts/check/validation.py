@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,23 @@ def outcomes(
 
     `synthesize` makes the assembly of one, if it likes in the directory that it gets, which does not stay.
     """
+    from config.settings import SettingsError
+
+    wrong: dict[str, str] = {}
+    for name in names:
+        try:
+            options.settings_of(name)
+        except SettingsError as error:
+            wrong[name] = str(error)
+    right = [name for name in names if name not in wrong]
+    with closing(_examined(right, synthesize)) as examined:  # which starts only if there are any: that takes seconds
+        for name in names:
+            yield ValidationOutcome(deployment=name, error=wrong[name]) if name in wrong else next(examined)
+
+
+def _examined(
+    names: Sequence[str], synthesize: Callable[[Path, Path], Assembly]
+) -> Generator[ValidationOutcome, None, None]:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from config.settings import SettingsError

@@ -1,11 +1,12 @@
-"""Find out why a deployment failed, or why nodes of its cluster do not start, and what to do.
+"""Find out why a deployment failed, or what keeps its cluster from running jobs, and what to do.
 
 It follows the newest operation that failed through the nested stacks and the cluster's own stack, also if that is
-deleted, to the first failure, and reads the logs that belong to it. Of a running cluster it checks the head node and
-the logs of the last hours. Nothing is changed.
+deleted, to the first failure, and reads the logs that belong to it. Of a running cluster it looks at the fleet, at the
+head node and at what Slurm answers, and reads the logs of the last hours. What blocks now comes first, what is over
+last. It says what was read, from when to when, and what was not. Nothing is changed.
 
-Exit code 0: nothing failed; 1: a cause, or a failure of unknown cause, or a permission to read is missing; 2:
-arguments, settings or credentials cannot be used; 130: Ctrl-C.
+Exit code 0: no known cause still holds, which is no proof that all is well; 1: a cause, or a failure of unknown cause,
+or a permission to read is missing; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations

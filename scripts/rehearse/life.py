@@ -272,7 +272,7 @@ class Life:
         """Wait until diagnose tells of something, and show what it says; nothing for an empty text."""
         if seen:
             self._until(lambda: seen in self.stage.ask("diagnose", self.name, "--output", "json"), seen, every=4)
-            self.stage.run("diagnose", self.name, codes=(ExitCode.FAILED,))
+            self.stage.run("diagnose", self.name, codes=(ExitCode.DONE, ExitCode.FAILED))
 
     def _submit(self, program: str) -> str:
         """Submit a job for all nodes that jobs here get, and return its id."""

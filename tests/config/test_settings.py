@@ -86,8 +86,14 @@ def test_a_wrong_value_of_the_file_system_hides_only_what_depends_on_it(write: W
 
 def test_what_is_no_settings_file(write: Write) -> None:
     odd = [
-        ("", "settings.yaml:1: (file): got an empty file; should be a mapping"),
-        ("# nothing", "settings.yaml:1: (file): got an empty file; should be a mapping"),
+        (
+            "",
+            "settings.yaml:1: (file): got an empty file; should have settings: delete it, then ./ultracluster init set",
+        ),
+        (
+            "# nothing",
+            "settings.yaml:1: (file): got an empty file; should have settings: delete it, then ./ultracluster",
+        ),
         ("- name: trn1", "settings.yaml:1: (file): got [{'name': 'trn1'}]; should be a mapping"),
         ("name: a: b", "settings.yaml:1: not YAML: mapping values are not allowed"),
         (

@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -193,6 +194,24 @@ def test_without_a_terminal_nobody_is_asked(capfd: pytest.CaptureFixture[str]) -
     for name, (words, instead) in ASKING.items():
         assert ultracluster(*name.split(), "trn1-16", *words) == ExitCode.UNUSABLE
         assert capfd.readouterr() == ("", f"error: standard input is not a terminal; pass {instead}\n")
+
+
+def test_the_pipelines_roles_are_deployed_without_a_question_by_yes_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The CDK would print all permissions before it asks."""
+    deployed = Mock(return_value=(ExitCode.DONE, []))
+    monkeypatch.setattr(options, "BUILD", tmp_path)
+    monkeypatch.setattr("scripts.change.pipeline.deploy", deployed)
+    assert ultracluster("pipeline", "deploy") == ExitCode.UNUSABLE
+    assert capfd.readouterr() == ("", "error: standard input is not a terminal; pass --yes\n")
+    assert not deployed.called
+    assert ultracluster("pipeline", "deploy", "--yes", "--", "--verbose") == ExitCode.DONE
+    assert ultracluster("pipeline", "deploy", "--", "--require-approval=never") == ExitCode.DONE
+    assert [each.args for each in deployed.call_args_list] == [
+        ("--require-approval", "never", "--verbose"),
+        ("--require-approval=never",),
+    ]
 
 
 def test_yes_is_no_answer_to_what_deletes(capfd: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,8 @@ class LustreSpec(Spec):
     throughput_mbps_per_tib: Annotated[
         Throughput | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
     ] = 250
-    """MB/s per TiB; null with SCRATCH_2. FSx changes it in place, CloudFormation makes a new file system for it."""
+    """MB/s per TiB; null with SCRATCH_2. FSx changes it in place; whether CloudFormation lets it, AWS's sources say
+    differently. Here it counts as a new file system, unless a change set in your account says otherwise."""
     compression: Annotated[Compression, Setting(Change.AT_ONCE, ".LustreConfiguration.DataCompressionType")] = "LZ4"
     """Compression of new files."""
     metadata_iops: Annotated[

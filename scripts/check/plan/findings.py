@@ -19,6 +19,7 @@ _BACKUPS: Final = "AutomaticBackupRetentionDays"
 https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
 """
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
+_FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
 
@@ -42,6 +43,21 @@ def of_stack(stack: StackPlan, deployment_name: str, accepted: bool) -> Iterator
             if each.path.endswith(_BACKUPS) and each.before and not each.after:
                 sentence = f"{named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
                 yield Finding(CheckStatus.WARN, sentence, subject=subject)
+        if _is_tagged_while_linked(change, stack):
+            sentence = (
+                f"{named(change)} has links to S3 and gets other tags: in 2023 CloudFormation also told FSx to take no "
+                "backups of it, which FSx refuses where there are links, and rolled the stack back "
+                "(aws-cloudformation/cloudformation-coverage-roadmap 1687, closed since)"
+            )
+            hint = "if it still does: deploy without storage.data_repositories, then with the tags, then with both"
+            yield Finding(CheckStatus.WARN, sentence, hint, subject=subject)
+
+
+def _is_tagged_while_linked(change: ResourceChange, stack: StackPlan) -> bool:
+    """Tell whether tags of a file system change that has links to S3, which get the tags of their stack, too."""
+    linked = any(each.type == _LINK and each.effect is not Effect.ADDED for each in stack.changes)
+    tags = any(each.path.partition(".")[0] == "Tags" for each in change.properties)
+    return linked and tags and change.type == _FILE_SYSTEM and change.effect is Effect.CHANGED
 
 
 def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:

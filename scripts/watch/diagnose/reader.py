@@ -34,8 +34,12 @@ LOG_TERMS = (
     "Timed-out", "attempts left", "static fleet capacity", "HeadNode setup complete",
     "invalid account", "association/QOS limit",
     "ultracluster: budget",
+    "INVAL", "oom_kill", "not found on",
+    "fatal", "unexpectedly rebooted", "missing from batch", "SLURMDBD NOW", "nfs: server", "evicted", "was lost;",
+    "Stale", "read-only", "Aborting journal", "blocked for more", "oom-kill", "Killed process", "NEURON_HW_ERR",
+    "entered RUNNING", "restored to", "Running as primary", "Registering slurmctld", "slurmdbd version",
 )  # fmt: skip
-"""A line is read if one of these is in it. All patterns of causes.yaml meant for logs are on such lines."""
+"""A line is read if one of these is in it. All lines of causes.yaml, and those that end them, have one."""
 _BOOT = frozenset({"bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init", "cloud-init-output"})
 _SYSTEM = frozenset({"syslog", "system-messages"})
 _SLURM = frozenset({"slurmctld", "slurmd", "slurmdbd"})
@@ -62,12 +66,14 @@ class Reader:
         read: Stacks and log groups that were read.
         denied: What could not be read, and the action that is not allowed.
         cut_off: Of what only a part was read, as there is too much of it.
+        spans: Log groups that were read, from when to when.
     """
 
     deployment: Deployment
     read: list[str] = field(default_factory=list)
     denied: list[str] = field(default_factory=list)
     cut_off: list[str] = field(default_factory=list)
+    spans: list[tuple[str, datetime, datetime]] = field(default_factory=list)
 
     @cached_property
     def cluster_name(self) -> str:
@@ -159,6 +165,7 @@ class Reader:
         if events is None:
             return []
         self.read.append(group)
+        self.spans.append((group, since, until))
         return sorted((line for each in events if (line := _line(group, each))), key=lambda line: line.time)
 
     def _newest_events(self, group: str, prefix: str, since: datetime, until: datetime) -> Iterator[dict[str, Any]]:

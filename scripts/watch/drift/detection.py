@@ -46,11 +46,11 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
         botocore.exceptions.ClientError: Credentials cannot be used.
     """
     names = [deployment.stack_name(part) for part in deployment.settings.parts]
-    stacks = {name: stack for name in names if (stack := deployment.stack(name))}
-    states = {name: StackState.of(stack) for name, stack in stacks.items()}
+    states = {name: StackState.of(stack) for name in names if (stack := deployment.stack(name))}
+    states = {name: state for name, state in states.items() if not state.is_in_review}  # there is nothing of these yet
     busy = tuple(f"{name}: {state}" for name, state in states.items() if state.is_in_progress)
     comparison = _Comparison(deployment, clock)
-    if stacks and not busy:
+    if states and not busy:
         for name, state in states.items():
             comparison.attempt(f"drift of {name}", partial(comparison.compare_stack, name, state), *_ACTIONS)
         comparison.attempt(
@@ -61,7 +61,7 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
     return DriftReport(
         deployment=deployment.name,
         region=deployment.settings.region,
-        deployed=bool(stacks),
+        deployed=bool(states),
         busy=busy,
         drifts=tuple(comparison.drifts),
         checked=comparison.checked,
@@ -179,9 +179,16 @@ def _of_cluster(deployment: Deployment) -> Iterator[Drift]:
 def _of_fleet(deployment: Deployment) -> Iterator[Drift]:
     from scripts.account import compute_fleet
 
+    name = deployment.settings.cluster_spec.name
     status = compute_fleet.status(deployment)
+    if status == compute_fleet.UNKNOWN:
+        if deployment.stack(name) is None:
+            return  # the missing stack is reported
+        raise OperationError(
+            f"the table parallelcluster-{name} has no status of it, as while the cluster is made or goes"
+        )
     if status != compute_fleet.RUNNING:
-        yield _drift(DriftKind.FLEET, deployment.settings.cluster_spec.name, f"the fleet is {status}; allowed: RUNNING")
+        yield _drift(DriftKind.FLEET, name, f"the fleet is {status}; allowed: RUNNING")
 
 
 def _of_settings(make: Callable[[], Plan]) -> Iterator[Drift]:

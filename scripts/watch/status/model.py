@@ -66,6 +66,11 @@ class StackStatus:
         return self.state is not None and self.state.is_as_before
 
     @property
+    def is_in_review(self) -> bool:
+        """Whether it waits for a change set to be executed that creates it, and has no resources."""
+        return self.state is not None and self.state.is_in_review
+
+    @property
     def in_progress(self) -> bool:
         """Whether an operation on it is in progress."""
         return self.state is not None and self.state.is_in_progress

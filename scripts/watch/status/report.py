@@ -120,6 +120,11 @@ class Status(Result):
         if names := ", ".join(each.name for each in self.stacks if each.is_as_before):
             sentence = f"the last change of {names} failed and was rolled back: what was deployed before is in force"
             notes.append(f"{sentence} (./ultracluster diagnose {self.deployment})")
+        if names := ", ".join(each.name for each in self.stacks if each.is_in_review):
+            sentence = (
+                f"of {names} there is only a change set that nobody has executed: a deployment was stopped, or waits"
+            )
+            notes.append(f"{sentence} for an answer (./ultracluster deploy {self.deployment} continues)")
         if self.fleet in STOP_STATUSES:
             sentence = f"the fleet is {self.fleet}: no node starts, and jobs wait"
             notes.append(f"{sentence} (./ultracluster fleet start {self.deployment})")

@@ -190,6 +190,15 @@ def test_settings_that_name_all_that_can_exist_are_accepted(tmp_path: Path, monk
         assert outcome.report.problems == ()
 
 
+def test_settings_that_break_rules_wait_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulated AWS and ParallelCluster's code, which take seconds to start, are for the others."""
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    monkeypatch.delattr("scripts.check.validation.EmulatedAws")
+    (tmp_path / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
+    [outcome] = outcomes(["mine"])
+    assert (outcome.code, "region: " in outcome.error) == (2, True)
+
+
 @pytest.mark.slow
 @pytest.mark.validation
 def test_settings_may_be_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

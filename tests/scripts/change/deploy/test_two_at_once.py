@@ -29,6 +29,7 @@ from scripts.change.deploy import carry_out
 from scripts.core import options
 from scripts.core.errors import ExitCode, OperationError
 from scripts.core.options import CONFIG
+from tests.scripts.refusals import refusal
 from toolchain.assembly import Assembly
 
 DEV = load(CONFIG / "dev.yaml")
@@ -244,6 +245,20 @@ def test_a_stack_that_somebody_else_is_about_to_create_is_left_to_them(account: 
     )
     assert account.deploy("anna", "90") == (ExitCode.DONE, "")  # what is older than the plan is a change set left over
     assert account.deployed == dict.fromkeys(STACKS, "90")
+
+
+def test_a_change_set_that_was_not_executed_leaves_no_stack(account: Account) -> None:
+    """As after Ctrl-C: the CDK ends between the two."""
+
+    def ended(point: str) -> None:
+        if point == "change set":
+            raise refusal("Interrupted")
+
+    assert account.deploy("anna", "90", ended)[0] == ExitCode.FAILED
+    assert account.cloudformation.describe_stacks()["Stacks"] == []
+    assert account.deploy("anna", "90") == (ExitCode.DONE, "")
+    assert account.deploy("anna", "120", ended)[0] == ExitCode.FAILED
+    assert (account.deployed, account.change_sets) == (dict.fromkeys(STACKS, "90"), {"EXECUTE_COMPLETE"})
 
 
 def test_the_same_deployment_twice_is_no_conflict(account: Account) -> None:

@@ -146,6 +146,27 @@ def test_a_replacement_planned_for_a_value_that_is_read_late_says_why(replacemen
     assert "make the reference strong" in finding.hint
 
 
+@pytest.mark.parametrize(
+    ("path", "link", "warns"),
+    [
+        ("Tags", Effect.CHANGED, True),
+        ("Tags.project", Effect.CHANGED, True),
+        ("Tags", Effect.REMOVED, True),
+        ("Tags", Effect.ADDED, False),
+        ("StorageCapacity", Effect.CHANGED, False),
+    ],
+)
+def test_other_tags_of_a_file_system_with_links_are_a_warning(path: str, link: Effect, warns: bool) -> None:
+    """The link gets the tags of its stack, too."""
+    system = compared(Effect.CHANGED, PropertyChange(path, 1, 2))
+    linked = ResourceChange("Link", "AWS::FSx::DataRepositoryAssociation", link)
+    stack = StackPlan("storage", Source.FILES, changes=(system, linked))
+    found = [each for each in of_stack(stack, "mine", accepted=True) if "Lustre" in each.subject]
+    assert [(each.status, "deploy without storage.data_repositories" in each.hint) for each in found] == (
+        [(CheckStatus.WARN, True)] * warns
+    )
+
+
 def test_what_follows_from_another_stack_is_added() -> None:
     follows = compared(Effect.MAY_BE_REPLACED, PropertyChange("SubnetIds", ["a"], [NOT_YET_IN.format("network")]))
     assert changes([], [follows]) == (follows,)

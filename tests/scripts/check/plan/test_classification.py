@@ -210,6 +210,16 @@ def with_homes(configuration: Configuration) -> None:
     configuration["SharedStorage"].append(homes)
 
 
+def test_beside_what_is_refused_nobody_stops_the_fleet_for_nothing(classified: Classified) -> None:
+    stopping, refused = (ROWS[row][0] for row in ("InstanceType", "head node type"))
+    by_kind = {change.kind: change for change in classified(lambda c: (stopping(c), refused(c)))}
+    assert "upgrade" in by_kind[Kind.REFUSED].ways[0]
+    assert by_kind[Kind.FLEET_STOPPED].command == ""
+    assert by_kind[Kind.FLEET_STOPPED].ways == (
+        "first what is refused: on another cluster, by `upgrade`, this needs nothing",
+    )
+
+
 @pytest.mark.parametrize("edit", [with_accounting, with_homes])
 def test_what_is_refused_names_the_upgrade_and_nobody_is_told_to_stop_the_fleet(
     edit: Edit, classified: Classified

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -15,6 +17,7 @@ from scripts.check.preflight import cluster
 from scripts.check.preflight.catalog import policy
 from scripts.check.preflight.cluster import parallelcluster
 from scripts.check.preflight.runner import findings
+from scripts.core import options
 from scripts.core.findings import FAIL, PASS, SKIP, UNKNOWN, WARN, CheckStatus, Finding
 from tests.parallelcluster_versions import OTHER, another_version
 from tests.scripts.check.preflight.accounts import REGION, AlteredAccount, new_network, stacks
@@ -62,6 +65,21 @@ def test_no_objection_to_a_cluster_that_exists(ask: Any) -> None:
     assert finding.status is PASS
     assert finding.sentence.endswith("have no objection; left out is what the deployment brings: node scripts")
     assert asked.name == "preflight", "a name that is free"
+
+
+def test_the_cluster_is_that_of_the_file_in_the_folder_in_use(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not one of its name that this checkout has."""
+    (tmp_path / "dev.yaml").write_text(json.dumps(new_network() | {"name": "dev"}), encoding="utf-8")
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    read: list[Path] = []
+    monkeypatch.setattr(cluster, "synthesize", lambda path, *_: read.append(path))
+    monkeypatch.setattr(cluster, "cluster_request", MagicMock(side_effect=LookupError))
+    deployment = Deployment("dev", options.settings_of("dev"))
+    deployment.account = account
+    list(findings(parallelcluster, deployment))
+    assert read == [tmp_path / "dev.yaml"]
 
 
 def test_of_a_version_whose_package_is_not_here_the_check_says_who_answered(ask: Any) -> None:

@@ -153,6 +153,7 @@ def test_comments_and_summary_of_a_branch(
     preflight = build / "preflight-dev.json"
     preflight.write_text(json.dumps(document(("a", "FAIL", "b"))), encoding="utf-8")
     assert ultracluster("pipeline", "review", "main") == 0
+    assert capsys.readouterr().out == f"{build}/review/dev.md\n{build}/review-summary.md\n"
     text = (build / "review" / "dev.md").read_text(encoding="utf-8")
     assert text.startswith("<!-- ultracluster:dev -->\n")
     assert "### `dev`: a new configuration. Nothing blocks this deployment. The account is not ready.\n" in text

@@ -36,7 +36,7 @@ def test_a_missing_permission_is_named_and_the_rest_is_read(operation: str, acti
     account.denied = {operation}
     diagnosis = diagnose(made)
     assert any(f"{action} is not allowed" in line for line in diagnosis.unread)
-    assert "Not read" in shown(diagnosis)
+    assert "What was not read" in shown(diagnosis)
     assert diagnosis.failed, "a stack that failed did so even if its events cannot be read"
 
 

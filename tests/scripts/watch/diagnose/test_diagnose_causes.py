@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from scripts.account import log_streams
-from scripts.account.causes import SEEN, Cause, Evidence, FoundCause, find, table
+from scripts.account.causes import SEEN, Cause, Evidence, FoundCause, State, find, table
 from scripts.watch.diagnose.diagnose import diagnose
+from scripts.watch.diagnose.present import SCOPES
 from scripts.watch.diagnose.reader import KINDS, LOG_TERMS
-from tests.scripts.watch.diagnose.causes.recorded import ISSUES, NOW, SAMPLES, Now, record, shown
+from tests.scripts.watch.diagnose.causes.recorded import ISSUES, NOW, SAMPLES, Now, record, shown, stream
 
 NAMES = {
     "file": "config/trn1-16.yaml",
@@ -24,6 +25,7 @@ NAMES = {
     "type": "the type",
     "zone": "the zone",
 }
+IMAGE = "The image id '[ami-0a1b]' does not exist"
 FAILURE_CODES = {
     "AmiVersionMismatch": "image-version",
     "InvalidAmi": "image-foreign",
@@ -68,14 +70,16 @@ def test_every_cause_has_one_row_and_a_sample_of_every_place_where_it_is_seen() 
 
 @pytest.mark.parametrize("cause", table(), ids=lambda cause: cause.id)
 def test_a_cause_is_complete(cause: Cause) -> None:
-    assert set(cause.seen) <= set(SEEN) == {"event", "instance", "provider", "job", *KINDS}
+    assert set(cause.seen) <= set(SEEN) == {"event", "provider", "job", *SCOPES, *KINDS}
     assert set(cause.logs or ()) <= {"provider", *KINDS}
     assert set(cause.behind) <= {each.id for each in table() if each.logs is not None}
     assert cause.source.startswith("https://")
     assert any(line.startswith("$ ") for line in cause.do), "something can be done or read"
     placeholders = set(re.findall(r"{(\w+)}", cause.why + " ".join(cause.do)))
     assert placeholders <= {*NAMES, *cause.pattern.groupindex}
-    assert placeholders >= set(cause.pattern.groupindex), "a group is there to be shown"
+    ends = set(re.findall(r"{(\w+)}", cause.healed))
+    assert ends <= set(cause.pattern.groupindex) <= placeholders | ends, "a group is there to be shown"
+    assert not [each for each in cause.do if each.startswith("$ ") and re.search("[<>]", each)], "it can be typed"
 
 
 @pytest.mark.parametrize("sample", [each for each in SAMPLES if each["kind"] == "job"], ids=lambda each: each["text"])
@@ -95,7 +99,7 @@ def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mappin
     first = diagnosis.causes[0]
     assert first.id == sample["cause"]
     assert sample["text"].partition(": ")[2][:60] in first.evidence[-1].text
-    assert "<" not in first.why, "every placeholder of the sentence has a value"
+    assert not re.search(r"<\w+>", first.why), "every placeholder of the sentence has a value"
     assert sample["source"]
     lines = shown(diagnosis).splitlines()
     commands = [f"  {line.removeprefix('$ ')}" for line in first.to_do if line.startswith("$ ")]
@@ -103,10 +107,35 @@ def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mappin
     assert max(len(line) for line in lines if line not in commands) <= 80
 
 
+def test_a_command_whose_name_is_not_known_is_left_out() -> None:
+    known, unknown = (found_in("daemon", f"(InvalidAMIID.NotFound) {text}") for text in (IMAGE, ""))
+    assert known is not None
+    assert unknown is not None
+    assert [line for line in known.to_do if line not in unknown.to_do] == [
+        "$ aws ec2 describe-images --image-ids ami-0a1b --region us-west-2"
+    ]
+    assert unknown.to_do
+
+
+def test_the_line_that_ends_a_cause_ends_it_for_the_same_subject_only() -> None:
+    healing = [each for each in SAMPLES if "healed" in each]
+    assert {each["cause"] for each in healing} >= {row.id for row in table() if "{" in row.healed}
+    for sample in healing:
+        made = record(sample)
+        other = sample["healed"].replace("100.73", "100.74").replace("OST0001", "OST0002").replace("MDT0000", "MDT0001")
+        names = (other if other != sample["healed"] else "nothing of it"), sample["healed"]
+        states = []
+        for minute, text in enumerate(names, 58):
+            made.account.line(stream(sample["kind"], sample["stream"]), minute, text)  # type: ignore[attr-defined]
+            states.append(diagnose(made, Now()).causes[0].state)
+        assert (states[0] is State.ENDED, states[1]) == (False, State.ENDED), sample
+
+
 def test_the_log_filter_passes_every_sample_and_is_short_enough_for_cloudwatch() -> None:
     # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
     assert len(" ".join(f'?"{each}"' for each in LOG_TERMS)) <= 1024
-    logged = [each["text"] for each in SAMPLES if each["kind"] not in ("event", "instance", "job")]
+    logged = [each["text"] for each in SAMPLES if each["kind"] in ("provider", *KINDS)]
+    logged += [each["healed"] for each in SAMPLES if "healed" in each]
     assert [text for text in logged if not any(term in text for term in LOG_TERMS)] == []
 
 

@@ -8,7 +8,9 @@ import pytest
 from scripts.watch.diagnose.diagnose import diagnose
 from tests.command_line import ultracluster
 from tests.scripts.operated import Operated
+from tests.scripts.slurm_samples import IDLE, answer, shell
 from tests.scripts.watch.diagnose.causes.recorded import (
+    CLUSTER_GROUP,
     HEAD_NODE,
     NOW,
     QUOTA,
@@ -24,13 +26,13 @@ CAPACITY = "ERROR - An error occurred (InsufficientInstanceCapacity) when callin
 PROTECTED = "WARNING - Setting cluster into protected mode due to failures detected in node provisioning."
 
 
-def test_of_a_running_cluster_the_newest_line_counts_and_symptoms_come_last() -> None:
+def test_before_a_symptom_that_holds_comes_what_can_be_behind_it_and_does_not_end_by_itself() -> None:
     made, account = deployment(cluster="CREATE_COMPLETE")
     account.line(stream("daemon"), 40, "ERROR - (VcpuLimitExceeded)")
     account.line(stream("daemon"), 50, CAPACITY)
     account.line(stream("daemon"), 55, PROTECTED)
     diagnosis = diagnose(made, Now())
-    assert (diagnosis.operation, ids(diagnosis)) == (None, ["insufficient-capacity", "vcpu-quota", "protected-mode"])
+    assert (diagnosis.operation, ids(diagnosis)) == (None, ["vcpu-quota", "protected-mode", "insufficient-capacity"])
 
 
 def test_what_is_older_counts_only_if_the_last_half_hour_shows_nothing() -> None:
@@ -46,7 +48,9 @@ def test_nothing_failed() -> None:
     account.line(stream("daemon"), 50, "INFO - all is well, no error")
     diagnosis = diagnose(made, Now())
     assert (diagnosis.failed, diagnosis.outcome) == (False, "nothing failed")
-    assert "Nothing failed" in shown(diagnosis)
+    text = shown(diagnosis)
+    assert "That is no proof that all is well." in " ".join(text.split())
+    assert f"{CLUSTER_GROUP}, 2026-05-01 06:00 to 2026-05-01 12:00 UTC" in " ".join(text.split())
     made, account = deployment()
     assert "there are no stacks" in shown(diagnose(made))
     assert set(account.calls) == {"describe_stacks"}
@@ -155,14 +159,20 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     operated.log(operated.head_node_stream("slurmctld"), "its account may be older than the silence that counts")
     assert run(monkeypatch) == 0
-    assert "Nothing failed" in capsys.readouterr().out
-    operated.log(
-        "ip-10-0-1-2.i-0123.slurm_resume", "INFO - hello", "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]"
-    )
+    assert "No known cause still holds" in capsys.readouterr().out
+    refused = "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]"
+    operated.log(operated.head_node_stream("slurm_resume"), "INFO - hello", refused)
     assert run(monkeypatch) == 1
     assert "trn1:free:[b]" in capsys.readouterr().out
+    stuck = (1, "drained", "2026-05-01T10:00:00", "trn1-dy-trn1-32xl-1", "Kill task failed")
+    operated.shell(shell(f"  7% /\n{answer({'trn1': 'up'}, problems=[stuck])}"))
     assert run(monkeypatch, "--output", "json") == 1
-    assert [each["id"] for each in json.loads(capsys.readouterr().out)["causes"]] == ["insufficient-capacity"]
+    causes = json.loads(capsys.readouterr().out)["causes"]
+    states = {each["id"]: each["state"] for each in causes}
+    assert list(states.items()) == [("kill-task-failed", "now"), ("insufficient-capacity", "ended")]
+    operated.shell(shell(f"  7% /\n{IDLE}"))
+    assert run(monkeypatch) == 0
+    assert "Was so, and is over" in capsys.readouterr().out
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
         operated.act_as(environment, monkeypatch)

@@ -123,6 +123,25 @@ def test_a_fleet_that_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert only(report) == (DriftKind.FLEET, "dev", "the fleet is STOPPED; allowed: RUNNING")
 
 
+def test_a_fleet_of_unknown_status_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And without a cluster there is none."""
+    monkeypatch.setattr(compute_fleet, "status", lambda _: compute_fleet.UNKNOWN)
+    report = detected(FakeDeployment(DEPLOYED))
+    [reason] = report.not_compared
+    assert reason.startswith("the fleet: the table parallelcluster-dev has no status of it")
+    assert report.drifts == ()
+    report = detected(FakeDeployment({name: stack for name, stack in DEPLOYED.items() if name == "dev-network"}))
+    assert (report.drifts, report.not_compared) == ((), ())
+
+
+def test_a_change_set_that_nobody_executed_has_deployed_nothing() -> None:
+    waiting = {**CREATED, "StackStatus": "REVIEW_IN_PROGRESS"}
+    report = detected(FakeDeployment({"dev-network": waiting}))
+    assert (report.deployed, report.not_compared, report.busy) == (False, (), ())
+    report = detected(FakeDeployment({"dev-network": CREATED, "dev-storage": waiting}))
+    assert (report.deployed, report.not_compared, report.busy) == (True, (), ())
+
+
 def test_settings_that_differ_but_in_metadata_alone() -> None:
     changes = tuple(
         ResourceChange(name, "AWS::EC2::VPC", Effect.CHANGED, causes=(cause,))

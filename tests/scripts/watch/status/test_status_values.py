@@ -131,6 +131,14 @@ def test_what_a_roll_back_restored_is_a_note_until_the_next_change() -> None:
     assert status().notes == []
 
 
+def test_a_change_set_that_nobody_executed_is_said() -> None:
+    state = status(stacks=(StackStatus("trn1-16-network", "REVIEW_IN_PROGRESS", AGO),))
+    assert state.notes == [
+        "of trn1-16-network there is only a change set that nobody has executed: a deployment was stopped, or waits "
+        f"for an answer (./ultracluster deploy {state.deployment} continues)"
+    ]
+
+
 @pytest.mark.parametrize("fleet", ["STOPPED", "STOPPING", "STOP_REQUESTED"])
 def test_a_fleet_that_is_stopped_is_healthy_and_said(fleet: str) -> None:
     state = status(fleet=fleet)

@@ -18,9 +18,11 @@ from scripts.account.deployment import Account, Deployment
 from scripts.core.clock import Clock
 from scripts.core.options import CONFIG
 from scripts.watch.diagnose.diagnose import Diagnosis
+from scripts.watch.diagnose.present import SCOPES
 from scripts.watch.diagnose.reader import KINDS
-from tests.scripts import reports
+from tests.scripts import reports, slurm_samples
 from tests.scripts.refusals import refusal
+from tests.scripts.slurm_samples import IDLE
 
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
 ISSUES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("issues.yaml").read_text(encoding="utf-8"))
@@ -58,6 +60,8 @@ class Recorded(Account):
         instances: The instances of the cluster, by id their state; the first is the head node.
         launched: When they were launched.
         lines: Group, stream, time and text of log lines.
+        fleet: The fleet's status; empty: none is recorded.
+        answer: What the head node prints when it is asked, and its errors; None: nobody may ask it.
         denied: Operations that are not allowed.
         calls: Counts of calls by operation; each page is one.
         lines_in_page: How many lines a page of a log has at most.
@@ -73,6 +77,8 @@ class Recorded(Account):
         self.instances: dict[str, str] = {}
         self.launched = NOW - timedelta(days=1)
         self.lines: list[tuple[str, str, datetime, str]] = []
+        self.fleet = ""
+        self.answer: tuple[str, str] | None = None
         self.denied: set[str] = set()
         self.calls: Counter[str] = Counter()
         self.lines_in_page = 10_000
@@ -110,6 +116,23 @@ class Recorded(Account):
             raise _no_stack(StackName)
         named = {"StackName": StackName, "StackId": stack_id(StackName), "StackStatus": self.stacks[StackName]}
         return {"Stacks": [{**named, "CreationTime": NOW - timedelta(days=1)}]}
+
+    def get_item(self, **_: Any) -> dict[str, Any]:
+        self._count("get_item")
+        return {"Item": {"Data": {"M": {"status": {"S": self.fleet}}}}} if self.fleet else {}
+
+    def send_command(self, **_: Any) -> dict[str, Any]:
+        self._count("send_command")
+        if self.answer is None:
+            raise refusal("AccessDeniedException", "SendCommand")
+        return {"Command": {"CommandId": "1a2b"}}
+
+    def get_command_invocation(self, **_: Any) -> dict[str, Any]:
+        self._count("get_command_invocation")
+        assert self.answer is not None
+        output, errors = self.answer
+        answered = {"StandardOutputContent": output, "StandardErrorContent": errors}
+        return {"Status": "Success", "StatusDetails": "Success", "ResponseCode": 0, **answered}
 
     def get_paginator(self, operation: str) -> _Paginator:
         return _Paginator(self, operation)
@@ -247,8 +270,11 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
         stack = made.stack_name("cluster")
         if kind == "instance":
             account.instances = {HEAD_NODE: "stopped"} if HEAD_NODE in text else {}
+        elif kind in SCOPES:
+            account.fleet, account.answer = "RUNNING", (IDLE, "")
+            _make_so(account, text)
         else:
-            account.line(stream(kind, sample.get("stream", "")), 50, text)
+            account.line(stream(kind, sample.get("stream", "")), 57, text)
     if noise:
         account.event(stack, 3, "CREATE_FAILED AWS::EC2::Subnet Other: Resource creation cancelled")
         account.event(stack, 3, f"ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack {stack}: The following resource(s)")
@@ -260,6 +286,24 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
             account.line(stream("boot"), minute, "[INFO] Command 05_touch succeeded, and nothing failed")
             account.line("ip-10-0-1-2.i-0a1b.dcv-server", minute, "ERROR InsufficientInstanceCapacity")
     return made
+
+
+def _make_so(account: Recorded, text: str) -> None:
+    """Let a cluster be now as a text of `present.troubles` says."""
+    if answer := re.fullmatch(r"Slurm on the head node does not answer: (.+)", text):
+        account.answer = "", answer[1]
+    elif disk := re.fullmatch(r"The disk of (\S+) on the head node is (\d+) % full", text):
+        account.answer = f"Use% Mounted on\n{disk[2]:>3}% {disk[1]}\n{IDLE}", ""
+    elif fleet := re.fullmatch(r"The compute fleet is (\w+)(, and (\d+) jobs wait)?", text):
+        account.fleet = fleet[1]
+        account.answer = slurm_samples.answer({"trn1": "up"}, counts=[(int(fleet[3] or 0), "trn1", "PENDING")]), ""
+    elif queue := re.fullmatch(r"The queue (\S+) takes no jobs: Slurm has it (\w+)", text):
+        account.answer = slurm_samples.answer({queue[1]: queue[2]}), ""
+    else:
+        row = re.fullmatch(r"(\d+) (\w+) since (\S+): node (\S+) reason set to: (.+)", text)
+        assert row, text
+        count, *others = row.groups()
+        account.answer = slurm_samples.answer({"trn1": "up"}, problems=[(int(count), *others)]), ""
 
 
 def ids(diagnosis: Diagnosis) -> list[str]:

@@ -41,7 +41,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pins.write_text("\n".join(pinned), encoding="utf-8")
     # The pip of this environment, which is no other than a new one would get, but for the seconds to install it.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python"]
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
     subprocess.run(
         [*pip, "install", "--quiet", "--no-compile", "-r", "requirements.txt"],
         cwd=clone,

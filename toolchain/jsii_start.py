@@ -11,7 +11,7 @@ CHECKED = "loadAssemblyFromPath)(packageDir)"
 def trust_packages() -> None:
     """Let the JavaScript of jsii, if it is not running yet, load the CDK's packages without checking each.
 
-    jsii 1.85, which ParallelCluster pins, checks each of 50 packages against a schema that it compiles anew each time:
+    jsii 1.85, which ParallelCluster pins, checks each of 50 packages against a schema that it compiles each time:
     1.5 of the 3 seconds of CPU that a start takes. Later versions check only if told to, by JSII_VALIDATE_ASSEMBLIES
     (aws/jsii, packages/@jsii/runtime/bin/jsii-runtime.ts). The packages are those whose hashes
     constraints-pcluster.txt has.

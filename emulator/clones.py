@@ -37,14 +37,19 @@ class Process(Protocol):
 
 
 class Requests:
-    """Those that are being served."""
+    """Those that are being served.
+
+    Attributes:
+        of_others: How many were served that nodes did not make.
+    """
 
     def __init__(self) -> None:
+        self.of_others = 0
         self._number = 0
         self._changed = Condition()
 
     @contextmanager
-    def served(self) -> Iterator[None]:
+    def served(self, *, of_node: bool = False) -> Iterator[None]:
         """Count one until the block ends."""
         with self._changed:
             self._number += 1
@@ -53,6 +58,7 @@ class Requests:
         finally:
             with self._changed:
                 self._number -= 1
+                self.of_others += not of_node
                 self._changed.notify_all()
 
     @contextmanager

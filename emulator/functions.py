@@ -49,6 +49,9 @@ _SESSION: Final = boto3.Session(KEYS.own, SECRET)
 _PATIENCE: Final[dict[Speed, int]] = {"real": 1, "fast": 3}
 _LONGEST_SLEEP: Final = "0.1"
 _SHORTEST_INTERVAL: Final = 0.5
+_LONGEST_INTERVAL: Final = 2.0
+"""Of what is repeated at speed `fast`: to ask for a cluster takes a tenth of a second of CPU, and nodes a minute."""
+_GROWTH: Final = 1.5
 _LOADING_SECONDS: Final = 60.0
 _OUT_OF_TIME: Final = 1.0
 """Seconds of a function that a fault makes run out of time: enough for its last words, and for nothing else."""
@@ -101,15 +104,20 @@ class Functions:
         self._in_background(arn, work)
 
     def repeat(self, arn: str, event: Any, seconds: float, wanted: Callable[[], bool]) -> None:
-        """Send an event to a function every so many seconds as long as it is wanted; at speed `fast`, half a second."""
-        interval = seconds if self._speed == "real" else min(seconds, _SHORTEST_INTERVAL)
+        """Send an event to a function every so many seconds as long as it is wanted.
+
+        At speed `fast`, half a second for what is quickly done, and up to two for what is not.
+        """
+        shortest, longest = (_SHORTEST_INTERVAL, _LONGEST_INTERVAL) if self._speed == "fast" else (seconds, seconds)
 
         def work(paused: threading.Event) -> bool:
+            interval = min(seconds, shortest)
             while not paused.wait(interval):
                 if not wanted():
                     return True
                 with contextlib.suppress(FunctionError):
                     self.invoke(arn, event)
+                interval = min(seconds, longest, interval * _GROWTH)
             return False
 
         self._in_background(arn, work)

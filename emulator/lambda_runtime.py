@@ -11,6 +11,7 @@ Imports nothing of this project: a function may need an interpreter with package
 from __future__ import annotations
 
 import argparse
+import gc
 import http.client
 import importlib
 import json
@@ -140,6 +141,7 @@ def main() -> None:
     if arguments.longest_sleep is not None:
         cap_sleep(arguments.longest_sleep)
     speak_plainly_to_this_machine()
+    gc.set_threshold(50_000)  # what functions import is thousands of classes and no garbage
     try:
         function = load(arguments.handler, arguments.directory)
     except Exception as error:

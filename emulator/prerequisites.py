@@ -26,7 +26,11 @@ OFFICIAL_IMAGES = {
 
 _ROOT = Path(__file__).parents[1]
 _PROVIDER = _ROOT / "emulator/provider"
-_PROVIDER_MODULES = (*_PROVIDER.glob("*.py"), _ROOT / "toolchain/provider_request.py")
+_PROVIDER_MODULES = (
+    *_PROVIDER.glob("*.py"),
+    _ROOT / "toolchain/jsii_start.py",
+    _ROOT / "toolchain/provider_request.py",
+)
 
 RAISED_QUOTAS = {
     ("ec2", "L-2C3B7624"): 300_000,  # vCPUs of on-demand Trn instances: 2,343 trn1.32xlarge

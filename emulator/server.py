@@ -44,7 +44,7 @@ from emulator.cloudformation.waits import WaitCondition, WaitConditionHandle
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
 from emulator.gate import Answer
-from emulator.keys import KEYS
+from emulator.keys import KEYS, access_key
 from emulator.machinery import Machinery
 from emulator.machines.databases import Databases
 from emulator.machines.fleet import Fleet
@@ -98,7 +98,8 @@ class Front:
             answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
         if answer:
             return _send(answer, environ, start_response)
-        with self._clones.requests.served():
+        of_node = access_key(environ.get("HTTP_AUTHORIZATION", "")) == KEYS.node
+        with self._clones.requests.served(of_node=of_node):
             if path == _RESET:
                 for reset in self._resets:
                     reset()
@@ -205,14 +206,15 @@ class Emulator:
         invocations.fill(functions)
         clients_of_nodes = Clients(self._endpoint, KEYS.node)
         self._fleet = Fleet(machinery, clients_of_nodes, self._endpoint, speed) if machinery else None
-        lives.LISTENERS.append(self._fleet or Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background))
+        self._clones = Clones()
+        nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background, lambda: self._clones.requests.of_others)
+        lives.LISTENERS.append(self._fleet or nodes)
         service.serve(engine)
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
         if self._fleet:
             agents.shells = self._fleet.shell
             Rds.servers = self._databases = Databases(self._fleet)
         self._node_faults = NodeFaults(self._fleet)
-        self._clones = Clones()
         # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (
             FAULTS_IN_FORCE.clear,

@@ -32,6 +32,7 @@ from pcluster.schemas.cluster_schema import ClusterSchema
 from pcluster.schemas.imagebuilder_schema import ImageBuilderSchema
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
 
+from toolchain.jsii_start import trust_packages
 from toolchain.provider_request import arguments
 
 
@@ -67,6 +68,7 @@ def build_templates(cluster_name: str, configuration: dict[str, Any]) -> dict[st
     cluster = Cluster(cluster_name, yaml.dump(configuration))
     cluster._add_tags()
     bucket = _Bucket(cluster_name)
+    trust_packages()
     root, _ = CDKTemplateBuilder().build_cluster_template(cluster.config, bucket, cluster_name)
     return {"root": root, "nested": bucket.assets}
 
@@ -74,6 +76,7 @@ def build_templates(cluster_name: str, configuration: dict[str, Any]) -> dict[st
 def build_image_template(image_id: str, configuration: dict[str, Any]) -> Any:
     """Build the template that `pcluster build-image` would create (as JSON values)."""
     config = ImageBuilderSchema().load(configuration)
+    trust_packages()
     return CDKTemplateBuilder().build_imagebuilder_template(config, image_id, _Bucket(image_id))
 
 

@@ -25,6 +25,7 @@ from pcluster.cli.exceptions import APIOperationException, ParameterException
 from pcluster.config.cluster_config import SlurmClusterConfig
 from pcluster.validators.common import FailureLevel, Validator, ValidatorContext
 
+from toolchain.jsii_start import trust_packages
 from toolchain.provider_request import arguments
 
 sys.path.insert(0, str(Path(pcluster.__file__).parent / "resources/custom_resources/custom_resources_code"))
@@ -41,6 +42,7 @@ _LONGEST_MESSAGES = 2048
 _LEVELS = ("INFO", "WARNING", "ERROR")
 
 helper = CfnResource()
+trust_packages()
 
 
 def _warn(validator_type: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.config import fuzz
 
 FILES = 5000
-"""They take a minute of CPU; their number is fixed, so that a slow machine tries no fewer."""
+"""They take 20 s of CPU; their number is fixed, so that a slow machine tries no fewer."""
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """``load`` accepts a file or reports its violations, whatever is in it."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(child, (*place, key))
 
 
-PLACES = sorted((place for place in places(yaml.safe_load(TEXT)) if place), key=str)
+CONTENT = yaml.safe_load(TEXT)
+PLACES = sorted((place for place in places(CONTENT) if place), key=str)
 KEYS = ("name", "Name", "Scheduling", "SlurmQueues", "SlurmSettings", "ComputeResources", "HeadNode", "path")
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates() | st.binary()
 ANYTHING = st.recursive(
@@ -55,7 +57,7 @@ def is_accepted_or_reported(path: Path) -> None:
 @example(place=("cluster", "overrides"), value={"Scheduling": {"SlurmSettings": ["Database"]}})
 @example(place=("tags",), value={None: "x", True: "y"})
 def test_any_value_in_any_place(path: Path, place: tuple[str | int, ...], value: Any) -> None:
-    content = yaml.safe_load(TEXT)
+    content = deepcopy(CONTENT)
     put(content, place, value)
     path.write_text(yaml.dump(content, Dumper=yaml.CSafeDumper), encoding="utf-8")
     is_accepted_or_reported(path)

@@ -9,6 +9,7 @@ import pytest
 
 from emulator import prerequisites
 from scripts.check.preflight import images
+from toolchain import jsii_start
 from ultracluster.domain import cluster_rules, names, neuron, slurm
 from ultracluster.domain.cluster import MAX_QUEUES, OperatingSystem
 from ultracluster.domain.validators import VALIDATORS
@@ -82,3 +83,11 @@ def warns(node: ast.ClassDef) -> bool:
     """Return whether the code of a validator has warnings, those of secrets among them."""
     text = ast.unparse(node)
     return "FailureLevel.WARNING" in text or "handle_arn_aws_client_error(" in text
+
+
+def test_the_cdk_of_parallelcluster_starts_without_checks_of_its_packages() -> None:
+    """Where the call is no longer as it is replaced, each start takes twice the time, which nothing else would tell."""
+    (program,) = PROJECT.glob(".venv-pcluster/lib/python*/site-packages/jsii/_embedded/jsii/lib__program.js")
+    text = program.read_text(encoding="utf-8")
+    assert text.count(jsii_start.CHECKED) == 1
+    assert "function loadAssemblyFromPath(directory, validate = true)" in text

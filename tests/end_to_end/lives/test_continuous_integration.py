@@ -196,7 +196,7 @@ def review_and_merge(of: Team) -> None:
     assert "**Preflight**: ready to deploy" in comment["body"], comment["body"]
     assert of.statuses(DEV) == before
     pull_request(of, change, only=("review", "comment"))
-    assert len(of.github.comments) == 1, "it is written anew"
+    assert len(of.github.comments) == 1, "it is written again"
     fork = pull_request(of, change, "Mallory/trn1", only=("review", "comment"))
     assert (fork["review"].result, fork["comment"].result) == ("success", "skipped")
     assert fork["review"].steps["Credentials"] == "skipped"
@@ -212,7 +212,7 @@ def merge_a_bad_change(of: Team) -> None:
     """No check before the deployment can see it: it ends at dev, and the summary has the reason."""
     of.edit(script=TYPO)
     of.github.commit("A word wrong")
-    done = of.deploys(failing=("dev/deploy: Deploy",))
+    done = of.deploys(failing=("dev/deploy: Deploy", "dev/deploy: Diagnosis"))
     said = done["dev/deploy"].summary
     assert "systemctl" in said, said
     assert f"./ultracluster deploy {DEV}" in said, said

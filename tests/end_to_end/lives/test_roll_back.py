@@ -109,7 +109,9 @@ def test_the_printed_commands_lead_out_of_a_roll_back(
         assert updated.stack == "UPDATE_COMPLETE"
         wait_for(updated.is_healthy)
 
-        updated.change(MaxArraySise="5000")  # Slurm's controller does not start
+        updated.change(
+            JobSubmitPlugins="acme"
+        )  # a plugin that is not on the head node: Slurm's controller does not start
         way_out = updated.fails().split()
         assert "trn1" in life.on_head_node("/opt/slurm/bin/sinfo"), "the configuration from before is in force"
         updated.take_back()

@@ -25,7 +25,7 @@ IN_ORDER = (
     r"UPDATE_COMPLETE +Custom::PclusterCluster",
     r" trn1 +- +- +\S+ +- +\S+ +2 ",
     r"EC2 terminates i-",
-    r"FAIL cluster ultracluster: HeadNode.InstanceType from \S+ to \S+ is refused",
+    r"FAIL +cluster ultracluster: HeadNode.InstanceType from \S+ to \S+ is refused",
     r"\$ ./ultracluster jobs list ultracluster\n  1 running.*? RUNNING +2 ",
     *END,
     r"2 x trn1\.32xlarge: \$43\.\d\d an hour",

@@ -140,6 +140,14 @@ class EmulatedAws:
         query = urllib.parse.urlencode({"region": region, "instance": instance_id, "event": event})
         self._post(f"/emulator/instances?{query}")
 
+    def expire(self, role_arn: str) -> None:
+        """Let the time of a role's sessions be over now.
+
+        Raises:
+            urllib.error.HTTPError: It has none.
+        """
+        self._post(f"/emulator/expire?{urllib.parse.quote(role_arn, safe='')}")
+
     def set_shell(self, program: str) -> None:
         """Have a program, bash text, run every command that Systems Manager sends to a node; empty: none answers."""
         self._post("/emulator/shell", program.encode())
@@ -153,15 +161,17 @@ class EmulatedAws:
     def restricted(self, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         """Make an IAM user with the rights of one policy and no others, and yield that user's environment variables.
 
-        Meanwhile all other credentials are refused: it is for looking, not for changing. What the policy says of
-        certain resources holds for all, wherever moto does not know what a request is about.
+        Meanwhile IAM looks at every call but those of the account's owner, of nodes and of CloudFormation. What the
+        policy says of certain resources holds for all, wherever moto does not know what a request is about.
         """
         iam = self.client("iam", "us-east-1")
         name = f"restricted-{uuid.uuid4()}"
         iam.create_user(UserName=name)
         iam.put_user_policy(UserName=name, PolicyName=name, PolicyDocument=json.dumps(policy))
-        with self._judged(iam.create_access_key(UserName=name)["AccessKey"]) as environment:
-            yield environment
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        own = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+        with self.judged():
+            yield {**self.settings, **own}
 
     @contextmanager
     def in_role(self, role_arn: str) -> Iterator[dict[str, str]]:
@@ -171,16 +181,15 @@ class EmulatedAws:
         """
         sts = self.client("sts", "us-east-1")
         answer = sts.assume_role(RoleArn=role_arn, RoleSessionName="i-0123456789abcdef0")
-        with self._judged(answer["Credentials"]) as environment:
-            yield {**environment, "AWS_SESSION_TOKEN": answer["Credentials"]["SessionToken"]}
+        with self.judged():
+            yield {**self.settings, **of_session(answer["Credentials"])}
 
     @contextmanager
-    def _judged(self, key: Mapping[str, str]) -> Iterator[dict[str, str]]:
-        """Yield the environment variables of an access key; until the block ends, IAM looks at every call."""
-        own = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+    def judged(self) -> Iterator[None]:
+        """Let IAM look at calls until the block ends, but not those of the owner, of nodes and of CloudFormation."""
         self._set_unchecked_calls("0")
         try:
-            yield {**self.settings, **own}
+            yield
         finally:
             self._set_unchecked_calls("inf")
 
@@ -239,6 +248,15 @@ def settings_for(endpoint: str, key: str) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
+
+
+def of_session(credentials: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of credentials that STS has given out."""
+    return {
+        "AWS_ACCESS_KEY_ID": credentials["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": credentials["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": credentials["SessionToken"],
     }
 
 

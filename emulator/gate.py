@@ -51,33 +51,45 @@ class Answer(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How a protocol of AWS refuses: status and code where the key is unknown or missing, and what the body is like."""
+    """How a protocol of AWS refuses: status and code where the key is unknown, missing or expired, and the body."""
 
     status: HTTPStatus
     unknown: str
     missing: str
+    expired: str
     body: str
 
 
 _JSON: Final = _Form(
-    HTTPStatus.BAD_REQUEST, "UnrecognizedClientException", "MissingAuthenticationTokenException", "json"
+    HTTPStatus.BAD_REQUEST,
+    "UnrecognizedClientException",
+    "MissingAuthenticationTokenException",
+    "ExpiredTokenException",
+    "json",
 )
 _REST_JSON: Final = _JSON._replace(status=HTTPStatus.FORBIDDEN)
 _XML: Final = "<ErrorResponse><Error><Code>{}</Code><Message>{}</Message></Error></ErrorResponse>"
-_QUERY: Final = _Form(HTTPStatus.FORBIDDEN, "InvalidClientTokenId", "MissingAuthenticationToken", _XML)
+_QUERY: Final = _Form(HTTPStatus.FORBIDDEN, "InvalidClientTokenId", "MissingAuthenticationToken", "ExpiredToken", _XML)
 _EC2: Final = _Form(
     HTTPStatus.UNAUTHORIZED,
     "AuthFailure",
     "AuthFailure",
+    "RequestExpired",
     "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors></Response>",
 )
 _S3: Final = _Form(
     HTTPStatus.FORBIDDEN,
     "InvalidAccessKeyId",
     "AccessDenied",
+    "ExpiredToken",
     "<Error><Code>{}</Code><Message>{}</Message></Error>",
 )
 _DENIED: Final = {_JSON: "AccessDeniedException", _REST_JSON: "AccessDeniedException", _EC2: "UnauthorizedOperation"}
+_EXPIRED: Final = "The security token included in the request is expired"
+"""EC2 says "Request has expired.", S3 "The provided token has expired."; programs look at the codes.
+
+https://github.com/hellofresh/eks-rolling-update/issues/103, https://github.com/cfn-sphere/cfn-sphere/issues/55
+"""
 _HINT: Final = "AWS_ACCESS_KEY_ID must be the one that this emulated AWS gives out"
 
 
@@ -109,6 +121,8 @@ def refusal_of_key(environ: WSGIEnvironment) -> Answer | None:
         return _answer(form.status, form, form.missing, f"Missing Authentication Token: {_HINT}")
     if not KEYS.accept(key):
         return _answer(form.status, form, form.unknown, f"The access key does not exist here: {_HINT}")
+    if KEYS.have_expired(key):
+        return _answer(form.status, form, form.expired, _EXPIRED)
     if environ["PATH_INFO"].startswith(_OF_OWNER) and not KEYS.are_of_owner(key):
         return denied(environ, "Only the user who started this emulated AWS may use its controls")
     return None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterator
 from hmac import compare_digest
 
 import moto.iam.models
+from moto.core.utils import utcnow
 from moto.iam.models import iam_backends
+from moto.sts.models import AssumedRole, sts_backends
 
 _KEY = re.compile(r"Credential=([^/,\s]+)/")
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -43,6 +46,28 @@ class Keys:
             or compare_digest(key.encode(), self.node.encode())
             or any(key in iam.access_keys for account in list(iam_backends.values()) for iam in list(account.values()))
         )
+
+    def have_expired(self, key: str) -> bool:
+        """Tell whether a key is that of a role's session whose time is over."""
+        return any(each.access_key_id == key and each.expiration <= utcnow() for each in _sessions())
+
+    def expire(self, role_arn: str) -> None:
+        """Let the time of a role's sessions be over now, as if the hours had passed for which they were asked.
+
+        Raises:
+            ValueError: It has none.
+        """
+        sessions = [each for each in _sessions() if each.role_arn == role_arn]
+        if not sessions:
+            raise ValueError(f"{role_arn} has no session")
+        for each in sessions:
+            each.expiration = utcnow()
+
+
+def _sessions() -> Iterator[AssumedRole]:
+    for account in list(sts_backends.values()):
+        for sts in list(account.values()):
+            yield from sts.assumed_roles
 
 
 KEYS = Keys()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import cast
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 from wsgiref.types import StartResponse, WSGIEnvironment
 from xml.sax.saxutils import escape
 
@@ -174,6 +174,11 @@ def _afflict(query: str, _: str) -> str:
     return ""
 
 
+def _expire(role_arn: str, _: str) -> str:
+    KEYS.expire(unquote(role_arn))
+    return ""
+
+
 def _take_calls(*_: str) -> str:
     return json.dumps(CALLS.take())
 
@@ -226,6 +231,7 @@ class Emulator:
             "/emulator/shell": self._set_shell,
             "/emulator/instances": _afflict,
             "/emulator/calls": _take_calls,
+            "/emulator/expire": _expire,
             "/emulator/clone": lambda *_: str(self._clones.make(self)),
             "/emulator/end-clone": self._end_clone,
         }

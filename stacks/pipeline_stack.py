@@ -124,7 +124,7 @@ class PipelineStack(cdk.Stack):
 
         https://github.com/aws/aws-cdk/issues/17871
         """
-        protected = [settings.stack_name(part) for part in settings.termination_protection]
+        protected = [settings.stack_name(part) for part in settings.parts if part in settings.termination_protection]
         protect = "aws cloudformation update-termination-protection --enable-termination-protection --stack-name"
         statements = [*_statements(self._checking), *ask_head_node(self, settings)]
         if protected:

@@ -36,6 +36,7 @@ _PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
 _match_known = IAMPolicyStatement._match
+_judge = ActionAuthenticatorMixin._authenticate_and_authorize_action
 
 
 def refuse_as_services_do() -> None:
@@ -46,7 +47,9 @@ def refuse_as_services_do() -> None:
     """
     ACTION_MAP["BUCKET"]["HEAD"]["DEFAULT"] = "ListBucket"
     ACTION_MAP["BUCKET"]["GET"]["encryption"] = "GetEncryptionConfiguration"
+    ActionAuthenticatorMixin._authenticate_and_authorize_action = _judge_others  # type: ignore[method-assign]
     ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
+    IAMPolicyStatement._check_principal = _is_principal  # type: ignore[method-assign]
     IAMPolicyStatement._match = staticmethod(_match)  # type: ignore[assignment,method-assign]
 
 
@@ -61,14 +64,19 @@ class _Request(IAMRequest):
         self._action = f"{_PREFIXES.get(service, service)}:{action}"
 
 
+def _judge_others(self: ActionAuthenticatorMixin, iam_request_cls: type, resource: str = _UNKNOWN) -> None:
+    """Ask IAM, but for what nodes, CloudFormation and the owner of the account do."""
+    key = access_key(self.headers.get("Authorization", "")) or ""  # type: ignore[attr-defined]
+    if key != KEYS.node and not KEYS.are_of_owner(key):
+        _judge(self, iam_request_cls, resource)
+
+
 def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
-    """Ask IAM, but for what nodes do. Its words are those of most services that talk XML; the others have their own.
+    """Ask IAM. Its words are those of most services that talk XML; the others have their own.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/CommonErrors.html
     """
-    if access_key(self.headers.get("Authorization", "")) == KEYS.node:
-        return
     try:
         for each in _resources(self, resource):
             self._authenticate_and_authorize_action(_Request, each)
@@ -99,6 +107,20 @@ def _resources(request: BaseResponse, resource: str) -> list[str]:
 
 def _match(pattern: str, value: str) -> Match[str] | None:
     return re.match("", "") if value == _UNKNOWN else _match_known(pattern, value)
+
+
+def _is_principal(self: IAMPolicyStatement, principal: str) -> bool:
+    """Tell whether a trust policy names somebody, or the whole account, whose policies decide then who may.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html#principal-accounts
+    """
+    named = self._statement.get("Principal")
+    if not isinstance(named, dict):
+        return named in (None, "*")
+    listed = named.get("AWS", [])
+    account = principal.split(":")[4]
+    allowed = {"*", account, principal, f"arn:aws:iam::{account}:root"}
+    return not allowed.isdisjoint([listed] if isinstance(listed, str) else listed)
 
 
 def name_service_roles() -> None:

@@ -1,4 +1,4 @@
-"""AWS Identity and Access Management: roles, policies and instance profiles."""
+"""AWS Identity and Access Management: roles, policies, instance profiles and identity providers."""
 
 from __future__ import annotations
 
@@ -112,6 +112,13 @@ MODELS: Mapping[str, Model] = {
         creation=_create_policy,
         modification=_replace_document,
         mutable=("PolicyDocument",),
+    ),
+    "AWS::IAM::OIDCProvider": Api(
+        "iam",
+        "open_id_connect_provider",
+        "OpenIDConnectProviderArn",
+        {"Arn": "OpenIDConnectProviderArn"},
+        parameters=lambda given: renamed(given, ClientIdList="ClientIDList"),
     ),
     "AWS::IAM::Policy": Api(
         "iam",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.error import HTTPError
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.aws import EmulatedAws
+from emulator.aws import ACCOUNT, EmulatedAws, of_session
 from emulator.resources import make_bucket
 from tests.emulator.stacks import REGION
 
@@ -85,10 +87,47 @@ def test_a_known_resource_is_itself(aws: EmulatedAws) -> None:
             assert Call("s3", "head_object", "", "", {"Bucket": BUCKET, "Key": "k"}).make(environment) == code
 
 
-def test_others_are_refused_as_long_as_it_lasts(aws: EmulatedAws) -> None:
-    with aws.restricted(policy("ec2:DescribeVpcs")), pytest.raises(ClientError, match="AuthFailure"):
+def test_the_owner_of_the_account_is_not_judged(aws: EmulatedAws) -> None:
+    """CloudFormation has the owner's rights, so that somebody who is judged can deploy."""
+    with aws.restricted(policy("iam:ListRoles")) as environment:
         aws.client("ec2", REGION).describe_vpcs()
-    aws.client("ec2", REGION).describe_vpcs()
-    with aws.restricted(policy("ec2:DescribeVpcs")):
-        aws.reset()
-        aws.client("ec2", REGION).describe_vpcs()
+        assert Call("ec2", "describe_vpcs", "", "").make(environment) == "UnauthorizedOperation"
+    assert Call("ec2", "describe_vpcs", "", "").make(environment) == ""
+
+
+SESSION_CALLS = {
+    "s3": ("list_buckets", "ExpiredToken"),
+    "ec2": ("describe_vpcs", "RequestExpired"),
+    "iam": ("list_roles", "ExpiredToken"),
+    "cloudformation": ("list_stacks", "ExpiredToken"),
+    "lambda": ("list_functions", "ExpiredTokenException"),
+    "ssm": ("describe_parameters", "ExpiredTokenException"),
+}
+
+
+def test_a_session_ends_with_its_time(aws: EmulatedAws) -> None:
+    """With the codes of https://docs.aws.amazon.com/awssupport/latest/APIReference/CommonErrors.html."""
+    role = aws.client("iam", REGION).create_role(RoleName="r", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    with pytest.raises(HTTPError):
+        aws.expire(role)
+    sts = aws.client("sts", REGION)
+    asked = {"RoleArn": role, "RoleSessionName": "session"}
+    sessions = [{**aws.settings, **of_session(sts.assume_role(**asked)["Credentials"])}]
+    aws.expire(role)
+    sessions.append({**aws.settings, **of_session(sts.assume_role(**asked)["Credentials"])})
+    for service, (operation, code) in SESSION_CALLS.items():
+        answers = [Call(service, operation, "", "").make(each) for each in sessions]
+        assert answers == [code, ""], service
+
+
+@pytest.mark.parametrize(("trusted", "code"), [("root", ""), ("role/other", "AccessDenied")])
+def test_a_role_is_assumed_by_those_whom_it_trusts(aws: EmulatedAws, trusted: str, code: str) -> None:
+    """Whom it trusts and the own policies of who asks both have to allow it."""
+    trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:{trusted}"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = aws.client("iam", REGION).create_role(RoleName="r", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    call = Call("sts", "assume_role", "", "", {"RoleArn": role, "RoleSessionName": "session"})
+    with aws.restricted(policy("sts:AssumeRole", resource=role)) as environment:
+        assert call.make(environment) == code
+    with aws.restricted(policy("sts:AssumeRole", resource=f"{role}-2")) as environment:
+        assert call.make(environment) == "AccessDenied"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 
@@ -17,6 +20,7 @@ CONNECTION = f"arn:aws:codeconnections:us-west-2:{ACCOUNT}:connection/0123"
 ACCESS_STACK = "ultracluster-ci-access"
 PIPELINE_STACK = "ultracluster-ci-pipeline"
 CDK_VERSION = "2.1.0"
+ISSUER = "token.actions.githubusercontent.com"
 
 
 def pipeline(**values: object) -> Pipeline:
@@ -38,3 +42,16 @@ def synthesize(settings: Pipeline, outdir: Path, stages: dict[str, Settings] | N
     compose(app, settings, stages)
     app.synth()
     return outdir
+
+
+def lets_in(policy: Mapping[str, Any], claims: Mapping[str, str]) -> bool:
+    """Tell whether a role's trust policy lets a token of GitHub in, as STS decides it.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    """
+    [statement] = policy["Statement"]
+    assert statement["Condition"].keys() == {"StringEquals", "StringLike"}
+    subjects = statement["Condition"]["StringLike"][f"{ISSUER}:sub"]
+    exact = statement["Condition"]["StringEquals"].items()
+    is_known = any(fnmatchcase(claims.get("sub", ""), subject) for subject in subjects)
+    return is_known and all(claims.get(key.removeprefix(f"{ISSUER}:")) == value for key, value in exact)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -60,17 +61,50 @@ def scripts() -> list[Step]:
     return [step for step in steps() if "run" in step.body]
 
 
-def run(script: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run shell as GitHub does with `shell: bash`; what it writes for GitHub is in files of the directory.
+def run(
+    script: str, directory: Path, files: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run shell as GitHub does with `shell: bash`.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idstepsshell
+
+    Args:
+        script: The shell.
+        directory: Where it runs.
+        files: Directory of what it writes for GitHub, and of commands in `bin` that come first; None: where it runs.
+        environment: Its variables, beside the PATH of this process.
     """
-    files = {name: str(directory / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    of_github = files or directory
+    written = {name: str(of_github / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         cwd=directory,
-        env={"PATH": f"{directory / 'bin'}{os.pathsep}{os.environ['PATH']}", **files, **environment},
+        env={"PATH": f"{of_github / 'bin'}{os.pathsep}{os.environ['PATH']}", **written, **environment},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+class Scripted(NamedTuple):
+    """What a script of actions/github-script has done: its calls, and the error that ended it; empty: none."""
+
+    calls: list[dict[str, Any]]
+    error: str
+
+
+def run_script(
+    script: str, directory: Path, context: Mapping[str, Any], answers: Mapping[str, Any], **environment: str
+) -> Scripted:
+    """Run JavaScript as actions/github-script does, with a GitHub that answers as it is told (github_script.mjs)."""
+    done = subprocess.run(
+        ["node", str(Path(__file__).with_name("github_script.mjs"))],
+        cwd=directory,
+        env={"PATH": os.environ["PATH"], **environment},
+        input=json.dumps({"script": script, "context": context, "answers": answers}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Scripted(**json.loads(done.stdout))

@@ -1,0 +1,315 @@
+"""The commands of the workflows and of the pipeline inside AWS, in their order, in an emulated account.
+
+Each job has the permissions of its role and no others. `make lint`, `type`, `docs` and `test` are not run: this is one
+of those tests. What GitHub and AWS themselves do is in tests/workflows/runner.py and code_pipeline.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from config.edit import set_values
+from config.settings import load
+from emulator.aws import ACCOUNT, EmulatedAws, of_session
+from emulator.machines import image
+from scripts.emulated import accounts
+from tests.configurations import CONFIG
+from tests.fake_commands import write_commands
+from tests.stacks.pipelines import lets_in
+from tests.workflows.code_pipeline import Execution
+from tests.workflows.runner import Repository, Run
+
+pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
+
+ROOT = Path(__file__).parents[3]
+NAME = "Acme/trn1"
+REGION = "us-west-2"
+DEV, PROD = "team-dev", "prod"
+DEPLOY_DEV = f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-dev"
+CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/0123"
+OWN = {DEV: "dev", PROD: "trn1-16"}
+"""Settings of the team, and the shipped ones that they are copies of: docs/guides/github.md."""
+TYPO = ("use_system\n", "use_system\nsystemctl reload-settings\n")
+"""Of a head node's script: bash, shellcheck and the templates have nothing against it."""
+
+
+class Team:
+    """A fork of this project on GitHub, an account, and the people who look after both."""
+
+    def __init__(self, directory: Path, aws: EmulatedAws) -> None:
+        self.aws, self.file = aws, directory / "checkout" / "config" / f"{DEV}.yaml"
+        self.approvals: list[str] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+        runner = {**aws.environment, **accounts.variables(REGION), "COLUMNS": "200"}
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PYTHONPATH", "VIRTUAL_ENV"):
+            runner.pop(name, None)
+        self.own = {**runner, **aws.settings}
+        del runner["PATH"]
+        self.github = Repository(NAME, directory / "checkout", runner, self._sign_in, self.approve, {"prod"})
+        write_commands(directory / "runner" / "bin", {"make": 'echo "make $*"'})
+
+    def _sign_in(self, claims: Mapping[str, str], role_arn: str, seconds: int) -> dict[str, str]:
+        iam, sts = self.aws.client("iam", REGION), self.aws.client("sts", REGION)
+        role = iam.get_role(RoleName=role_arn.rpartition("/")[2])["Role"]
+        if not lets_in(role["AssumeRolePolicyDocument"], claims) or seconds > role["MaxSessionDuration"]:
+            raise PermissionError("Not authorized to perform sts:AssumeRoleWithWebIdentity")
+        answer = sts.assume_role(RoleArn=role_arn, RoleSessionName="GitHubActions", DurationSeconds=seconds)
+        return of_session(answer["Credentials"])
+
+    def approve(self, name: str) -> None:
+        self.approvals.append(name)
+        then, self.meanwhile = self.meanwhile, lambda: None
+        then()
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a command with the credentials of somebody who may do everything."""
+        done = subprocess.run(
+            ["./ultracluster", *words], cwd=self.github.checkout, env=self.own, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def edit(self, *, nodes: int | None = None, script: tuple[str, str] | None = None) -> None:
+        """Change what is merged: the most nodes of dev, or words of the head node's script."""
+        self.github.git("checkout", "--quiet", "--force", "--detach", "main")
+        if nodes is not None:
+            set_values(self.file, {("cluster", "queues", 0, "compute_resources", 0, "max_count"): nodes})
+        if script is not None:
+            path = self.github.checkout / "nodes" / "head_node.sh"
+            text = path.read_text(encoding="utf-8")
+            assert script[0] in text
+            path.write_text(text.replace(*script), encoding="utf-8")
+
+    def deploys(self, *, sha: str | None = None, failing: tuple[str, ...] = ()) -> Run:
+        """Run the workflow that a merge starts, in which these steps fail and no others."""
+        done = self.github.run("deploy", "push", sha=sha or self.github.git("rev-parse", "main"))
+        assert tuple(done.failed) == failing, done.text
+        return done
+
+    @contextmanager
+    def expiring(self) -> Iterator[None]:
+        """Let the sessions of dev's role end while its cluster is updated."""
+
+        def expire() -> None:
+            while self.statuses(DEV).get(f"{DEV}-cluster") != "UPDATE_IN_PROGRESS":
+                time.sleep(0.05)
+            self.aws.expire(DEPLOY_DEV)
+
+        thread = threading.Thread(target=expire, daemon=True)
+        thread.start()
+        yield
+        thread.join()
+
+    def statuses(self, name: str) -> dict[str, str]:
+        stacks = self.aws.client("cloudformation", REGION).describe_stacks()["Stacks"]
+        return {each["StackName"]: each["StackStatus"] for each in stacks if each["StackName"].startswith(f"{name}-")}
+
+
+@contextmanager
+def team(directory: Path, connection: str | None = None) -> Iterator[Team]:
+    """Do what docs/guides/github.md says up to the first merge, or with a connection docs/guides/codepipeline.md."""
+    image.prepare()
+    checkout = directory / "checkout"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
+            (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, checkout / name, follow_symlinks=False)
+    for own, shipped in OWN.items():
+        shutil.copy(CONFIG / f"{shipped}.yaml", checkout / "config" / f"{own}.yaml")
+        set_values(checkout / "config" / f"{own}.yaml", {("name",): own})
+    pipeline = (ROOT / "tests/fork/pipeline.yaml").read_text(encoding="utf-8").replace("../../config/", "config/")
+    for own, shipped in OWN.items():
+        pipeline = pipeline.replace(f"deployment: {shipped}\n", f"deployment: {own}\n")
+    pipeline = pipeline.replace("connection_arn: null", f"connection_arn: {connection or 'null'}")
+    (checkout / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
+    with accounts.account(print, speed="fast", nodes=True) as account:
+        made = Team(directory, account.aws)
+        made.github.git("init", "--quiet", "--initial-branch", "main")
+        made.run("version")
+        write_golden(made, *OWN)
+        made.github.commit("Settings of our own")
+        for own in OWN:
+            accounts.create_prerequisites(account.aws, load(checkout / "config" / f"{own}.yaml"))
+        made.run("bootstrap", DEV)
+        if connection is None:
+            made.run("pipeline", "deploy", "--yes")
+        with account.aws.judged():
+            yield made
+
+
+def write_golden(of: Team, *names: str) -> None:
+    """Write the golden templates of deployments, as `make snapshots` does for all."""
+    chosen = " or ".join(f"golden_files[{name}]" for name in names)
+    python = str(of.github.checkout / ".venv/bin/python")
+    words = (python, "-m", "pytest", "-q", "--update-snapshots", "tests/stacks/test_snapshots.py", "-k", chosen)
+    done = subprocess.run(words, cwd=of.github.checkout, env=of.own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def pull_request(of: Team, sha: str, repository: str = NAME, *, only: tuple[str, ...] = ()) -> Run:
+    """Run the workflow of a pull request from a repository; with `only` these of its jobs."""
+    request = {"number": 7, "head": {"repo": {"full_name": repository}}, "user": {"login": "grace"}}
+    event = {"pull_request": request, "repository": {"private": False}}
+
+    def wanted(job: str) -> bool:
+        return not only or job in only
+
+    return of.github.run("pull-request", "pull_request", jobs=wanted, sha=sha, ref="refs/pull/7/merge", event=event)
+
+
+def merge_the_first(of: Team) -> None:
+    """Everything is made, and prod waits for its reviewer."""
+    first = of.deploys()
+    assert of.approvals == ["prod"]
+    assert set(of.statuses(DEV).values()) == set(of.statuses(PROD).values()) == {"CREATE_COMPLETE"}
+    for stage in ("dev", "prod"):
+        assert "Healthy." in first[f"{stage}/deploy"].summary
+
+
+def review_and_merge(of: Team) -> None:
+    """ParallelCluster is asked, templates are made, and one comment has the plan. Nothing changes before the merge."""
+    of.edit(nodes=3)
+    write_golden(of, DEV)
+    change = of.github.commit("More nodes", branch="more-nodes")
+    before = of.statuses(DEV)
+    done = pull_request(of, change)
+    assert (done.result, done.failed) == ("success", []), done.text
+    assert f"{DEV}: accepted" in done["check"].summary
+    made = re.findall("^make .*", done["check"].log + done["test"].log, re.MULTILINE)
+    assert [*dict.fromkeys(made)] == ["make lint", "make type", "make docs", "make test"]
+    [comment] = of.github.comments
+    assert comment["body"].startswith(f"<!-- ultracluster:{DEV} -->\n")
+    assert "MaxCount" in comment["body"]
+    assert "**Preflight**: ready to deploy" in comment["body"], comment["body"]
+    assert of.statuses(DEV) == before
+    pull_request(of, change, only=("review", "comment"))
+    assert len(of.github.comments) == 1, "it is written again"
+    fork = pull_request(of, change, "Mallory/trn1", only=("review", "comment"))
+    assert (fork["review"].result, fork["comment"].result) == ("success", "skipped")
+    assert fork["review"].steps["Credentials"] == "skipped"
+    assert "MaxCount" in fork["review"].summary
+
+    of.github.git("update-ref", "refs/heads/main", change)
+    of.deploys()
+    assert of.approvals == ["prod", "prod"]
+    assert of.statuses(DEV)[f"{DEV}-cluster"] == "UPDATE_COMPLETE"
+
+
+def merge_a_bad_change(of: Team) -> None:
+    """No check before the deployment can see it: it ends at dev, and the summary has the reason."""
+    of.edit(script=TYPO)
+    of.github.commit("A word wrong")
+    done = of.deploys(failing=("dev/deploy: Deploy", "dev/deploy: Diagnosis"))
+    said = done["dev/deploy"].summary
+    assert "systemctl" in said, said
+    assert f"./ultracluster deploy {DEV}" in said, said
+    assert "#when-a-job-fails" in said
+    assert done["prod"].result == "skipped"
+
+
+def revert_beside_another_merge(of: Team) -> None:
+    """The first run waits for approval when the newer commit is merged, which alone is deployed to prod."""
+    of.edit(script=(TYPO[1], TYPO[0]))
+    revert = of.github.commit("The word right")
+    newer: list[Run] = []
+
+    def merge_another() -> None:
+        of.edit(nodes=4)
+        write_golden(of, DEV)
+        of.github.commit("Still more nodes")
+        newer.append(of.deploys())
+
+    of.meanwhile = merge_another
+    older = of.deploys(sha=revert)
+    assert "Healthy." in older["dev/deploy"].summary
+    assert "has moved on to" in older["prod/deploy"].summary
+    assert older["prod/deploy"].steps["Deploy"] == "skipped"
+    assert newer[0]["prod/deploy"].steps["Smoke check"] == "success"
+    assert "Healthy." in newer[0]["dev/deploy"].summary
+
+
+def run_again_after_the_role_has_expired(of: Team) -> None:
+    """CloudFormation continues meanwhile."""
+    of.edit(nodes=5)
+    of.github.commit("And more")
+    with of.expiring():
+        done = of.deploys(failing=("dev/deploy: Deploy", "dev/deploy: Diagnosis"))
+    assert "get new session credentials" in done["dev/deploy"].summary, done.text
+    again = of.deploys()
+    assert "Healthy." in again["dev/deploy"].summary
+
+
+def look_for_drift_and_destroy(of: Team) -> None:
+    """Nothing of dev is left, and all of prod."""
+    drift = of.github.run("scheduled", "schedule", jobs=lambda job: job == "drift")
+    assert (drift.result, drift.failed) == ("success", []), drift.text
+
+    inputs = {"stage": "dev", "name": DEV, "everything": True, "without_backup": True}
+    wrong = of.github.run("destroy", "workflow_dispatch", inputs={**inputs, "name": "dev"})
+    assert wrong.failed == ["confirm: Role of the stage, if the name is that of its deployment"]
+    done = of.github.run("destroy", "workflow_dispatch", inputs=inputs)
+    assert (done.result, done.failed) == ("success", []), done.text
+    assert of.statuses(DEV) == {}
+    assert of.statuses(PROD) != {}
+
+
+def test_from_a_pull_request_to_production_and_back(tmp_path: Path) -> None:
+    with team(tmp_path) as of:
+        merge_the_first(of)
+        review_and_merge(of)
+        merge_a_bad_change(of)
+        revert_beside_another_merge(of)
+        run_again_after_the_role_has_expired(of)
+        look_for_drift_and_destroy(of)
+
+
+class Pipeline:
+    """The pipeline inside AWS of a team, and the logs of its executions."""
+
+    def __init__(self, of: Team) -> None:
+        self._of = of
+
+    def release(self, *, failing: str = "") -> Execution:
+        """Take the newest commit through the pipeline, in which this action fails and no other."""
+        of = self._of
+        of.github.git("checkout", "--quiet", "--force", "--detach", "main")
+        done = Execution(of.aws, REGION, of.github.checkout, of.own, of.approve).run()
+        assert done.failed == failing, done.log
+        return done
+
+
+def test_the_pipeline_inside_aws(tmp_path: Path) -> None:
+    """It has no summary and deploys by CloudFormation alone: what its log says is all that people have."""
+    with team(tmp_path, connection=CONNECTION) as of:
+        pipeline = Pipeline(of)
+        first = pipeline.release()
+        assert of.approvals == ["prod/Approve"]
+        assert set(of.statuses(DEV).values()) == set(of.statuses(PROD).values()) == {"CREATE_COMPLETE"}
+        assert first.log.count("Healthy.") == 2
+        protected = of.aws.client("cloudformation", REGION).describe_stacks()["Stacks"]
+        assert {each["StackName"] for each in protected if each["EnableTerminationProtection"]} >= {f"{PROD}-storage"}
+
+        of.edit(script=TYPO)
+        of.github.commit("A word wrong")
+        pipeline.release(failing=f"dev/{DEV}-cluster.Deploy")
+        assert "systemctl" in of.run("diagnose", DEV, code=1)
+
+        of.edit(script=(TYPO[1], TYPO[0]))
+        of.github.commit("The word right")
+        done = pipeline.release(failing="dev/Changes")  # CloudFormation cannot update what it could not roll back
+        assert f"./ultracluster deploy {DEV}" in done.log, done.log
+        of.run("deploy", DEV, "--yes")
+        assert "Healthy." in pipeline.release().log

@@ -16,6 +16,7 @@ def answer(
     problems: Sequence[Row] = (),
     counts: Sequence[Row] = (),
     jobs: Sequence[Row] = (),
+    *,
     wanted: Mapping[str, int] | None = None,
     seconds: float = 0.1,
     accounting: str | None = None,

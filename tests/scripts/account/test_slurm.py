@@ -29,9 +29,11 @@ case "$SINFO_FORMAT" in
 esac
 case "$*" in
 *--Format=*) [ -z "$BROKEN" ] || exit 1
-    printf '%s\\n' 'q-1  q-1-st-a-1  idle' 'q-1  q-1-st-a-22  idle+cloud+planned' 'q-1  q-1-st-a-3  down+not_responding' \\
-        'other  other-dy-b-1x-1  idle+cloud+powered_down' ;;
-*) case "$SINFO_FORMAT" in *%E*) print 'q-1-st-a-[1,22]' Unknown none && print q-1-st-a-3 yesterday 'Not responding' ;; esac ;;
+    printf '%s\\n' 'q-1  q-1-st-a-1  idle' 'q-1  q-1-st-a-22  idle+cloud+planned' \\
+        'q-1  q-1-st-a-3  down+not_responding' 'other  other-dy-b-1x-1  idle+cloud+powered_down' ;;
+esac
+case "$SINFO_FORMAT" in
+*%E*) print 'q-1-st-a-[1,22]' Unknown none && print q-1-st-a-3 yesterday 'Not responding' ;;
 esac
 """
 SCONTROL = "echo 'AccountingStorageType   = accounting_storage/slurmdbd'"
@@ -81,9 +83,10 @@ def test_nodes_that_slurm_does_not_list_are_not_no_nodes(tmp_path: Path) -> None
 BASES = ("UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE")
 """node_states of Slurm 25.11 (src/common/slurm_protocol_defs.c, by slurm/slurm.h)."""
 FLAGS = (
-    "BLOCKED CLOUD COMPLETING DRAIN DYNAMIC_FUTURE DYNAMIC_NORM EXTERNAL INVALID_REG FAIL MAINTENANCE POWER_DOWN POWER_UP "
-    "POWERED_DOWN REBOOT_REQUESTED REBOOT_ISSUED RESERVED RESUME NOT_RESPONDING PLANNED POWERING_UP POWERING_DOWN"
-).split()
+    "BLOCKED", "CLOUD", "COMPLETING", "DRAIN", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "EXTERNAL", "INVALID_REG", "FAIL",
+    "MAINTENANCE", "POWER_DOWN", "POWER_UP", "POWERED_DOWN", "REBOOT_REQUESTED", "REBOOT_ISSUED", "RESERVED", "RESUME",
+    "NOT_RESPONDING", "PLANNED", "POWERING_UP", "POWERING_DOWN",
+)  # fmt: skip
 """node_state_flags of the same."""
 STATES = st.builds(
     lambda base, flags: "+".join((base, *sorted(flags))), st.sampled_from(BASES), st.sets(st.sampled_from(FLAGS))
@@ -93,9 +96,9 @@ STATES = st.builds(
 def can_be_allocated(state: str) -> bool:
     """Tell whether a job that may wait for a node to start gets one in this state, by Slurm's source.
 
-    avail_node_bitmap (node_mgr.c, read_config.c): IDLE, ALLOCATED and MIXED nodes that respond and are not to be drained
-    or powered down. One that powers up is NOT_RESPONDING until it has registered, one that is to be powered down or is
-    being so is available again when it is off, and POWER_DOWN ends a drain (power_save.c).
+    avail_node_bitmap (node_mgr.c, read_config.c): IDLE, ALLOCATED and MIXED nodes that respond and are not to be
+    drained or powered down. One that powers up is NOT_RESPONDING until it has registered, one that is to be powered
+    down or is being so is available again when it is off, and POWER_DOWN ends a drain (power_save.c).
     """
     base, *listed = state.split("+")
     flags = {*listed}

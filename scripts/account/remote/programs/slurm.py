@@ -108,41 +108,33 @@ def condition(written: str) -> str:
     It takes jobs only if each flag is one with which it does. That of `node_state_string`, which ``%T`` of sinfo
     prints, is not enough: there ``~`` hides that a node does not respond, which one that is off then never does again.
     A job gets a node that is neither down, drained nor failing, that responds, and that is not to be powered down
-    (avail_node_bitmap). A node that powers up does not respond yet (power_save.c), and takes the job that it starts for.
+    (avail_node_bitmap). A node that powers up does not respond yet (power_save.c), and takes the job it starts for.
 
     https://github.com/SchedMD/slurm/blob/slurm-25-11-7-1/src/common/slurm_protocol_defs.c (node_state_flags),
     src/slurmctld/node_mgr.c (make_node_avail, _sync_bitmaps), src/slurmctld/read_config.c, src/slurmctld/power_save.c
     """
-    base, *rest = written.upper().split("+")
-    flags = {*rest}
-    has_jobs = base in ("ALLOCATED", "MIXED")
-    for word, name in _OUT.items():
-        if word in (base, *flags):
-            return name
-    if "DRAIN" in flags and "POWER_DOWN" not in flags:  # power_down_asap is both, and ends the drain (power_save.c)
-        return "draining" if has_jobs or "COMPLETING" in flags else "drained"
-    if "FAIL" in flags:
-        return "failing" if has_jobs or "COMPLETING" in flags else "fail"
-    if base == "DOWN":
-        return "down"
-    if {"POWER_DOWN", "POWERING_DOWN"} & flags:
-        return "powering down"
-    if {"POWER_UP", "POWERING_UP"} & flags:
-        return "powering up"
-    if "NOT_RESPONDING" in flags:
-        return "stuck off" if "POWERED_DOWN" in flags and not has_jobs else "not responding"
-    if {"REBOOT_REQUESTED", "REBOOT_ISSUED"} & flags and not has_jobs:
-        return "reboot"
-    if "MAINTENANCE" in flags and not has_jobs:
-        return "maint"
-    known = {"POWERED_DOWN", "REBOOT_REQUESTED", "REBOOT_ISSUED", "MAINTENANCE"}
-    if base not in ("IDLE", "ALLOCATED", "MIXED") or flags - _SAYS_NOTHING - known:
-        return "unknown"
-    if "POWERED_DOWN" in flags:
-        return "powering up" if has_jobs else "power saving"
-    if base == "MIXED":
-        return "mixed"
-    return next(name for name, word in reversed(TAKES.items()) if word in (base, *flags))
+    base, *listed = written.upper().split("+")
+    flags = {*listed}
+    words = {base, *flags}
+    has_jobs = base in {"ALLOCATED", "MIXED"}
+    is_busy, is_off = has_jobs or "COMPLETING" in flags, "POWERED_DOWN" in flags
+    known = {*_SAYS_NOTHING, "POWERED_DOWN", "REBOOT_REQUESTED", "REBOOT_ISSUED", "MAINTENANCE"}
+    rules = (  # the first that holds
+        *((word in words, name) for word, name in _OUT.items()),
+        # power_down_asap is both, and ends the drain (power_save.c)
+        ("DRAIN" in flags and "POWER_DOWN" not in flags, "draining" if is_busy else "drained"),
+        ("FAIL" in flags, "failing" if is_busy else "fail"),
+        (base == "DOWN", "down"),
+        (bool({"POWER_DOWN", "POWERING_DOWN"} & flags), "powering down"),
+        (bool({"POWER_UP", "POWERING_UP"} & flags), "powering up"),
+        ("NOT_RESPONDING" in flags, "stuck off" if is_off and not has_jobs else "not responding"),
+        (bool({"REBOOT_REQUESTED", "REBOOT_ISSUED"} & flags) and not has_jobs, "reboot"),
+        ("MAINTENANCE" in flags and not has_jobs, "maint"),
+        (base not in {"IDLE", "ALLOCATED", "MIXED"} or not flags <= known, "unknown"),
+        (is_off, "powering up" if has_jobs else "power saving"),
+        *((word in words, name) for name, word in reversed(TAKES.items())),
+    )
+    return next(name for holds, name in rules if holds)
 
 
 def takes_jobs(name: str) -> bool:
@@ -163,11 +155,11 @@ def fold(names: Iterable[str]) -> str:
     folded = []
     for start, listed in numbers.items():
         ranges: list[list[int]] = []
-        for number in sorted(listed):
-            if ranges and number == ranges[-1][1] + 1:
-                ranges[-1][1] = number
+        for each in sorted(listed):
+            if ranges and each == ranges[-1][1] + 1:
+                ranges[-1][1] = each
             else:
-                ranges.append([number, number])
+                ranges.append([each, each])
         text = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
         folded.append(f"{start}-[{text}]" if len(listed) > 1 else f"{start}-{text}")
     return ",".join([*folded, *others])

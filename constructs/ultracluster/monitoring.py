@@ -221,8 +221,9 @@ class ClusterMonitoring(Construct):
             cluster.metric(metrics.NODES_DRAINED, statistic="Maximum", period=_FIVE_MINUTES),
             f"Nodes of {name} are drained: they take no more jobs. Those that health checks drained ParallelCluster "
             "replaces, and jobs are requeued; those that Slurm or somebody drained too, once no job runs on them. "
-            "Which and why: `./ultracluster status`, or `sinfo --list-reasons` on the head node; later, `reason set to:` "
-            "in /var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` first.",
+            "Which and why: `./ultracluster status`, or `sinfo --list-reasons` on the head node; later, `reason set "
+            "to:` in /var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` "
+            "first.",
             missing=unknown,
         )
         self._add_alarm(

@@ -450,11 +450,14 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
         reason, since = f"Kill task failed {text}", "2026-11-21T12:00:00"
         state = {
             "queues": {"trn1": "up"},
-            "nodes": {"trn1": {"dy-trn1-32xl": {"drained": 1}}},
-            "problems": [[1, "drained", since, "trn1-dy-trn1-32xl-1", reason]],
+            "nodes": {"trn1": {"dy-trn1-32xl": {"idle+drain": 1}}},
+            "problems": [[1, "drained", since, "trn1-dy-trn1-32xl-1", reason, "trn1"]],
             "counts": {"PENDING": 1},
             "queue_counts": {"trn1": {"PENDING": 1}},
             "jobs": [[1, "ann", "trn1", "PENDING", 1, "0:00", text, text]],
+            "wanted": {"trn1": 1},
+            "seconds": 0.1,
+            "accounting": text,
         }
         facts = dict.fromkeys(("state", "unit", "environment", "reason"), text)
         software = {**facts, "since": since, "log": [text], "failed_nodes": [[text, since, text]], "by_hand": [text]}

@@ -404,6 +404,7 @@ script=$(cat)
 case $script in
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
 *" job 1 "*) echo '{"job": null}' ;;
+*squeue*) cat "$STATE" ;;
 *sacct*) PATH=$SLURM:$PYTHON:$PATH TMPDIR=$SLURM; export PATH TMPDIR; eval "$script" ;;
 *--session-command*) runuser() { echo "$5"; }; eval "$script" ;;
 *) cat "$STATE" ;;
@@ -427,7 +428,8 @@ def test_a_narrow_terminal_and_a_closed_pipe(
     (tmp_path / "key.pub").touch()
     for name, more in SHOWING.items():
         words = [*name.split(), "trn1-16", *more, *(["--identity", str(tmp_path / "key")] if name == "ssh" else [])]
-        check_narrow_and_closed(words, monkeypatch, capfd)
+        unwell = name in {"status", "diagnose"}  # nodes are drained
+        check_narrow_and_closed(words, monkeypatch, capfd, ExitCode.FAILED if unwell else ExitCode.DONE)
 
 
 HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x1b\\ \x00\u202e\x9b31m <b> --x\n'\"`id` $(id)"

@@ -97,6 +97,7 @@ def rows_of_nodes(cluster_name: str, queues: Sequence[str]) -> list[list[Graph]]
             graph(
                 "Nodes drained, queues closed",
                 (metrics.NODES_DRAINED, "Maximum", "drained"),
+                (metrics.NODES_DRAINED_BY_HEALTH, "Maximum", "by health checks"),
                 (metrics.QUEUES_PROTECTED, "Maximum", "closed"),
             ),
             _worst(cluster_name, "Nodes with most uncorrectable errors", metrics.UNCORRECTABLE_ERRORS, "SUM", "DESC"),

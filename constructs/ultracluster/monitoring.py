@@ -219,9 +219,11 @@ class ClusterMonitoring(Construct):
         self._add_alarm(
             "NodesDrained",
             cluster.metric(metrics.NODES_DRAINED, statistic="Maximum", period=_FIVE_MINUTES),
-            f"Health checks took nodes of {name} out of service. ParallelCluster replaces them, and jobs are "
-            "requeued. Which and why: `sinfo --list-reasons` on the head node; later, `reason set to: ultracluster` in "
-            "/var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` first.",
+            f"Nodes of {name} are drained: they take no more jobs. Those that health checks drained ParallelCluster "
+            "replaces, and jobs are requeued; those that Slurm or somebody drained too, once no job runs on them. "
+            "Which and why: `./ultracluster status`, or `sinfo --list-reasons` on the head node; later, `reason set "
+            "to:` in /var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` "
+            "first.",
             missing=unknown,
         )
         self._add_alarm(

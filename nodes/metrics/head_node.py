@@ -20,6 +20,9 @@ from .spending import DIRECTORY, Budget, Spending, changes
 REASON = "ultracluster: "
 """Start of the reason and of the comment of a node that health/check.sh drained."""
 _MARKS = "--Format=NodeList:64,Comment:64"
+_DRAINS = "--Format=NodeList:64,StateComplete:160,Reason:64"
+_UPDATE = "during cluster update"
+"""In the reason of a node that ParallelCluster drains to replace it (update_head_node.rb of its cookbook)."""
 
 _TIME_LIMIT = 15
 _GUARD_LIMIT = 60
@@ -50,7 +53,10 @@ class HeadNode:
         try:
             states = partitions()
             found = marks()
-            drained = drained_now() | self._drained_since(found)
+            reasons = drained_now()
+            by_health = {name for name, reason in reasons.items() if reason.startswith(REASON)}
+            by_health |= self._drained_since(found)
+            drained = by_health | {name for name, reason in reasons.items() if _UPDATE not in reason}
             protected = protected_queues(states)
             running = [node for node in all_nodes() if node.is_running]
             of_cluster = {"NodeIdleSeconds": (self._longest_idle(running, timestamp), "Seconds")}
@@ -60,7 +66,8 @@ class HeadNode:
         self._marks = found
         names, idle = [node.name for node in running], [node.name for node in running if node.is_idle]
         counts = {
-            "NodesDrainedByHealth": {queue: count_of(queue, drained) for queue in states},
+            "NodesDrained": {queue: count_of(queue, drained) for queue in states},
+            "NodesDrainedByHealth": {queue: count_of(queue, by_health) for queue in states},
             "QueuesProtected": {queue: int(queue in protected) for queue in states},
             "NodesRunning": {queue: count_of(queue, names) for queue in states},
             "NodesIdle": {queue: count_of(queue, idle) for queue in states},
@@ -187,15 +194,18 @@ def marks() -> dict[str, str]:
     return {row[0]: row[1].strip() for row in rows if row[1:] and row[1].startswith(REASON)}
 
 
-def drained_now() -> set[str]:
-    """Return the nodes that are drained now because health checks drained them.
+def drained_now() -> dict[str, str]:
+    """Return why nodes are drained or fail now, by their names; not those that are powered down when they are idle.
+
+    Such are drained, too, and the power-down ends that (state=power_down_asap).
 
     Raises:
         OSError: There is no Slurm.
         subprocess.SubprocessError: Its controller does not answer.
     """
-    lines = _run("sinfo", "--all", "--Node", "--noheader", "--states=drain", "--format=%N|%E").splitlines()
-    return {line.partition("|")[0] for line in lines if line.partition("|")[2].startswith(REASON)}
+    lines = _run("sinfo", "--all", "--Node", "--noheader", "--states=drain,fail", _DRAINS).splitlines()
+    rows = [line.split(maxsplit=2) for line in lines if line.strip()]
+    return {name: "".join(reason) for name, states, *reason in rows if "power_down" not in states.lower().split("+")}
 
 
 def all_nodes() -> list[Node]:

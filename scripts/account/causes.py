@@ -31,6 +31,7 @@ SEEN = {
     "answer": "what Slurm answers now",
     "disk": "the head node's disks now",
     "fleet": "the compute fleet and its queues now",
+    "accounting": "whether accounting answers now",
     "node": "nodes that take no jobs now",
 }
 """Where causes are seen, by the kind of evidence in the table."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from typing_extensions import TypedDict
@@ -13,7 +13,8 @@ from typing_extensions import TypedDict
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.programs.slurm import ACTIVE as _ACTIVE
-from scripts.account.remote.values import Line, Name, State
+from scripts.account.remote.programs.slurm import TAKES, condition, takes_jobs
+from scripts.account.remote.values import Line, Name, NodeState, State
 from scripts.core.errors import HeadNodeError
 
 ACTIVE = frozenset(_ACTIVE)
@@ -22,13 +23,6 @@ WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV
 """States of jobs that wait for nodes (the same page)."""
 COMMAND = program.words("slurm", "state")
 """For the head node, as root: users may not see jobs of others. `parse` reads what it prints."""
-_USABLE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
-_FLAGS = {"~": "power saving", "#": "powering up", "%": "powering down", "!": "powering down", "*": "not responding"}
-"""What the character after such a state means, for those that are more than the state.
-
-Not ``$@^-+``: in a maintenance reservation, to be rebooted, being rebooted, planned for a job, ending a job
-(https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES).
-"""
 
 
 class SlurmError(ValueError):
@@ -41,10 +35,11 @@ class Problem:
 
     Attributes:
         count: How many they are.
-        state: Such as ``drained``.
-        since: ISO 8601 in UTC without a zone, or a word of Slurm's for none.
+        state: Such as ``drained``; then ``~``: the nodes are off, ``*``: they do not respond.
+        since: Since when the first of them is, ISO 8601 in UTC without a zone, or a word of Slurm's for none.
         nodes: Such as ``trn1-dy-trn1-32xl-[1-3,7]``, truncated after 120 characters.
-        reason: On one line, truncated after 120 bytes.
+        reason: On one line, truncated after 120 bytes; the word ``none``: Slurm has none.
+        queue: Theirs.
     """
 
     count: int
@@ -52,6 +47,7 @@ class Problem:
     since: str
     nodes: str
     reason: str
+    queue: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,9 +99,10 @@ class SlurmState:
     """Queues, nodes and jobs of a cluster.
 
     Attributes:
-        nodes: Numbers of nodes by state, by queue. Nodes that could be used but are off, on their way or silent are
-            ``power saving``, ``powering up``, ``powering down`` and ``not responding``; the other states are Slurm's,
-            such as ``idle`` and ``drained``.
+        nodes: Numbers of nodes by state, by queue. Nodes that could be used but are off or on their way are
+            ``power saving``, ``powering up`` and ``powering down``; those that do not respond are ``not responding``
+            or, if they are off, so that Slurm never starts them, ``stuck off``; the other states are Slurm's, such as
+            ``idle`` and ``drained``. `programs.slurm.condition` says which is which.
         availability: Whether a queue takes jobs: ``up``, ``down``, ``drain`` or ``inactive``, by queue. ParallelCluster
             makes those inactive that it protects, and all while the fleet is stopped.
         kinds: The nodes by queue, compute resource and whether they are static.
@@ -113,6 +110,9 @@ class SlurmState:
         counts: Numbers of jobs by state; each task of an array is one.
         queue_counts: The same by queue; a job that waits in several counts in each.
         jobs: The first `JOBS_LISTED` of those that wait or run; an array that waits is one.
+        wanted: How many nodes the largest job wants that waits, by queue.
+        seconds: How long Slurm took to tell all this.
+        accounting: Why the accounting database cannot be asked; empty: it can; None: there is none.
     """
 
     nodes: Mapping[str, Mapping[str, int]]
@@ -122,6 +122,9 @@ class SlurmState:
     counts: Mapping[str, int]
     queue_counts: Mapping[str, Mapping[str, int]]
     jobs: tuple[Job, ...]
+    wanted: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0
+    accounting: str | None = None
 
     @property
     def active_jobs(self) -> int:
@@ -143,6 +146,10 @@ class SlurmState:
         wanted = (queue, compute_resource, static)
         return sum(each.count for each in self.kinds if (each.queue, each.compute_resource, each.static) == wanted)
 
+    def out_in(self, queue: str) -> int:
+        """Return how many nodes of a queue take no jobs, whatever happens to them."""
+        return sum(count for state, count in self.nodes.get(queue, {}).items() if not takes_jobs(state))
+
     def active_in(self, queue: str) -> int:
         """Return how many jobs have nodes in a queue."""
         return _among(self.queue_counts.get(queue, {}), ACTIVE)
@@ -154,10 +161,11 @@ class SlurmState:
 
 class _Problem(NamedTuple):
     size: int
-    state: State
+    state: Line
     since: Line
     nodes: Line
     reason: Line
+    queue: Name
 
 
 class _Job(NamedTuple):
@@ -175,11 +183,14 @@ class _Answer(TypedDict):
     """What the head node answers; nodes by queue, kind and state. What goes into no command is text."""
 
     queues: dict[Name, State]
-    nodes: dict[Name, dict[Name, dict[State, int]]]
+    nodes: dict[Name, dict[Name, dict[NodeState, int]]]
     problems: list[_Problem]
     counts: dict[State, int]
     queue_counts: dict[Name, dict[State, int]]
     jobs: list[_Job]
+    wanted: dict[Name, int]
+    seconds: float
+    accounting: Line | None
 
 
 def parse(text: str, errors: str = "") -> SlurmState:
@@ -199,26 +210,22 @@ def parse(text: str, errors: str = "") -> SlurmState:
             life, _, compute_resource = kind.partition("-")
             states = kinds.setdefault((queue, compute_resource, life == "st"), Counter())
             for state, count in written.items():
-                nodes.setdefault(queue, Counter())[_state(state)] += count
-                states[_state(state)] += count
+                nodes.setdefault(queue, Counter())[condition(state)] += count
+                states[condition(state)] += count
     return SlurmState(
         nodes,
         answer["queues"],
-        tuple(NodeKind(*key, states.total(), _among(states, _USABLE)) for key, states in sorted(kinds.items())),
+        tuple(
+            NodeKind(*key, states.total(), _among(states, frozenset(TAKES))) for key, states in sorted(kinds.items())
+        ),
         tuple(Problem(*each) for each in answer["problems"]),
         answer["counts"],
         answer["queue_counts"],
         tuple(Job(*each) for each in answer["jobs"]),
+        answer["wanted"],
+        answer["seconds"],
+        answer["accounting"],
     )
-
-
-def _state(written: str) -> str:
-    """Return a state without flags, or what they say; a node that is off and that a job has is to be switched on."""
-    state = written.rstrip("~#!%$@^*-+")
-    flag = written[len(state) : len(state) + 1]
-    if state not in _USABLE or flag not in _FLAGS:
-        return state
-    return "powering up" if flag == "~" and state != "idle" else _FLAGS[flag]
 
 
 def _among(counts: Mapping[str, int], states: frozenset[str]) -> int:

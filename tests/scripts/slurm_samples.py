@@ -16,23 +16,32 @@ def answer(
     problems: Sequence[Row] = (),
     counts: Sequence[Row] = (),
     jobs: Sequence[Row] = (),
+    *,
+    wanted: Mapping[str, int] | None = None,
+    seconds: float = 0.1,
+    accounting: str | None = None,
 ) -> str:
-    """Return an answer: nodes by queue, kind and state; counts as count, queues, state."""
+    """Return an answer: nodes by queue, kind and state; counts as count, queues, state.
+
+    Problems without a queue are of the first one.
+    """
+    queue = next(iter(queues or {}), "trn1")
     states, of_queues = Counter[str](), dict[str, Counter[str]]()
     for count, names, job_state in counts:
         states[str(job_state)] += int(count)
         for queue in str(names).split(","):
             of_queues.setdefault(queue, Counter())[str(job_state)] += int(count)
     state = {
-        "queues": queues or {}, "nodes": nodes or {}, "problems": problems, "counts": states,
-        "queue_counts": of_queues, "jobs": jobs,
+        "queues": queues or {}, "nodes": nodes or {}, "counts": states,
+        "problems": [each if len(each) > 5 else (*each, queue) for each in problems],
+        "queue_counts": of_queues, "jobs": jobs, "wanted": wanted or {}, "seconds": seconds, "accounting": accounting,
     }  # fmt: skip
     return f"{json.dumps({'state': state}, separators=(',', ':'))}\n"
 
 
 RECORDED = Path(__file__).with_name("slurm_state.json").read_text(encoding="utf-8")
 """All states of nodes and jobs: reasons and names with awkward characters, a queue that is closed."""
-IDLE = answer({"trn1": "up"}, {"trn1": {"dy-trn1-32xl": {"idle~": 1873}, "st-trn1-32xl": {"idle": 2}}})
+IDLE = answer({"trn1": "up"}, {"trn1": {"dy-trn1-32xl": {"idle+powered_down": 1873}, "st-trn1-32xl": {"idle": 2}}})
 """An idle cluster of 1,875 nodes, two of them static."""
 
 

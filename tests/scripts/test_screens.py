@@ -107,7 +107,7 @@ def test_status(screen: Screen, operated: Operated, monkeypatch: pytest.MonkeyPa
     operated.launch(9)
     drained = datetime.now(UTC) + timedelta(days=1)
     problem = (1, "drained", drained.strftime("%Y-%m-%dT%H:%M:%S"), "trn1-dy-trn1-32xl-5", REASON)
-    nodes = {"trn1": {"dy-trn1-32xl": {"allocated": 8, "drained": 1, "idle~": 7}}}
+    nodes = {"trn1": {"dy-trn1-32xl": {"allocated": 8, "idle+drain": 1, "idle+powered_down": 7}}}
     busy = answer({"trn1": "up"}, nodes, [problem], counts=[(1, "trn1", "RUNNING"), (2, "trn1", "PENDING")])
     operated.shell(shell(busy))
     screen("status", "trn1-16")

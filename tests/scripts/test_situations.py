@@ -404,6 +404,7 @@ script=$(cat)
 case $script in
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
 *" job 1 "*) echo '{"job": null}' ;;
+*squeue*) cat "$STATE" ;;
 *sacct*) PATH=$SLURM:$PYTHON:$PATH TMPDIR=$SLURM; export PATH TMPDIR; eval "$script" ;;
 *--session-command*) runuser() { echo "$5"; }; eval "$script" ;;
 *) cat "$STATE" ;;
@@ -427,7 +428,8 @@ def test_a_narrow_terminal_and_a_closed_pipe(
     (tmp_path / "key.pub").touch()
     for name, more in SHOWING.items():
         words = [*name.split(), "trn1-16", *more, *(["--identity", str(tmp_path / "key")] if name == "ssh" else [])]
-        check_narrow_and_closed(words, monkeypatch, capfd)
+        unwell = name in {"status", "diagnose"}  # nodes are drained
+        check_narrow_and_closed(words, monkeypatch, capfd, ExitCode.FAILED if unwell else ExitCode.DONE)
 
 
 HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x1b\\ \x00\u202e\x9b31m <b> --x\n'\"`id` $(id)"
@@ -450,11 +452,14 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
         reason, since = f"Kill task failed {text}", "2026-11-21T12:00:00"
         state = {
             "queues": {"trn1": "up"},
-            "nodes": {"trn1": {"dy-trn1-32xl": {"drained": 1}}},
-            "problems": [[1, "drained", since, "trn1-dy-trn1-32xl-1", reason]],
+            "nodes": {"trn1": {"dy-trn1-32xl": {"idle+drain": 1}}},
+            "problems": [[1, "drained", since, "trn1-dy-trn1-32xl-1", reason, "trn1"]],
             "counts": {"PENDING": 1},
             "queue_counts": {"trn1": {"PENDING": 1}},
             "jobs": [[1, "ann", "trn1", "PENDING", 1, "0:00", text, text]],
+            "wanted": {"trn1": 1},
+            "seconds": 0.1,
+            "accounting": text,
         }
         facts = dict.fromkeys(("state", "unit", "environment", "reason"), text)
         software = {**facts, "since": since, "log": [text], "failed_nodes": [[text, since, text]], "by_hand": [text]}

@@ -42,15 +42,17 @@ HELD_IDLE = "HeldIdleSeconds"
 Compute nodes with Neuron devices send it with Cluster alone, and while it is not 0 with Cluster, Queue and Node, too.
 """
 
-NODES_DRAINED = "NodesDrainedByHealth"
-"""Nodes that are drained because a health check found a fault."""
+NODES_DRAINED = "NodesDrained"
+"""Nodes that are drained, whoever drained them and why, but for an update of the cluster."""
+NODES_DRAINED_BY_HEALTH = "NodesDrainedByHealth"
+"""Those of them that are drained because a health check found a fault."""
 QUEUES_PROTECTED = "QueuesProtected"
 """Queues that ParallelCluster closed because nodes kept failing to start."""
 NODES_RUNNING = "NodesRunning"
 """Nodes that have an instance by Slurm: neither powered down nor powering down."""
 NODES_IDLE = "NodesIdle"
 """Those of them that are up, and have no job."""
-OF_HEAD_NODE = (NODES_DRAINED, QUEUES_PROTECTED, NODES_RUNNING, NODES_IDLE)
+OF_HEAD_NODE = (NODES_DRAINED, NODES_DRAINED_BY_HEALTH, QUEUES_PROTECTED, NODES_RUNNING, NODES_IDLE)
 
 NODE_IDLE = "NodeIdleSeconds"
 """For how long the dynamic node has been idle that has been so for longest; the head node sends it with Cluster."""

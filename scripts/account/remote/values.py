@@ -23,7 +23,9 @@ Name = Annotated[str, StringConstraints(pattern=rf"^{_NAME}$", max_length=255)]
 Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.:_-]+$", max_length=255)]
 """Of a node: an IP address, or a name where Slurm has none."""
 State = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]+[^\w\s]?$", max_length=40)]
-"""Of a node, a queue or a job, in Slurm's words."""
+"""Of a queue or a job, in Slurm's words."""
+NodeState = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]+(\+[A-Za-z_]+)*$", max_length=512)]
+"""Of a node with its flags, in Slurm's words, such as ``idle+powered_down``."""
 JobNumber = Annotated[str, StringConstraints(pattern=r"^[0-9]+(_[0-9]+)?$", max_length=24)]
 """Such as 12, or 12_3 of an array."""
 FilePath = Annotated[str, StringConstraints(pattern=r"(?s)^(/[^\x00]*)?$", max_length=4096)]

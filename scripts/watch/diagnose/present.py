@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
-from scripts.account import compute_fleet
+from scripts.account import compute_fleet, troubles
 from scripts.account.causes import Evidence
 from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import Answer, HeadNode, is_head_node, reaching
 from scripts.account.remote.programs.slurm import PROBLEMS_LISTED
-from scripts.account.slurm import COMMAND, SlurmError, SlurmState, parse
+from scripts.account.slurm import SlurmState
 from scripts.core.aws_errors import is_denied
 from scripts.core.clock import Clock
 from scripts.core.errors import HeadNodeError
 from scripts.watch.diagnose.reader import Reader
 
-SCOPES = ("instance", "answer", "disk", "fleet", "node")
+SCOPES = ("instance", *troubles.KINDS)
 """Kinds of evidence of the present, that which concerns most of the cluster first."""
-FULL_PERCENT = 99
-SECONDS_FOR_SLURM = 8
-"""Slurm that has not answered by then is stuck: of 1,875 nodes it tells in less than a second."""
 WAIT_SECONDS = 15.0
 """How long to wait for the answer of the head node at most: a call each second."""
-TRANSIENT = re.compile(
-    r"Scheduler health check failed|Static node maintenance|Node start up|inactive partition|during cluster update"
-)
-"""Reasons that ParallelCluster gives nodes which it replaces or starts; what led to that is in its logs.
-
-clustermgtd.py of aws-parallelcluster-node; finalize_compute.rb and update_head_node.rb of aws-parallelcluster-cookbook.
-"""
-_DISK = re.compile(r"^ *(\d+)% (/\S*)$", re.MULTILINE)
-SCRIPT = (
-    "timeout 3 df --output=pcent,target / /home /tmp /var/log /var/spool/slurm.state 2>/dev/null\n"
-    f"timeout --signal=KILL {SECONDS_FOR_SLURM} {shlex.join(COMMAND)}\n"
-    f'[ $? -ne 137 ] || echo "no answer within {SECONDS_FOR_SLURM} s" >&2'
-)
 
 
 @dataclass(frozen=True)
@@ -71,7 +52,8 @@ def look(reader: Reader, clock: Clock) -> Present:
     head = next((each["InstanceId"] for each in alive if is_head_node(each) and each["State"]["Name"] == "running"), "")
     status = _fleet(deployment)
     answer = _ask(deployment, clock) if head else ""
-    seen = _evidence(status, answer, clock.now())
+    source, now = "the cluster as it is now", clock.now()
+    seen = (Evidence(kind=k, source=source, time=now, text=t) for k, t in evident(deployment.name, status, answer))
     unknown = []
     if status is None:
         unknown.append("the fleet's status now: dynamodb:GetItem is not allowed")
@@ -84,49 +66,18 @@ def known_of(status: str | None, answer: Answer | str) -> frozenset[str]:
     """Return the `SCOPES` that a status of the fleet and an answer of the head node tell of."""
     known = set() if status in (None, compute_fleet.UNKNOWN) else {"fleet"}
     if isinstance(answer, Answer):
-        known |= {"answer"} | ({"disk"} if _DISK.search(answer.output) else set())
-        state = _state(answer)
-        if isinstance(state, SlurmState) and len(state.problems) < PROBLEMS_LISTED:
-            known.add("node")
+        told = troubles.read(answer)
+        known |= {"answer"} | ({"disk"} if told.disks else set())
+        if isinstance(told.slurm, SlurmState):
+            known |= {"accounting"} | ({"node"} if len(told.slurm.problems) < PROBLEMS_LISTED else set())
     return frozenset(known)
 
 
-def _evidence(status: str | None, answer: Answer | str, now: datetime) -> Iterator[Evidence]:
-    for kind, text in troubles(status, answer):
-        yield Evidence(kind=kind, source="the cluster as it is now", time=now, text=text)
-
-
-def troubles(status: str | None, answer: Answer | str) -> Iterator[tuple[str, str]]:
+def evident(deployment: str, status: str | None, answer: Answer | str) -> Iterator[tuple[str, str]]:
     """Yield what is wrong by a status of the fleet and an answer of the head node, with its kind, `SCOPES` first."""
-    state = _state(answer) if isinstance(answer, Answer) else None
-    if isinstance(state, str):
-        yield "answer", f"Slurm on the head node does not answer: {state}"
-    if isinstance(answer, Answer):
-        for percent, folder in dict.fromkeys(_DISK.findall(answer.output)):
-            if int(percent) >= FULL_PERCENT:
-                yield "disk", f"The disk of {folder} on the head node is {percent} % full"
-    slurm = state if isinstance(state, SlurmState) else None
-    if status == compute_fleet.PROTECTED:
-        yield "fleet", f"The compute fleet is {status}"
-    elif status in compute_fleet.STOP_STATUSES and slurm and slurm.waiting_jobs:
-        yield "fleet", f"The compute fleet is {status}, and {slurm.waiting_jobs:,} jobs wait"
-    elif slurm and status in compute_fleet.START_STATUSES:
-        for queue, availability in slurm.availability.items():
-            if availability != "up":
-                yield "fleet", f"The queue {queue} takes no jobs: Slurm has it {availability}"
-    for each in slurm.problems if slurm else ():
-        if TRANSIENT.search(each.reason):
-            continue
-        since = f"{each.count:,} {each.state} since {each.since}"
-        yield "node", f"{since}: node {each.nodes} reason set to: {each.reason}"
-
-
-def _state(answer: Answer) -> SlurmState | str:
-    """Return what Slurm says; a text: the words in which it does not."""
-    try:
-        return parse(answer.output, answer.errors)
-    except SlurmError as error:
-        return str(error)
+    told = troubles.read(answer) if isinstance(answer, Answer) else None
+    for each in troubles.troubles(deployment, status, told.slurm if told else None, told.disks if told else {}):
+        yield from ((each.kind, text) for text in each.texts)
 
 
 def _fleet(deployment: Deployment) -> str | None:
@@ -141,7 +92,7 @@ def _fleet(deployment: Deployment) -> str | None:
 
 
 def _ask(deployment: Deployment, clock: Clock) -> Answer | str:
-    """Return the head node's answer to `SCRIPT`; a text: why there is none."""
+    """Return the head node's answer to `troubles.SCRIPT`; a text: why there is none."""
     from botocore.exceptions import ClientError
 
     answer: Answer | None = None
@@ -154,7 +105,7 @@ def _ask(deployment: Deployment, clock: Clock) -> Answer | str:
     try:
         head_node = HeadNode(deployment, clock)
         with reaching(deployment, head_node.instance_id):
-            command_id = head_node.start(SCRIPT, seconds=60)
+            command_id = head_node.start(troubles.SCRIPT, seconds=60)
             clock.until(has_answered, every=1, limit=WAIT_SECONDS)
     except HeadNodeError as error:
         return str(error)

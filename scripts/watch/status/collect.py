@@ -10,11 +10,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.account import compute_fleet, file_systems, homes, way_out
+from scripts.account import compute_fleet, file_systems, homes, troubles, way_out
 from scripts.account.deployment import tags_of
 from scripts.account.remote.head_node import Answer, HeadNode, NotRunError
 from scripts.account.reservations import Reservation, members, reservations, users
-from scripts.account.slurm import COMMAND, SlurmError, parse
 from scripts.account.stacks import other_clusters
 from scripts.check.estimate.sizes import SCRATCH_MBPS_PER_TIB
 from scripts.core.aws_errors import is_unreachable
@@ -25,6 +24,7 @@ from scripts.watch.status.model import (
     FileSystem,
     HeadNodeStatus,
     Homes,
+    LoginNodes,
     SlurmStatus,
     Spending,
     StackStatus,
@@ -53,8 +53,9 @@ https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html
 """
 _NO_FILE_SYSTEM = Unavailable(reason="its stack names no file system", is_problem=False)
 
-Nodes = tuple[HeadNodeStatus | None, dict[str, int], Counter[tuple[str, str]]]
-"""The head node, numbers of compute nodes by state, and of running ones by queue and compute resource."""
+Nodes = tuple[HeadNodeStatus | None, dict[str, int], Counter[tuple[str, str]], dict[str, int]]
+"""The head node, numbers of compute nodes by state, of running ones by queue and compute resource, of login nodes by
+state."""
 
 
 def collect(deployment: Deployment, clock: Clock) -> Status:
@@ -103,14 +104,19 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         alarms = start(_alarms, "cloudwatch:DescribeAlarms")
         spending = start(lambda deployment: _spending(deployment, now), "cloudwatch:GetMetricData")
     own_stacks, described, other, asked = stacks.result(), nodes.result(), others.result(), answer.result()
-    slurm, of_jobs, is_reachable = (asked, None, None) if isinstance(asked, Unavailable) else asked
+    slurm, disks, of_jobs, is_reachable = (asked, None, None, None) if isinstance(asked, Unavailable) else asked
     head_node: HeadNodeStatus | Unavailable | None
     compute_nodes: dict[str, int] | Unavailable
+    login_nodes: LoginNodes | Unavailable | None
     cost: Cost | Unavailable
+    wanted = sum(each.count for each in settings.cluster.login_nodes)
     if isinstance(described, Unavailable):
         head_node = compute_nodes = cost = described
+        login_nodes = described if wanted else None
     else:
-        head, compute_nodes, running = described
+        head, compute_nodes, running, logins = described
+        others = {state: count for state, count in logins.items() if state != "running"}
+        login_nodes = LoginNodes(wanted, logins.get("running", 0), others) if wanted or logins else None
         head_node = head and replace(head, session_manager=is_reachable)
         cost = cost_now(settings, running, now.date())
     return Status(
@@ -125,8 +131,10 @@ def collect(deployment: Deployment, clock: Clock) -> Status:
         other_clusters=Unavailable(reason=other.reason, is_problem=False) if isinstance(other, Unavailable) else other,
         head_node=head_node,
         compute_nodes=compute_nodes,
+        login_nodes=login_nodes,
         fleet=fleet.result(),
         slurm=slurm,
+        disks=disks,
         software=of_jobs,
         file_system=file_system.result(),
         usage=usage.result(),
@@ -161,7 +169,7 @@ def _other_clusters(deployment: Deployment) -> tuple[StackStatus, ...]:
 
 
 def _nodes(deployment: Deployment) -> Nodes:
-    heads, states, running = [], Counter[str](), Counter[tuple[str, str]]()
+    heads, states, running, logins = [], Counter[str](), Counter[tuple[str, str]](), Counter[str]()
     for each in deployment.nodes():
         tags, state = tags_of(each), each["State"]["Name"]
         match tags.get("parallelcluster:node-type"):
@@ -171,7 +179,9 @@ def _nodes(deployment: Deployment) -> Nodes:
                 states[state] += 1
                 queue = tags.get("parallelcluster:queue-name", "")
                 running[queue, tags.get("parallelcluster:compute-resource-name", "")] += state == "running"
-    return max(heads, key=lambda head: head.launched, default=None), dict(states), running
+            case "LoginNode":
+                logins[state] += 1
+    return max(heads, key=lambda head: head.launched, default=None), dict(states), running, dict(logins)
 
 
 def _head_node(instance: dict[str, Any]) -> HeadNodeStatus:
@@ -286,8 +296,10 @@ def _newest(result: Mapping[str, Any]) -> float | None:
 
 def _ask_head_node(
     deployment: Deployment, clock: Clock
-) -> tuple[SlurmStatus | Unavailable, software.Software | None, bool | None]:
-    """Return nodes and jobs, the software of jobs, and whether Session Manager reaches the head node; None: not known.
+) -> tuple[SlurmStatus | Unavailable, dict[str, int] | None, software.Software | None, bool | None]:
+    """Return nodes and jobs, how full disks are, the software of jobs, and whether Session Manager reaches it.
+
+    None: that is not known.
 
     Raises:
         HeadNodeError: None is running.
@@ -303,24 +315,24 @@ def _ask_head_node(
         return answer is not None
 
     try:
-        script = f"{shlex.join(software.command(deployment.system_user))} 2>/dev/null\n{shlex.join(COMMAND)}"
+        script = f"{shlex.join(software.command(deployment.system_user))} 2>/dev/null\n{troubles.SCRIPT}"
         command_id = head_node.start(script, seconds=_LONGEST_SECONDS)
         clock.until(has_answered, every=1, limit=WAIT_SECONDS)
     except NotRunError as error:
-        return Unavailable(reason=str(error)), None, False
+        return Unavailable(reason=str(error)), None, None, False
     except ClientError as error:
         if not is_unreachable(error):
             raise
         reason = f"Session Manager does not reach the head node {head_node.instance_id}"
-        return Unavailable(reason=reason), None, False
+        return Unavailable(reason=reason), None, None, False
     if answer is None:
-        return Unavailable(reason=f"the head node did not answer within {WAIT_SECONDS:.0f} s"), None, None
-    of_jobs = software.parse(answer.output)
-    try:
-        return SlurmStatus.of(parse(answer.output, answer.errors), clock.now()), of_jobs, True
-    except SlurmError as error:
-        reason = str(error).splitlines()[0]
-        return Unavailable(reason=f"Slurm on the head node does not answer: {reason}"), of_jobs, True
+        return Unavailable(reason=f"the head node did not answer within {WAIT_SECONDS:.0f} s"), None, None, None
+    of_jobs, told = software.parse(answer.output), troubles.read(answer)
+    disks = dict(told.disks) or None
+    if isinstance(told.slurm, str):
+        reason = f"Slurm on the head node does not answer: {told.slurm.splitlines()[0]}"
+        return Unavailable(reason=reason), disks, of_jobs, True
+    return SlurmStatus.of(told.slurm, clock.now()), disks, of_jobs, True
 
 
 def explain(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:

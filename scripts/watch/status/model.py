@@ -16,10 +16,6 @@ from scripts.core.figures import dollars, duration
 
 USABLE_FILE_SYSTEM = frozenset({"AVAILABLE", "UPDATING"})
 """Lifecycles of a file system that can be used: https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html."""
-PROTECTED = "PROTECTED"
-"""Status of a fleet whose nodes kept failing: https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html."""
-NO_FLEET = "UNKNOWN"
-"""Status of the fleet where there is no cluster."""
 T = TypeVar("T")
 
 
@@ -105,6 +101,21 @@ class HeadNodeStatus:
 
 
 @dataclass(frozen=True)
+class LoginNodes:
+    """Login nodes."""
+
+    wanted: int = Field(description="How many the settings have.")
+    running: int = Field(description="How many run, as EC2 has it.")
+    others: Mapping[str, int] = Field(description="Numbers of the others that are not terminated, by state in EC2.")
+
+    @property
+    def sentence(self) -> str:
+        """Return it for people."""
+        others = "".join(f", {count:,} {state}" for state, count in sorted(self.others.items()))
+        return f"{self.running:,} of {self.wanted:,} running{others} (EC2)"
+
+
+@dataclass(frozen=True)
 class QueueStatus:
     """A queue of Slurm."""
 
@@ -112,6 +123,8 @@ class QueueStatus:
     nodes: Mapping[str, int] = Field(description="Numbers of nodes by state.")
     jobs: int = Field(description="Number of jobs that have nodes.")
     waiting: int = Field(description="Number of jobs that wait for nodes.")
+    out: int = Field(default=0, description="Number of nodes that take no jobs.")
+    largest_waiting: int = Field(default=0, description="Number of nodes that the largest job wants that waits.")
 
 
 class SlurmStatus(Document):
@@ -122,15 +135,36 @@ class SlurmStatus(Document):
     problems: tuple[Problem, ...] = Field(description="The first groups of nodes that take no jobs.")
     jobs: tuple[Job, ...] = Field(description="The first jobs that have nodes or wait for some.")
     job_counts: dict[str, int] = Field(description="Numbers of jobs by state.")
+    seconds: float = Field(default=0, description="How long Slurm took to say so.")
+    accounting: str | None = Field(
+        default=None, description="Why the accounting database cannot be asked; empty: it can; None: there is none."
+    )
+    state: SlurmState = Field(exclude=True)
 
     @classmethod
     def of(cls, state: SlurmState, seen: datetime) -> SlurmStatus:
         """Return what the head node's answer says."""
         queues = {
-            name: QueueStatus(state.availability[name], counts, state.active_in(name), state.waiting_in(name))
+            name: QueueStatus(
+                state.availability[name],
+                counts,
+                state.active_in(name),
+                state.waiting_in(name),
+                state.out_in(name),
+                state.wanted.get(name, 0),
+            )
             for name, counts in state.nodes.items()
         }
-        return cls(seen=seen, queues=queues, problems=state.problems, jobs=state.jobs, job_counts=dict(state.counts))
+        return cls(
+            seen=seen,
+            queues=queues,
+            problems=state.problems,
+            jobs=state.jobs,
+            job_counts=dict(state.counts),
+            seconds=state.seconds,
+            accounting=state.accounting,
+            state=state,
+        )
 
 
 @dataclass(frozen=True)

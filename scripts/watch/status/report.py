@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, computed_field
 
-from scripts.account.compute_fleet import STOP_STATUSES
+from scripts.account.compute_fleet import PROTECTED, STOP_STATUSES
+from scripts.account.compute_fleet import UNKNOWN as NO_FLEET
 from scripts.account.reservations import Reservation
+from scripts.account.troubles import Severity, Trouble, troubles
 from scripts.account.way_out import WayOut
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.figures import duration
 from scripts.core.report import Block, Conclusion, Facts, Gap, Line, Link, Table, Title, Tone, Toned, columns
 from scripts.watch.status.links import links
 from scripts.watch.status.model import (
-    NO_FLEET,
-    PROTECTED,
     USABLE_FILE_SYSTEM,
     Cost,
     FileSystem,
     HeadNodeStatus,
     Homes,
+    LoginNodes,
     SlurmStatus,
     Spending,
     StackStatus,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _STATES = {
-    "idle": ("idle",),
+    "idle": ("idle", "planned", "reserved", "blocked"),
     "running": ("allocated", "mixed", "completing"),
     "off": ("power saving",),
     "starting": ("powering up",),
@@ -45,6 +47,7 @@ _STATES = {
 }
 """Columns of the table of queues, and the states of nodes that count in each; others count in ``other``."""
 _SOFTWARE: dict[str, Tone] = {"building": "warn", "failed": "bad", "interrupted": "bad"}
+_NAMES_WHAT_IS_NEXT = re.compile(r"\./ultracluster \w|\baws \w+ \w|docs/\w+/\w+\.md")
 _Fact = tuple[str, str]
 
 
@@ -73,8 +76,12 @@ class Status(Result):
     compute_nodes: dict[str, int] | Unavailable = Field(
         description="Numbers of compute nodes that are not terminated, by state in EC2."
     )
+    login_nodes: LoginNodes | Unavailable | None = Field(default=None, description="Login nodes; None: there are none.")
     fleet: str | Unavailable = Field(description="Status of the compute fleet, as ParallelCluster has it.")
     slurm: SlurmStatus | Unavailable = Field(description="Nodes and jobs.")
+    disks: dict[str, int] | None = Field(
+        default=None, description="How many percent of the head node's disks are full, by folder; None: not known."
+    )
     software: Software | None = Field(
         description="Python environment of jobs, and nodes that failed to start; None: the head node did not answer."
     )
@@ -99,12 +106,14 @@ class Status(Result):
         """What failed, is missing or could not be collected, a sentence each."""
         if not self.exists:
             return [f"there is nothing of {self.name} in {self.region}: ./ultracluster deploy {self.deployment}"]
-        return [
-            *_problems_of_stacks(self),
-            *_problems_of_cluster(self),
-            *_other_problems(self),
-            *_what_is_unavailable(self),
+        found = [
+            *((Severity.CLUSTER, each) for each in (*_problems_of_stacks(self), *_problems_of_cluster(self))),
+            *((each.severity, f"{_lower(each.sentence)} ({each.command})") for each in self.troubles),
+            *((Severity.NODES, each) for each in (*_other_problems(self), *_what_is_unavailable(self))),
         ]
+        diagnose = f" (./ultracluster diagnose {self.deployment})"
+        in_order = sorted(found, key=lambda each: each[0])
+        return [each if _NAMES_WHAT_IS_NEXT.search(each) else f"{each}{diagnose}" for _, each in in_order]
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -125,8 +134,8 @@ class Status(Result):
                 f"of {names} there is only a change set that nobody has executed: a deployment was stopped, or waits"
             )
             notes.append(f"{sentence} for an answer (./ultracluster deploy {self.deployment} continues)")
-        if self.fleet in STOP_STATUSES:
-            sentence = f"the fleet is {self.fleet}: no node starts, and jobs wait"
+        if self.fleet in STOP_STATUSES and not any(each.kind == "fleet" for each in self.troubles):
+            sentence = f"the fleet is {self.fleet}: no node starts, and jobs would wait"
             notes.append(f"{sentence} (./ultracluster fleet start {self.deployment})")
         return notes
 
@@ -168,6 +177,13 @@ class Status(Result):
         return {name: each for name, each in parts.items() if isinstance(each, Unavailable)}
 
     @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What keeps jobs from running, as `diagnose` sees it, too; that Slurm does not answer is `unavailable`."""
+        fleet = None if isinstance(self.fleet, Unavailable) else self.fleet
+        slurm = None if isinstance(self.slurm, Unavailable) else self.slurm.state
+        return tuple(troubles(self.deployment, fleet, slurm, self.disks or {}))
+
+    @property
     def exists(self) -> bool:
         """Whether any stack exists, or may exist."""
         return self.unavailable_stacks is not None or any(each.status for each in self.stacks)
@@ -183,8 +199,13 @@ class Status(Result):
         stacks = self.existing_stacks.values()
         if any(each.failed for each in stacks):
             return True
-        is_created = self.fleet != NO_FLEET and not any(each.in_progress for each in stacks)
+        is_created = self.fleet != NO_FLEET and not self.is_changing
         return is_created and (self.fleet == PROTECTED or self.lacks_head_node)
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether an operation on a stack is in progress."""
+        return any(each.in_progress for each in self.existing_stacks.values())
 
     @property
     def lacks_head_node(self) -> bool:
@@ -213,13 +234,18 @@ class Status(Result):
         yield Conclusion([Gap(), Line(verdict), *problems, *notes])
 
 
+def _lower(sentence: str) -> str:
+    """Return a sentence as a part of a list; a name at its start stays."""
+    return sentence[0].lower() + sentence[1:] if sentence.startswith("The ") else sentence
+
+
 def _problems_of_stacks(status: Status) -> Iterator[str]:
     ways_out = {} if isinstance(status.ways_out, Unavailable) else {each.stack: each for each in status.ways_out}
     for each in status.stacks:
         if each.name == status.cluster:
             continue
         if each.status is None:
-            yield f"there is no stack {each.name}"
+            yield f"there is no stack {each.name} (./ultracluster deploy {status.deployment})"
         elif each.failed:
             way = ways_out.get(each.name)
             yield f"stack {way.sentence}; {way.steps}" if way else f"stack {each.name} is {each.status}"
@@ -232,8 +258,9 @@ def _problems_of_cluster(status: Status) -> Iterator[str]:
         yield f"the cluster {status.cluster} has no head node"
     elif isinstance(status.head_node, HeadNodeStatus) and status.head_node.state != "running":
         yield f"the head node {status.head_node.instance_id} is {status.head_node.state}"
-    if status.fleet == PROTECTED:
-        yield "the fleet is PROTECTED: queues are closed whose nodes kept failing"
+    logins = status.login_nodes
+    if isinstance(logins, LoginNodes) and logins.wanted and not logins.running and not status.is_changing:
+        yield f"no login node runs of {logins.wanted:,}"
     if status.software and (status.software.state == "failed" or status.software.is_interrupted):
         why = status.software.reason if status.software.state == "failed" else "nothing builds it now."
         retry = f"./ultracluster exec {status.deployment} -- sudo systemctl restart {UNIT}"
@@ -250,13 +277,15 @@ def _other_problems(status: Status) -> Iterator[str]:
             if not (each.is_active or each.is_coming):
                 yield f"the reservation {each.reservation_id} is {each.state}"
     if not isinstance(status.alarms, Unavailable):
-        yield from (f"alarm {each} is raised" for each in status.alarms)
+        describe = f"aws cloudwatch describe-alarms --region {status.region} --alarm-names"
+        yield from (f"alarm {each} is raised ({describe} {each})" for each in status.alarms)
 
 
 def _what_is_unavailable(status: Status) -> Iterator[str]:
     for name, each in status.unavailable_parts().items():
         if each.is_problem and name != "diagnosis" and not (name == "slurm" and status.lacks_head_node):
-            yield f"{name.replace('_', ' ')}: {each.reason}"
+            needs = " (docs/reference/permissions.md)" if each.reason.startswith("these credentials lack") else ""
+            yield f"{name.replace('_', ' ')}: {each.reason}{needs}"
 
 
 def explained(diagnosis: Diagnosis | Unavailable) -> Iterator[Block]:
@@ -284,7 +313,9 @@ def _facts(status: Status) -> Iterator[_Fact]:
     if not isinstance(status.compute_nodes, Unavailable):
         compute = ", ".join(f"{count:,} {state}" for state, count in sorted(status.compute_nodes.items()))
         yield "Nodes", f"{compute} (EC2)" if compute else "none runs (EC2)"
-    yield _fact("Fleet", status.fleet, str)
+    if status.login_nodes is not None and not isinstance(status.head_node, Unavailable):
+        yield _fact("Login", status.login_nodes, lambda each: each.sentence)
+    yield _fact("Fleet", status.fleet, lambda each: "there is no cluster" if each == NO_FLEET else each)
     if status.software:
         yield from _software(status.software, status.time)
     yield _fact("Storage", status.file_system, lambda each: each.sentence(status.usage))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from scripts.account.slurm import COMMAND, parse
 from tests.end_to_end.slurm.accounting import DATABASE, AccountingCluster
 from tests.end_to_end.slurm.base import USER, ClusterError
 from tests.end_to_end.slurm.conftest import new_directory
@@ -295,3 +297,18 @@ def users(cluster: AccountingCluster) -> list[str]:
 def qualities(cluster: AccountingCluster) -> list[str]:
     columns = "name,priority,preempt,grptres,maxwall"
     return cluster.run(f"sacctmgr --noheader --parsable2 list qos format={columns}").splitlines()
+
+
+@pytest.mark.parametrize("gone", ["slurmdbd", "mariadbd"])
+def test_a_dead_slurmdbd_and_a_dead_database_are_seen_and_hide_nothing_else(
+    accounting_cluster: AccountingCluster, gone: str
+) -> None:
+    """Whichever of the two stopped: slurmdbd without its database still answers a ping."""
+    cluster = accounting_cluster
+    before = parse(cluster.run(shlex.join(COMMAND)))
+    cluster.run(f"pkill -STOP {gone}")
+    silent = parse(cluster.run(shlex.join(COMMAND)))
+    cluster.run(f"pkill -CONT {gone}")
+    cluster.wait_until(lambda: parse(cluster.run(shlex.join(COMMAND))).accounting == "")
+    assert (before.accounting, silent.accounting) == ("", "sacctmgr had no answer within 3 s")
+    assert silent.nodes == before.nodes

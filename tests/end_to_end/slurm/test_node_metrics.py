@@ -19,7 +19,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 Counts = dict[tuple[str, str], float]
 NOTHING: Counts = {
-    **{(name, queue): 0 for name in ("NodesDrainedByHealth", "QueuesProtected") for queue in ("", "trn1")},
+    **{
+        (name, queue): 0
+        for name in ("NodesDrained", "NodesDrainedByHealth", "QueuesProtected")
+        for queue in ("", "trn1")
+    },
     **{(name, queue): 2 for name in ("NodesRunning", "NodesIdle") for queue in ("", "trn1")},
     ("NodeIdleSeconds", ""): 0,
 }
@@ -77,9 +81,20 @@ def test_a_node_that_a_health_check_drained_is_counted(head: Head) -> None:
     head.cluster.submit("hostname")
     head.cluster.wait_until(lambda: first.reason.startswith("ultracluster: EFA_DEVICES"))
     no_idle = {("NodesIdle", ""): 0, ("NodesIdle", "trn1"): 0}
-    drained = NOTHING | no_idle | {("NodesDrainedByHealth", ""): 1, ("NodesDrainedByHealth", "trn1"): 1}
+    by_health = {("NodesDrainedByHealth", ""): 1, ("NodesDrainedByHealth", "trn1"): 1}
+    drained = NOTHING | no_idle | by_health | {("NodesDrained", ""): 2, ("NodesDrained", "trn1"): 2}
     assert head.report() == drained
     assert head.report() == drained, "as long as it is drained"
+
+
+def test_a_node_that_slurm_drained_is_counted_until_it_is_free_and_one_of_an_update_is_not(head: Head) -> None:
+    first, second = head.cluster.nodes
+    head.update(f"nodename={first.name} state=drain reason='Kill task failed'")
+    head.update(f"nodename={second.name} state=drain reason='updating node state during cluster update'")
+    counted = head.report()
+    assert [counted[name, ""] for name in ("NodesDrained", "NodesDrainedByHealth")] == [1, 0]
+    head.update(f"nodename={first.name} state=resume")
+    assert head.report()["NodesDrained", "trn1"] == 0
 
 
 def test_a_node_that_was_drained_and_replaced_between_two_reports_is_counted_once(head: Head) -> None:

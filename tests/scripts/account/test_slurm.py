@@ -8,10 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scripts.account.remote.head_node import OUTPUT_LIMIT
 from scripts.account.remote.programs import slurm as program
-from scripts.account.slurm import NodeKind, SlurmError, parse
+from scripts.account.slurm import NodeKind, Problem, SlurmError, parse
+from tests.properties import QUICK
 from tests.scripts.slurm_samples import IDLE, RECORDED, answer
 
 MARKED = """\
@@ -25,18 +28,24 @@ case "$SINFO_FORMAT" in
 *%R*%a) print q-1 up && print other inactive ;;
 esac
 case "$*" in
-*--format=*) [ -z "$BROKEN" ] || exit 1
-    printf '%s\\n' 'q-1|q-1-st-a-1|idle' 'q-1|q-1-st-a-22|idle-' 'q-1|q-1-st-a-3|down*' 'other|other-dy-b-1x-1|idle~' ;;
+*--Format=*) [ -z "$BROKEN" ] || exit 1
+    printf '%s\\n' 'q-1  q-1-st-a-1  idle' 'q-1  q-1-st-a-22  idle+cloud+planned' \\
+        'q-1  q-1-st-a-3  down+not_responding' 'other  other-dy-b-1x-1  idle+cloud+powered_down' ;;
+esac
+case "$SINFO_FORMAT" in
+*%E*) print 'q-1-st-a-[1,22]' Unknown none && print q-1-st-a-3 yesterday 'Not responding' ;;
 esac
 """
+SCONTROL = "echo 'AccountingStorageType   = accounting_storage/slurmdbd'"
+SACCTMGR = "[ -z \"$NO_DATABASE\" ] || { echo 'sacctmgr: error: gone' >&2; exit 1; }"
 SQUEUE = """
-case "$*" in *--states=all*) print q-1,other PENDING && print q-1 RUNNING && print q-1 RUNNING ;; esac
+case "$*" in *--states=all*) print q-1,other PENDING 4 && print q-1 PENDING 2 && print q-1 RUNNING 9 ;; esac
 """
 """Slurm's programs, which print less than a real one."""
 
 
 def run(directory: Path, **environment: str) -> str:
-    for name, text in {"sinfo": SINFO, "squeue": SQUEUE}.items():
+    for name, text in {"sinfo": SINFO, "squeue": SQUEUE, "scontrol": SCONTROL, "sacctmgr": SACCTMGR}.items():
         (directory / name).write_text(MARKED + text, encoding="utf-8")
         (directory / name).chmod(0o755)
     path = f"{directory}:{os.environ['PATH']}"
@@ -51,12 +60,19 @@ def run(directory: Path, **environment: str) -> str:
 def test_the_program_counts_nodes_and_jobs(tmp_path: Path) -> None:
     state = parse(run(tmp_path))
     assert state.availability == {"q-1": "up", "other": "inactive"}
-    assert state.nodes == {"q-1": {"idle": 2, "down": 1}, "other": {"power saving": 1}}
+    assert state.nodes == {"q-1": {"idle": 1, "planned": 1, "down": 1}, "other": {"power saving": 1}}
     assert state.kinds == (
         NodeKind("other", "b-1x", static=False, count=1, ready=0),
         NodeKind("q-1", "a", static=True, count=3, ready=2),
     )
-    assert (state.missing_static, state.node_count("q-1", "a", static=True), state.active_jobs) == (1, 3, 2)
+    assert (state.missing_static, state.node_count("q-1", "a", static=True), state.active_jobs) == (1, 3, 1)
+    assert state.problems == (Problem(1, "down*", "yesterday", "q-1-st-a-3", "Not responding", "q-1"),)
+    assert (state.wanted, state.out_in("q-1"), state.out_in("other")) == ({"q-1": 4, "other": 4}, 1, 0)
+
+
+def test_a_database_that_does_not_answer_is_said_in_its_words(tmp_path: Path) -> None:
+    said = [parse(run(tmp_path, NO_DATABASE=each)).accounting for each in ("", "1")]
+    assert said == ["", "sacctmgr: error: gone"]
 
 
 def test_nodes_that_slurm_does_not_list_are_not_no_nodes(tmp_path: Path) -> None:
@@ -64,37 +80,107 @@ def test_nodes_that_slurm_does_not_list_are_not_no_nodes(tmp_path: Path) -> None
         parse(run(tmp_path, BROKEN="1"))
 
 
+BASES = ("UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE")
+"""node_states of Slurm 25.11 (src/common/slurm_protocol_defs.c, by slurm/slurm.h)."""
+FLAGS = (
+    "BLOCKED", "CLOUD", "COMPLETING", "DRAIN", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "EXTERNAL", "INVALID_REG", "FAIL",
+    "MAINTENANCE", "POWER_DOWN", "POWER_UP", "POWERED_DOWN", "REBOOT_REQUESTED", "REBOOT_ISSUED", "RESERVED", "RESUME",
+    "NOT_RESPONDING", "PLANNED", "POWERING_UP", "POWERING_DOWN",
+)  # fmt: skip
+"""node_state_flags of the same."""
+STATES = st.builds(
+    lambda base, flags: "+".join((base, *sorted(flags))), st.sampled_from(BASES), st.sets(st.sampled_from(FLAGS))
+)
+
+
+def can_be_allocated(state: str) -> bool:
+    """Tell whether a job that may wait for a node to start gets one in this state, by Slurm's source.
+
+    avail_node_bitmap (node_mgr.c, read_config.c): IDLE, ALLOCATED and MIXED nodes that respond and are not to be
+    drained or powered down. One that powers up is NOT_RESPONDING until it has registered, one that is to be powered
+    down or is being so is available again when it is off, and POWER_DOWN ends a drain (power_save.c).
+    """
+    base, *listed = state.split("+")
+    flags = {*listed}
+    if base not in ("IDLE", "ALLOCATED", "MIXED") or "FAIL" in flags:
+        return False
+    if "DRAIN" in flags and "POWER_DOWN" not in flags:
+        return False
+    is_on_its_way = flags & {"POWERING_UP", "POWER_UP", "POWER_DOWN", "POWERING_DOWN"}
+    return "NOT_RESPONDING" not in flags or bool(is_on_its_way)
+
+
+def called(state: str) -> str:
+    """Return what a node is called, as all commands do."""
+    parsed = parse(answer({"trn1": "up"}, {"trn1": {"st-a": {state: 3}}}))
+    [name] = parsed.nodes["trn1"]
+    assert parsed.out_in("trn1") == (0 if program.takes_jobs(name) else 3)
+    assert parsed.kinds[0].ready == (3 if name in program.TAKES else 0)
+    return name
+
+
+@QUICK
+@given(STATES)
+def test_a_node_that_slurm_gives_to_no_job_is_out_whatever_else_is_said_of_it(state: str) -> None:
+    name, flags = called(state), {*state.split("+")}
+    assert called(state.lower()) == name
+    if program.takes_jobs(name):
+        assert can_be_allocated(state), name
+    if name in program.TAKES:
+        assert not flags & {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "NOT_RESPONDING"}
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_every_state_with_at_most_one_flag(base: str) -> None:
+    """So that none is out that is not: the states that ParallelCluster's nodes have most of the time."""
+    fit = {each for each in ("", *FLAGS) if program.takes_jobs(called(f"{base}+{each}".rstrip("+")))}
+    says_nothing = {"", "CLOUD", "DYNAMIC_NORM", "COMPLETING", "PLANNED", "RESERVED", "BLOCKED"}
+    of_power = {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP"}
+    with_jobs = {"MAINTENANCE", "REBOOT_REQUESTED", "REBOOT_ISSUED"} if base in ("ALLOCATED", "MIXED") else set()
+    assert fit == (says_nothing | of_power | with_jobs if base in ("IDLE", "ALLOCATED", "MIXED") else set())
+
+
+@pytest.mark.parametrize("state", ["idle+cloud+a_flag_of_tomorrow", "sleepy", "idle+resume"])
+def test_a_state_that_nobody_knows_takes_no_jobs(state: str) -> None:
+    assert called(state) == "unknown"
+
+
 @pytest.mark.parametrize(
-    ("written", "state", "ready"),
+    ("state", "name"),
     [
-        ("idle", "idle", 3),
-        ("idle~", "power saving", 0),
-        ("idle#", "powering up", 0),
-        ("idle%", "powering down", 0),
-        ("idle!", "powering down", 0),
-        ("idle*", "not responding", 0),
-        ("idle$", "idle", 3),
-        ("idle@", "idle", 3),
-        ("allocated+", "allocated", 3),
-        ("allocated~", "powering up", 0),
-        ("mixed-", "mixed", 3),
-        ("completing*", "not responding", 0),
-        ("planned", "planned", 3),
-        ("reboot^", "reboot", 0),
-        ("drained~", "drained", 0),
-        ("draining@", "draining", 0),
-        ("down*", "down", 0),
+        ("idle+powered_down+not_responding", "stuck off"),
+        ("idle+powered_down", "power saving"),
+        ("mixed+powered_down", "powering up"),
+        ("mixed+not_responding+powering_up", "powering up"),
+        ("idle+completing+not_responding", "not responding"),
+        ("allocated+drain+not_responding", "draining"),
+        ("idle+drain+powered_down", "drained"),
+        ("idle+drain+power_down", "powering down"),
+        ("idle+drain+powering_down", "drained"),
+        ("down+powered_down", "down"),
+        ("allocated+completing", "allocated"),
+        ("mixed+planned", "mixed"),
     ],
 )
-def test_states_of_nodes(written: str, state: str, ready: int) -> None:
-    parsed = parse(answer({"trn1": "up"}, {"trn1": {"st-a": {written: 3}}}))
-    assert (parsed.nodes, parsed.kinds[0].ready) == ({"trn1": {state: 3}}, ready)
+def test_what_a_node_is_called_that_is_in_several_states(state: str, name: str) -> None:
+    assert called(state) == name
+
+
+@given(st.lists(st.builds("{}-{}".format, st.sampled_from(("a-dy-b", "a-st-b", "c")), st.integers(0, 30)), unique=True))
+def test_names_of_nodes_are_folded_as_slurm_does(names: list[str]) -> None:
+    assert sorted(program.unfold(program.fold(names))) == sorted(names)
+
+
+def test_folded_names_are_short() -> None:
+    assert program.fold(["a-dy-b-3", "a-dy-b-1", "a-dy-b-2", "a-dy-b-7", "x"]) == "a-dy-b-[1-3,7],x"
+    assert program.unfold("a-[08-10,12],b") == ["a-08", "a-09", "a-10", "a-12", "b"]
 
 
 def test_reasons_and_names_hold_any_character() -> None:
     state = parse(RECORDED)
     assert [each.reason for each in state.problems] == [
         "drained while off",
+        "none",
         'a|b ~ # 5|drained "quoted" \\n \\c é',
         "two # end",
     ]
@@ -125,15 +211,23 @@ def test_output_that_is_not_slurms_is_an_error(text: str) -> None:
 def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, reasons and lists of queues as long as they can be, in 50 queues with nodes in all states."""
     queues = [f"queue-of-25-characters-{number:02}" for number in range(50)]
-    states = ("idle", "allocated", "drained*", "down*", "idle~")
-    nodes = [f"{queue}|{queue}-dy-{'r' * 25}-{n}|{state}" for queue in queues for n, state in enumerate(states)]
+    states = (
+        "idle+cloud",
+        "allocated+cloud",
+        "idle+cloud+drain+not_responding",
+        "down+cloud",
+        "idle+cloud+powered_down",
+    )
+    nodes = [f"{queue} {queue}-dy-{'r' * 25}-{n} {state}" for queue in queues for n, state in enumerate(states)]
     wide = {"%A": "1" * 12, "%u": "u" * 64, "%P": ",".join(queues), "%T": "RUNNING", "%D": "9" * 12, "%M": "1" * 20}
 
     def records(fields: tuple[str, ...], *command: str) -> list[list[str]]:
         if fields == ("%R", "%a"):
             return [[queue, "inactive"] for queue in queues]
-        if fields == ("%P", "%T"):
-            return [[",".join(queues[n:]), "PENDING"] for n in range(50)] * 20
+        if fields == ("%P", "%T", "%D"):
+            return [[",".join(queues[n:]), "PENDING", "1875"] for n in range(50)] * 20
+        if fields == ("%N", "%H", "%E"):
+            return [[line.split()[1], "2026-11-21T12:00:00", "\x1b\N{GRINNING FACE}" * 200] for line in nodes]
         return [[wide.get(each, "\x1b\N{GRINNING FACE}" * 200) for each in fields]] * 500
 
     monkeypatch.setattr(program, "records", records)

@@ -54,7 +54,7 @@ class FakeSlurm:
         (directory / "scontrol").chmod(0o755)
         self._written: dict[str, Any] = {}
         self.queues(trn1="up")
-        self.nodes("trn1|trn1-dy-trn1-32xl-1|idle~")
+        self.nodes("trn1|trn1-dy-trn1-32xl-1|idle+powered_down")
         self.jobs()
 
     @property

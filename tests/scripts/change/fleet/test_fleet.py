@@ -15,7 +15,11 @@ from scripts.core.errors import HeadNodeError, OperationError
 from tests.scripts.change.fleet.fakes import SILENCE, FakeCluster
 from tests.scripts.refusals import refusal
 
-STATIC = ("trn1|trn1-st-trn1-32xl-1|idle", "trn1|trn1-st-trn1-32xl-2|allocated", "trn1|trn1-dy-trn1-32xl-1|idle~")
+STATIC = (
+    "trn1|trn1-st-trn1-32xl-1|idle",
+    "trn1|trn1-st-trn1-32xl-2|allocated",
+    "trn1|trn1-dy-trn1-32xl-1|idle+powered_down",
+)
 DRAINED = ["scontrol update PartitionName=trn1 State=DRAIN"]
 
 
@@ -97,7 +101,7 @@ def test_waits_survive_some_minutes_without_an_answer(cluster: FakeCluster, erro
     cluster.at(19, ask_error=None)
     cluster.stop(drain=True)
     assert (cluster.status, cluster.slurm.commands) == ("STOPPED", DRAINED)
-    cluster.slurm.nodes(*STATIC[:1], "trn1|trn1-st-trn1-32xl-2|idle#")
+    cluster.slurm.nodes(*STATIC[:1], "trn1|trn1-st-trn1-32xl-2|idle+powering_up")
     cluster.ticks = {}
     cluster.at(cluster.sleeps + 4, error=error)
     cluster.at(cluster.sleeps + 6, error=None)
@@ -209,8 +213,10 @@ def test_a_queue_that_slurm_refuses_to_close_is_an_error(cluster: FakeCluster) -
 
 def test_start_requests_it_and_waits_for_static_nodes(cluster: FakeCluster) -> None:
     cluster.status = "PROTECTED"
-    cluster.slurm.nodes("trn1|trn1-st-trn1-32xl-1|idle#", "trn1|trn1-st-trn1-32xl-2|down")
-    cluster.ticks[4] = lambda: cluster.slurm.nodes("trn1|trn1-st-trn1-32xl-1|idle", "trn1|trn1-st-trn1-32xl-2|idle#")
+    cluster.slurm.nodes("trn1|trn1-st-trn1-32xl-1|idle+powering_up", "trn1|trn1-st-trn1-32xl-2|down")
+    cluster.ticks[4] = lambda: cluster.slurm.nodes(
+        "trn1|trn1-st-trn1-32xl-1|idle", "trn1|trn1-st-trn1-32xl-2|idle+powering_up"
+    )
     cluster.ticks[6] = lambda: cluster.slurm.nodes(*STATIC)
     cluster.start()
     assert (cluster.requests, cluster.sleeps) == (["START_REQUESTED"], 6)

@@ -112,7 +112,7 @@ def test_without_a_cluster_the_message_names_the_command_that_deploys_it(cluster
 def test_the_state_of_the_fleet_fits_80_columns(cluster: FakeCluster, call: Call) -> None:
     cluster.nodes = 2
     ready = [f"trn1|trn1-st-trn1-32xl-{n}|idle" for n in (1, 2)]
-    cluster.slurm.nodes(*ready, *["trn1|trn1-dy-trn1-32xl-3|idle~"] * 14)
+    cluster.slurm.nodes(*ready, *["trn1|trn1-dy-trn1-32xl-3|idle+powered_down"] * 14)
     code, output, _ = call("status")
     lines = output.splitlines()
     assert (code, lines[0]) == (0, "Fleet of trn1-16: RUNNING, 2 nodes: 2 running")

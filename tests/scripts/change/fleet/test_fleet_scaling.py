@@ -48,7 +48,9 @@ class ScaledCluster(FakeCluster):
         change = self.prepare(None, **counts)
         low, high = change.after.min_count, change.after.max_count
         static = [f"trn1|trn1-st-trn1-32xl-{number}|idle" for number in range(low)]
-        self.slurm.nodes(*static, *[f"trn1|trn1-dy-trn1-32xl-{number}|idle~" for number in range(high - low)])
+        self.slurm.nodes(
+            *static, *[f"trn1|trn1-dy-trn1-32xl-{number}|idle+powered_down" for number in range(high - low)]
+        )
         scaling.apply(change, plan(kind), clock=self, say=self.said.append, drain=drain, force=force)
 
 

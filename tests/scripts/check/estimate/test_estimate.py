@@ -130,7 +130,7 @@ def test_monitoring_is_paid_by_running_node_and_by_queue() -> None:
     assert (*units(of_nodes), of_nodes.of_nodes) == (0, 16 * 8, True)
     assert units(detailed) == (7, 17 * 7)
     assert by_name["requests of compute nodes that send metrics"].units.at_max_count == 16
-    assert by_name["metrics of queues and head node"].units.at_min_count == 2 * (8 + 4) + 4 + 2
+    assert by_name["metrics of queues and head node"].units.at_min_count == 2 * (8 + 5) + 5 + 2
     without = {part.name: part for part in parts(Settings.model_validate(quiet))}
     assert not [name for name in without if "metrics" in name]
     assert units(without["alarms of nodes, file system and NAT gateway"]) == (2, 2)

@@ -169,10 +169,10 @@ def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys
     assert run(monkeypatch, "--output", "json") == 1
     causes = json.loads(capsys.readouterr().out)["causes"]
     states = {each["id"]: each["state"] for each in causes}
-    assert list(states.items()) == [("kill-task-failed", "now"), ("insufficient-capacity", "ended")]
+    assert list(states.items()) == [("kill-task-failed", "now"), ("insufficient-capacity", "seen")]
     operated.shell(shell(f"  7% /\n{IDLE}"))
-    assert run(monkeypatch) == 0
-    assert "Was so, and is over" in capsys.readouterr().out
+    assert run(monkeypatch) == 1
+    assert "Kill task failed" not in capsys.readouterr().out
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
         operated.act_as(environment, monkeypatch)

@@ -12,7 +12,7 @@ from scripts.account.remote.head_node import Answer
 from scripts.account.remote.programs.slurm import PROBLEMS_LISTED
 from scripts.watch.diagnose.diagnose import Diagnosis, diagnose
 from scripts.watch.diagnose.judge import SUSPICIOUS_SHOWN, ordered, suspicious
-from scripts.watch.diagnose.present import SCOPES, known_of, troubles
+from scripts.watch.diagnose.present import SCOPES, evident, known_of
 from tests.properties import QUICK
 from tests.scripts.slurm_samples import IDLE, answer
 from tests.scripts.watch.diagnose.causes.recorded import (
@@ -184,8 +184,8 @@ def test_lines_that_no_cause_explains_are_shown_the_worst_first_and_each_kind_on
 def test_what_was_cut_off_or_not_answered_is_not_known() -> None:
     many = [(1, "drained", "2026-05-01T10:00:00", f"n-{number}", "odd") for number in range(PROBLEMS_LISTED)]
     everything = f" 40% /\n{IDLE}"
-    assert known_of("RUNNING", Answer(0, everything, "")) == {"answer", "disk", "fleet", "node"}
-    assert known_of("RUNNING", Answer(0, answer(problems=many), "")) == {"answer", "fleet"}
+    assert known_of("RUNNING", Answer(0, everything, "")) == {"answer", "disk", "fleet", "accounting", "node"}
+    assert known_of("RUNNING", Answer(0, answer(problems=many), "")) == {"answer", "fleet", "accounting"}
     assert known_of("UNKNOWN", Answer(1, "", "no answer within 8 s")) == {"answer"}
     assert known_of(None, "not allowed") == set()
 
@@ -199,7 +199,7 @@ def test_a_lack_of_capacity_is_not_over_because_no_node_has_it_between_two_tries
 
 def test_a_node_that_is_being_replaced_is_no_trouble() -> None:
     rows = [(1, "down", "2026-05-01T10:00:00", "trn1-dy-trn1-1", reason) for reason in ("odd", *REPLACED)]
-    said = [text for _, text in troubles("RUNNING", Answer(0, answer(problems=rows), ""))]
+    said = [text for _, text in evident("trn1-16", "RUNNING", Answer(0, answer(problems=rows), ""))]
     assert [text.rpartition(": ")[2] for text in said] == ["odd"]
 
 

@@ -62,10 +62,11 @@ def as_text(deployment: Deployment) -> str:
 
 def test_the_screen(operated: Operated) -> None:
     operated.launch(2)
-    operated.shell(shell(RECORDED))
+    operated.shell(shell(f"Use% Mounted on\n100% /home\n{RECORDED}"))
     text = as_text(operated.deployment())
     assert text.startswith("Stack ")
-    assert max(len(line) for line in text.splitlines() if "https://" not in line) <= 80
+    of_tables = [line for line in text.splitlines() if not line.startswith("- ") and "https://" not in line]
+    assert max(map(len, of_tables)) <= 80
     for expected in (
         "trn1-16-monitoring   CREATE_COMPLETE",
         f"Head node {operated.head_node}, c6i.4xlarge, running",
@@ -73,22 +74,33 @@ def test_the_screen(operated: Operated) -> None:
         "Nodes     2 running (EC2)",
         "Fleet     RUNNING",
         "trn1     1       1   -        -        1       1     1    1      30",
+        "- the disk of /home on the head node is 100 % full",
         "Queue cpu takes no jobs: it is inactive.",
         "drained while off",
+        "off and not responding",
         "4,800 GiB, 1,200 MB/s",
         "$43.05 for compute nodes",
         "./ultracluster ssh trn1-16",
-        "Healthy.",
+        "Unhealthy:",
     ):
         assert expected in text
 
 
 def test_the_json_output(operated: Operated) -> None:
-    operated.shell(shell(RECORDED))
+    operated.shell(shell(f"Use% Mounted on\n  7% /\n{IDLE}"))
     code, document = as_json(operated.deployment())
     assert (code, document["healthy"], document["unavailable"]) == (ExitCode.DONE, True, {})
-    assert document["head_node"]["session_manager"]
-    assert document["slurm"]["queues"]["cpu"]["nodes"] == {"drained": 1, "power saving": 5, "powering up": 2}
+    assert (document["head_node"]["session_manager"], document["disks"], document["login_nodes"]) == (
+        True,
+        {"/": 7},
+        None,
+    )
+    operated.shell(shell(RECORDED))
+    code, document = as_json(operated.deployment())
+    assert (code, document["healthy"], document["disks"]) == (ExitCode.FAILED, False, None)
+    of_cpu = document["slurm"]["queues"]["cpu"]
+    assert of_cpu["nodes"] == {"drained": 1, "power saving": 4, "powering up": 2, "stuck off": 1}
+    assert (of_cpu["out"], of_cpu["largest_waiting"]) == (2, 1)
     assert [each["name"] for each in document["slurm"]["jobs"]] == ["train", "two # end", "sweep"]
 
 
@@ -192,7 +204,7 @@ def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.Monkey
     assert [each["name"] for each in document["stacks"]][2:4] == ["trn1-16-cluster", "trn1-16"]
     [problem, of_own] = document["problems"]
     assert problem.startswith("stack trn1-16-cluster is UPDATE_ROLLBACK_FAILED: ")
-    assert of_own == "ParallelCluster's stack trn1-16 is UPDATE_ROLLBACK_FAILED"
+    assert of_own.startswith("ParallelCluster's stack trn1-16 is UPDATE_ROLLBACK_FAILED (./ultracluster diagnose")
     assert [each["stack"] for each in document["ways_out"]] == ["trn1-16-cluster"]
     assert document["diagnosis"] is not None
 

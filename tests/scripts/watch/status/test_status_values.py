@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from config.settings import PARTS, Settings, load
+from scripts.account.causes import Evidence, find
+from scripts.account.compute_fleet import PROTECTED, START_STATUSES, STOP_STATUSES
+from scripts.account.remote.head_node import Answer
+from scripts.account.remote.programs.slurm import condition, takes_jobs
 from scripts.account.reservations import Reservation
-from scripts.account.slurm import parse
+from scripts.account.slurm import SlurmState, parse
+from scripts.account.troubles import read
 from scripts.account.way_out import WayOut
 from scripts.core.clock import Clock
 from scripts.core.errors import ExitCode, OperationError
 from scripts.core.options import CONFIG
+from scripts.watch.diagnose.present import evident
 from scripts.watch.status.cost import cost_now
 from scripts.watch.status.model import (
     Cost,
     FileSystem,
     HeadNodeStatus,
+    LoginNodes,
     SlurmStatus,
     Spending,
     StackStatus,
@@ -33,8 +43,9 @@ from scripts.watch.status.report import Status
 from scripts.watch.status.software import FailedNode, Software
 from scripts.watch.status.watch import refresh
 from tests.command_line import ultracluster
+from tests.properties import QUICK
 from tests.scripts.reports import shown
-from tests.scripts.slurm_samples import RECORDED
+from tests.scripts.slurm_samples import IDLE, RECORDED, answer
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
 AGO = NOW - timedelta(hours=5)
@@ -58,7 +69,7 @@ def status(**changes: Any) -> Status:
         "head_node": HEAD_NODE,
         "compute_nodes": {"running": 2},
         "fleet": "RUNNING",
-        "slurm": SlurmStatus.of(parse(RECORDED), NOW),
+        "slurm": SlurmStatus.of(parse(IDLE), NOW),
         "software": READY,
         "file_system": FileSystem("fs-1", "AVAILABLE", 4800, 1200),
         "usage": Usage(2400 * 1024**3, 300),
@@ -120,6 +131,183 @@ def test_problems(change: dict[str, Any], problem: str) -> None:
     assert problem in fault
 
 
+SIXTEEN = {"trn1": {"dy-trn1-32xl": {"idle+powered_down": 16}}}
+HEALTHY = {"queues": {"trn1": "up"}, "nodes": SIXTEEN, "counts": [(1, "trn1", "PENDING")]}
+"""An answer of Slurm: a queue of 16 nodes and a job that waits."""
+
+
+def nodes(**states: int) -> dict[str, Any]:
+    """Return 16 nodes of which so many are in other states: ``drain`` is idle+drain."""
+    of_kind = {f"idle+{state}": count for state, count in states.items()}
+    return {"nodes": {"trn1": {"dy-trn1-32xl": {**of_kind, "idle+powered_down": 16 - sum(states.values())}}}}
+
+
+def row(count: int, state: str, reason: str) -> tuple[int | str, ...]:
+    return count, state, "2026-11-21T12:00:00", f"trn1-dy-trn1-32xl-[1-{count}]", reason, "trn1"
+
+
+KILLED = {"problems": [row(16, "drained", "Kill task failed")], **nodes(drain=16)}
+STUCK = {"nodes": {"trn1": {"dy-trn1-32xl": {"idle+powered_down+not_responding": 1, "idle+powered_down": 15}}}}
+DIAGNOSE = "(./ultracluster diagnose trn1-16)"
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "problem"),
+    [
+        ({}, KILLED, "no node of queue trn1 takes jobs, and 1 job waits: 16 drained (Kill task failed)"),
+        (
+            {},
+            {"problems": [row(1, "drained", "odd")], **nodes(drain=1), "wanted": {"trn1": 16}},
+            "1 of 16 nodes of queue trn1 takes no jobs (6%), and a job that wants 16 waits: 1 drained (odd)",
+        ),
+        (
+            {},
+            {"problems": [row(1, "drained", "odd"), row(2, "down*", "none")], **nodes(drain=3), "wanted": {"trn1": 13}},
+            "3 of 16 nodes of queue trn1 take no jobs (19%): 1 drained (odd), 2 down (Slurm has no reason)",
+        ),
+        (
+            {},
+            {"problems": [row(1, "stuck off", "none")], **STUCK},
+            "1 of 16 nodes of queue trn1 takes no jobs (6%): 1 stuck off (off and not responding, so Slurm",
+        ),
+        (
+            {},
+            {"queues": {"trn1": "inactive"}},
+            "the queue trn1 takes no jobs: Slurm has it inactive, and 1 job waits",
+        ),
+        ({}, {"queues": {"trn1": "drain"}, "counts": ()}, "the queue trn1 takes no jobs: Slurm has it drain "),
+        ({"fleet": "PROTECTED"}, {"queues": {"trn1": "inactive"}}, "kept failing (trn1)"),
+        ({"fleet": missing("no")}, {"queues": {"trn1": "inactive"}}, "the queue trn1 takes no jobs"),
+        (
+            {"fleet": "STOPPED"},
+            {},
+            "the compute fleet is STOPPED, and 1 job waits (./ultracluster fleet start trn1-16)",
+        ),
+        ({"disks": {"/": 100, "/home": 98}}, {}, "the disk of / on the head node is 100 % full"),
+        ({}, {"accounting": "sacctmgr: error: gone"}, "Slurm's accounting does not answer: sacctmgr: error: gone"),
+        ({}, {"seconds": 6.2}, "Slurm on the head node took 6 s to answer"),
+        ({"slurm": missing("Slurm on the head node does not answer: x")}, {}, f"does not answer: x {DIAGNOSE}"),
+        ({"login_nodes": LoginNodes(2, 0, {"pending": 1})}, {}, f"no login node runs of 2 {DIAGNOSE}"),
+    ],
+)
+def test_what_keeps_jobs_from_running_is_a_problem_with_its_share_and_its_reason(
+    change: dict[str, Any], said: dict[str, Any], problem: str
+) -> None:
+    told = SlurmStatus.of(parse(answer(**{**HEALTHY, **said})), NOW)
+    first = status(**{"slurm": told, **change}).problems[0]
+    assert problem in first
+    assert DIAGNOSE in first or "fleet start" in first
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, {}),
+        (
+            {},
+            {
+                "problems": [row(2, "down", "Static node maintenance: unhealthy node is being replaced")],
+                **nodes(drain=2),
+            },
+        ),
+        ({"fleet": "STARTING"}, {"queues": {"trn1": "inactive"}}),
+        ({"fleet": "STOPPED"}, {"queues": {"trn1": "inactive"}, "counts": ()}),
+        ({"disks": {"/": 98}}, {"accounting": "", "seconds": 4.9, "wanted": {"trn1": 17}}),
+        ({"login_nodes": LoginNodes(2, 1, {})}, {}),
+    ],
+    ids=[
+        "all is well",
+        "replaced",
+        "the fleet starts",
+        "stopped, and nobody waits",
+        "nearly",
+        "a login node is replaced",
+    ],
+)
+def test_what_ends_by_itself_or_hurts_nobody_is_no_problem(change: dict[str, Any], said: dict[str, Any]) -> None:
+    told = SlurmStatus.of(parse(answer(**{**HEALTHY, **said})), NOW)
+    assert status(**{"slurm": told, **change}).problems == []
+
+
+def test_what_concerns_most_of_the_cluster_comes_first() -> None:
+    few = {"problems": [row(1, "drained", "odd")], **nodes(drain=1), "accounting": "gone"}
+    told = SlurmStatus.of(parse(answer(**{**HEALTHY, **few})), NOW)
+    found = status(slurm=told, disks={"/": 100}, alarms=("x",)).problems
+    assert [each.split()[1] for each in found] == ["disk", "accounting", "of", "x"]
+
+
+STATES = (
+    "idle",
+    "idle+powered_down",
+    "idle+drain",
+    "idle+powered_down+not_responding",
+    "down",
+    "allocated",
+    "mixed+fail",
+)
+REASONS = ("none", "Kill task failed", "Static node maintenance: unhealthy node is being replaced", "odd")
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> str:
+    """Draw what Slurm says of two queues."""
+    queues = {queue: draw(st.sampled_from(("up", "up", "inactive", "drain", "down"))) for queue in ("cpu", "trn1")}
+    states = {q: draw(st.dictionaries(st.sampled_from(STATES), st.integers(1, 20), min_size=1)) for q in queues}
+    problems = [
+        (count, condition(state), "2026-11-21T12:00:00", f"{queue}-dy-a-1", draw(st.sampled_from(REASONS)), queue)
+        for queue, listed in states.items()
+        for state, count in listed.items()
+        if not takes_jobs(condition(state))
+    ]
+    waiting = [(count, "trn1", "PENDING") for count in draw(st.sampled_from(((), (1,), (1200,))))]
+    return answer(
+        queues, {queue: {"dy-a": each} for queue, each in states.items()}, problems, waiting,
+        wanted=draw(st.sampled_from(({}, {"trn1": 1}, {"trn1": 99}))), seconds=draw(st.sampled_from((0.1, 7))),
+        accounting=draw(st.sampled_from((None, "", "gone"))),
+    )  # fmt: skip
+
+
+@QUICK
+@given(
+    answers(),
+    st.sampled_from([*START_STATUSES, *STOP_STATUSES, PROTECTED, None]),
+    st.sampled_from([" 98% /\n", "100% /\n", ""]),
+)
+def test_status_and_diagnose_agree(said: str, fleet: str | None, disks: str) -> None:
+    """That something is wrong, and that a cause says what to do."""
+    given = Answer(0, f"Use% Mounted on\n{disks}{said}", "")
+    evidence = list(evident("trn1-16", fleet, given))
+    told = read(given)
+    assert isinstance(told.slurm, SlurmState)
+    shown_fleet = fleet or missing("not allowed", is_problem=False)
+    state = status(slurm=SlurmStatus.of(told.slurm, NOW), disks=told.disks or None, fleet=shown_fleet)
+    assert state.healthy == (not evidence)
+    for kind, text in evidence:
+        assert find(Evidence(kind=kind, source="", time=NOW, text=text), {}), text
+
+
+def test_every_problem_names_what_is_next() -> None:
+    stacks = (replace(STACKS[0], status="ROLLBACK_COMPLETE"), StackStatus("trn1-16-storage"))
+    worst = status(
+        stacks=stacks, head_node=None, fleet="PROTECTED", slurm=SlurmStatus.of(parse(RECORDED), NOW),
+        software=BUILD_FAILED, file_system=FileSystem("fs-1", "FAILED", 1200, 1), alarms=("x",), disks={"/": 100},
+        reservations=(Reservation("cr-1", "expired", is_block=True, total=2),),
+        usage=missing("these credentials lack x"), login_nodes=LoginNodes(1, 0, {}), ways_out=missing("odd"),
+    )  # fmt: skip
+    for problem in worst.problems:
+        assert re.search(r"\./ultracluster \w|aws cloudwatch describe|docs/reference/permissions.md", problem), problem
+
+
+def test_without_a_cluster_the_fleet_has_no_status() -> None:
+    assert "Fleet there is no cluster" in " ".join(screen(status(fleet="UNKNOWN")).split())
+
+
+def test_login_nodes_are_on_the_screen() -> None:
+    line = "Login 1 of 2 running, 1 shutting-down (EC2)"
+    assert line in " ".join(screen(status(login_nodes=LoginNodes(2, 1, {"shutting-down": 1}))).split())
+    assert "Login" not in screen(status())
+
+
 def test_what_a_roll_back_restored_is_a_note_until_the_next_change() -> None:
     # a change that was taken back changes no stack: nothing else would ever make the deployment healthy again
     own = StackStatus("trn1-16", "UPDATE_ROLLBACK_COMPLETE", AGO)
@@ -144,7 +332,7 @@ def test_a_fleet_that_is_stopped_is_healthy_and_said(fleet: str) -> None:
     state = status(fleet=fleet)
     assert state.healthy
     assert state.notes == [
-        f"the fleet is {fleet}: no node starts, and jobs wait (./ultracluster fleet start {state.deployment})"
+        f"the fleet is {fleet}: no node starts, and jobs would wait (./ultracluster fleet start {state.deployment})"
     ]
 
 
@@ -160,7 +348,7 @@ def test_a_roll_back_that_failed_says_what_is_in_force_and_what_leads_out() -> N
     assert "`./ultracluster deploy trn1-16`" in problem
     assert state.failed
     unknown = status(stacks=stuck, ways_out=missing("these credentials lack cloudformation:ListStackResources"))
-    assert "ways out: these credentials lack cloudformation:ListStackResources" in unknown.problems
+    assert "ways out: these credentials lack cloudformation:ListStackResources" in unknown.problems[1]
 
 
 def test_links_to_the_console_stand_in_one_piece_in_text_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +446,9 @@ def test_a_block_says_when_it_starts_and_ends() -> None:
 
 def test_long_names_and_numbers_fit_into_80_columns() -> None:
     name = "a-name-of-forty-characters-and-not-fewer"
-    recorded = RECORDED.replace('"cpu"', '"a-queue-of-25-characters-x"').replace('"idle~":5', '"idle~":1875')
+    recorded = RECORDED.replace('"cpu"', '"a-queue-of-25-characters-x"').replace(
+        'powered_down":4', 'powered_down":1875'
+    )
     wide = status(
         stacks=tuple(replace(each, name=f"{name}-monitoring", status="UPDATE_ROLLBACK_FAILED") for each in STACKS),
         slurm=SlurmStatus.of(parse(recorded), NOW),

@@ -289,9 +289,13 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
 
 
 def _make_so(account: Recorded, text: str) -> None:
-    """Let a cluster be now as a text of `present.troubles` says."""
+    """Let a cluster be now as a text of `troubles` says."""
     if answer := re.fullmatch(r"Slurm on the head node does not answer: (.+)", text):
         account.answer = "", answer[1]
+    elif slow := re.fullmatch(r"Slurm on the head node took (\d+) s to answer", text):
+        account.answer = slurm_samples.answer({"trn1": "up"}, seconds=float(slow[1])), ""
+    elif accounting := re.fullmatch(r"Slurm's accounting does not answer: (.+)", text):
+        account.answer = slurm_samples.answer({"trn1": "up"}, accounting=accounting[1]), ""
     elif disk := re.fullmatch(r"The disk of (\S+) on the head node is (\d+) % full", text):
         account.answer = f"Use% Mounted on\n{disk[2]:>3}% {disk[1]}\n{IDLE}", ""
     elif fleet := re.fullmatch(r"The compute fleet is (\w+)(, and (\d+) jobs wait)?", text):
@@ -300,9 +304,10 @@ def _make_so(account: Recorded, text: str) -> None:
     elif queue := re.fullmatch(r"The queue (\S+) takes no jobs: Slurm has it (\w+)", text):
         account.answer = slurm_samples.answer({queue[1]: queue[2]}), ""
     else:
-        row = re.fullmatch(r"(\d+) (\w+) since (\S+): node (\S+) reason set to: (.+)", text)
+        row = re.fullmatch(r"(\d+) ([\w ]+) since (\S+): node (\S+) reason set to: (.+)", text)
         assert row, text
         count, *others = row.groups()
+        others[3] = "none" if others[0] == "stuck off" else others[3]
         account.answer = slurm_samples.answer({"trn1": "up"}, problems=[(int(count), *others)]), ""
 
 

@@ -35,7 +35,8 @@ def check_job(_: click.Context, __: click.Parameter, text: str | None) -> str | 
     return text
 
 
-def _age(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
+def age(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
+    """Return a length of time such as 30m; a callback of options."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d{1,6})([smhd])", text)
@@ -58,7 +59,7 @@ def which_lines(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--grep", default="", metavar="TEXT", help="Only lines that contain it, as it is."),
         click.option(
             "--since",
-            callback=_age,
+            callback=age,
             metavar="30m",
             help="How far back, in s, m, h or d; default: the hour before the newest line, of a job 7d.",
         ),

@@ -150,17 +150,20 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], arrays: bool, yes: 
 
 @options.subcommand(
     command,
-    """Show the output of a job and the logs of its nodes.
+    """Show the output of a job, how it is, and with --nodes what its nodes say of it.
 
-    It is `logs --job`. JOB is a number, 12_3 of an array, or a name.
+    It is `logs --job`. JOB is a number, 12_3 of an array, or a name. The file of a job that has ended is shown as long as
+    there is one, if Slurm or its accounting knows the job; else what slurmctld said of it is.
 
     Exit code 0: shown; 1: there are no such logs; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
     """,
     ("jobs logs research 12 --follow", "its last 100 lines, and new ones"),
+    ("jobs logs research 12_3 --nodes", "a task of an array, and slurmd of its nodes"),
     ("jobs logs research bert --lines 1000", "more, of the newest job of that name"),
 )
 @argument.deployed
 @click.argument("job", callback=logs_command.check_job)
+@logs_command.of_nodes
 @logs_command.which_lines
 @options.output("json")
 def logs(*, deployment: Deployment, job: str, output: str, **selection: Any) -> int:

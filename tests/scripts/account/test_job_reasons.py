@@ -1,7 +1,7 @@
 """Each reason that Slurm may give for a job that waits has a sentence, and what it says to type can be typed.
 
-`slurm_reasons.txt` has those of src/common/job_state_reason.c in Slurm 24.11.5 (the emulated cluster's) and 25.11.7, and
-those that https://slurm.schedmd.com/job_reason_codes.html has beside; tests/end_to_end/slurm/test_jobs.py asks Slurm.
+`slurm_reasons.txt` has those of src/common/job_state_reason.c in Slurm 24.11.5 (the emulated cluster's) and 25.11.7,
+and what https://slurm.schedmd.com/job_reason_codes.html has beside; tests/end_to_end/slurm/test_jobs.py asks a Slurm.
 """
 
 from __future__ import annotations
@@ -51,12 +51,10 @@ def test_every_reason_has_a_sentence_and_what_helps_can_be_typed(reason: str) ->
 
 
 def test_every_row_is_the_first_for_something() -> None:
-    ends = [
-        *(f"{state} 0:0" for state in ENDED),
-        *(f"FAILED {code}" for code in ("0:53", "127:0", "126:0", "0:9", "0:11")),
-    ]
     used = {found.why for reason in (*REASONS, *WRITTEN) if (found := explain_reason(reason, "12", NAMES))}
-    used |= {found.why for end in [*ends, "FAILED 1:0"] if (found := explain_end(*end.split(), "12", NAMES))}
+    codes = [(state, "0:0") for state in ENDED]
+    codes += [("FAILED", code) for code in ("1:0", "0:53", "127:0", "126:0", "0:9", "0:11")]
+    used |= {found.why for state, code in codes if (found := explain_end(state, code, "12", NAMES))}
     assert {row.why for row in table()} <= used
 
 

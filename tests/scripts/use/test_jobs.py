@@ -218,7 +218,7 @@ def test_logs_of_a_job_are_those_of_the_command_logs(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
     view = Mock()
     monkeypatch.setattr("scripts.watch.logs.show.LogView", view)
-    selection = ["--follow", "--since", "2h", "--lines", "7", "--output", "json"]
+    selection = ["--follow", "--nodes", "--since", "2h", "--lines", "7", "--output", "json"]
     assert ultracluster("jobs", "logs", *before, "12_3", *selection) == 0
     assert ultracluster("logs", "trn1-16", "--job", "12_3", *selection) == 0
     of_job, of_logs = (call.kwargs for call in view.call_args_list)

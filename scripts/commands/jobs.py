@@ -150,10 +150,10 @@ def cancel(*, deployment: Deployment, jobs: tuple[str, ...], arrays: bool, yes: 
 
 @options.subcommand(
     command,
-    """Show the output of a job, how it is, and with --nodes what its nodes say of it.
+    """Show the output of a job and how it ended, and with --nodes what its nodes say of it.
 
-    It is `logs --job`. JOB is a number, 12_3 of an array, or a name. The file of a job that has ended is shown as long as
-    there is one, if Slurm or its accounting knows the job; else what slurmctld said of it is.
+    It is `logs --job`. JOB is a number, 12_3 of an array, or a name. The file of a job that has ended is shown as long
+    as there is one, if Slurm or its accounting knows the job; else what slurmctld said of it is.
 
     Exit code 0: shown; 1: there are no such logs; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
     """,

@@ -268,6 +268,18 @@ def _given_or_only(name: str | None) -> str:
     return name
 
 
+def deployment_among(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the DEPLOYMENT that the first of some words may be, or that is given otherwise, and the other words.
+
+    Empty: there is none.
+    """
+    known = deployments()
+    if len(words) > 1 and words[0] in known:
+        return words[0], list(words[1:])
+    chosen = os.environ.get(VARIABLE) or (known[0] if len(known) == 1 else "")
+    return chosen if chosen in known else "", list(words)
+
+
 def deployment_name(function: FunctionT) -> FunctionT:
     """Add the argument DEPLOYMENT; the function gets it as ``name``."""
     return click.argument(

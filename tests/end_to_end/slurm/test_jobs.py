@@ -25,7 +25,7 @@ import ctypes, glob
 library = ctypes.CDLL(glob.glob("/usr/lib/*/slurm*/libslurmfull.so")[0])
 library.slurm_job_state_reason_string.restype = ctypes.c_char_p
 names = [library.slurm_job_state_reason_string(number).decode() for number in range(1000)]
-print(*set(names) - {names[-1]}, sep="\n")
+print(*set(names) - {names[-1]})
 """
 """Prints each reason that Slurm's library has, but what it says of numbers that are none."""
 

@@ -81,7 +81,7 @@ def show(*, directories: Sequence[str], region: str | None, output: str) -> int:
     from scripts.use.report import compare, compare_on_cluster
 
     name, runs = options.deployment_among(directories)
-    is_here = len(runs) == len(directories) and any(Path(each).exists() for each in runs)
+    is_here = len(runs) == len(directories) and any(Path(each).is_dir() for each in runs)
     if is_here or not name:
         try:
             comparison = compare([Path(each) for each in runs])

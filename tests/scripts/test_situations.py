@@ -39,7 +39,9 @@ from tests.command_line import leaves, ultracluster
 from tests.scripts.change.fleet.fakes import FakeSlurm
 from tests.scripts.operated import Operated
 from tests.scripts.use.costs.test_costs import SACCT, write
+from tests.scripts.use.test_report import FIRST, STEP
 from toolchain.parallelcluster import ParallelCluster
+from training.pretraining.summary import Run, described
 
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}
 ROWS: Mapping[str, tuple[str, ...]] = {
@@ -54,6 +56,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "port-forward": ("6006",),
     "recover": ("--dry-run",),
     "restore": ("--list",),
+    "runs show": ("/fsx/runs/a",),
     "submit": ("--nodes", "1"),
     "upgrade": ("--dry-run",),
 }
@@ -397,13 +400,15 @@ def test_nothing_is_deployed(
 SHOWING: Mapping[str, tuple[str, ...]] = {
     "costs": ("--by", "job"), "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"),
     "fleet status": (), "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",),
-    "jobs show": ("2",), "logs": ("--list",), "restore": ("--list",), "runs list": (), "ssh": ("--print-config",),
-    "status": (), "submit": ("--nodes", "1"),
+    "jobs show": ("2",), "logs": ("--list",), "restore": ("--list",), "runs list": (),
+    "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
+COMPARED = described(Run({"steps": 9}, [FIRST], [STEP]), None)
 NODE = """\
 script=$(cat)
 case $script in
+*" /fsx/runs/a") echo 'COMPARED' ;;
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
 *" job 1 "*) echo '{"job": null}' ;;
 *" job 2 "*) echo '{"job": {"number": "2", "state": "PENDING", "user": "ann", "output": "", "name": "a name"}}' ;;
@@ -412,7 +417,7 @@ case $script in
 *--session-command*) runuser() { echo "$5"; }; eval "$script" ;;
 *) cat "$STATE" ;;
 esac
-"""
+""".replace("COMPARED", json.dumps({"compared": {"problems": [], "runs": [COMPARED]}}))
 """A head node with runs, users, Slurm and its accounting."""
 KNOWN = {"number": "2", "state": "PENDING", "user": "ann", "output": ""}
 TOLD = ("name", "comment", "reason", "directory", "command", "features", "dependency", "account", "qos", "node_list")

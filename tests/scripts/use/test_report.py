@@ -159,7 +159,8 @@ def test_a_run_that_is_not_on_this_machine_is_looked_for_on_the_cluster(
     assert run(missing).error.endswith("hint: of a run on a cluster, ./ultracluster runs show DEPLOYMENT RUN\n")
     monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
     moved = write(tmp_path / "moved", [step(1)])
-    monkeypatch.setattr(Path, "is_dir", lambda _: False)
+    is_dir = Path.is_dir
+    monkeypatch.setattr(Path, "is_dir", lambda path: path != moved and is_dir(path))
     assert "Curves, on the head node" in run(moved).output
     code, text, error = run(moved, missing)
     assert (code, text) == (2, "")

@@ -173,7 +173,7 @@ def tell(output: Path, jobs: list[str]) -> None:
     print(f"metrics      {output}/metrics.jsonl, a line for each step; for TensorBoard {output}/tensorboard")
     print(f"checkpoints  {output}/checkpoints")
     print(f"watch        squeue --jobs {','.join(jobs)}; tail -F {log}")
-    print(f"report       ./ultracluster runs show {output}, in a checkout of the project")
+    print(f"report       ./ultracluster runs show DEPLOYMENT {output}, on your machine")
 
 
 def main() -> int:

@@ -36,13 +36,23 @@ def deployed(function: Function) -> Function:
 def _with_deployment(function: Function, *, reads_all: bool) -> Function:
     @wraps(function)
     def with_deployment(name: str, region: str | None, **parameters: Any) -> Any:
-        made = _deployment(name, region, reads_all=reads_all)
-        if region is not None and region != made.settings.region:
-            allowed = f"{made.settings.region}, the region of {shown(settings_file(name))}"
-            raise UnusableError(f"--region: got {region}; allowed: {allowed}")
-        return function(deployment=made, **parameters)
+        return function(deployment=named(name, region, reads_all=reads_all), **parameters)
 
     return deployment_name(account(with_deployment))
+
+
+def named(name: str, region: str | None, *, reads_all: bool = False) -> Deployment:
+    """Return the deployment of a name and --region, for commands whose DEPLOYMENT is among other words.
+
+    Raises:
+        SettingsError: All of the settings are to be read, and cannot be used.
+        UnusableError: --region is not the settings' Region, or there is none.
+    """
+    made = _deployment(name, region, reads_all=reads_all)
+    if region is not None and region != made.settings.region:
+        allowed = f"{made.settings.region}, the region of {shown(settings_file(name))}"
+        raise UnusableError(f"--region: got {region}; allowed: {allowed}")
+    return made
 
 
 def _deployment(name: str, region: str | None, *, reads_all: bool) -> Deployment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -14,15 +15,18 @@ from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.programs.slurm import ACTIVE as _ACTIVE
 from scripts.account.remote.programs.slurm import TAKES, condition, takes_jobs
+from scripts.account.remote.programs.slurm import WAITING as _WAITING
 from scripts.account.remote.values import Line, Name, NodeState, State
 from scripts.core.errors import HeadNodeError
 
 ACTIVE = frozenset(_ACTIVE)
 """States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
-WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+WAITING = frozenset(_WAITING)
 """States of jobs that wait for nodes (the same page)."""
 COMMAND = program.words("slurm", "state")
 """For the head node, as root: users may not see jobs of others. `parse` reads what it prints."""
+_TASKS = r"[0-9][0-9,:.-]*(%[0-9]+)?"
+"""Such as 3, or 2-9%4 of tasks that wait; a long list ends with dots."""
 
 
 class SlurmError(ValueError):
@@ -55,7 +59,7 @@ class Job:
     """A job that waits or runs, in the words of squeue.
 
     Attributes:
-        number: Its number.
+        number: Its own number, which tasks of an array have, too; ``id`` is what people and Slurm's commands call it.
         user: Whose it is.
         queue: Several with commas.
         state: Such as RUNNING.
@@ -63,6 +67,11 @@ class Job:
         elapsed: How long it has run.
         reason: Why it waits; the word ``None``: it does not.
         name: On one line, truncated after 40 bytes.
+        id: ``12``; ``17_1`` of an array, or ``17_[2-9]``, its tasks that wait.
+        array: The number of its array; None: it is in none.
+        tasks: Its number in the array, or those that wait, such as ``2-9``.
+        time_limit: How long it may run, as squeue has it.
+        node_list: Its nodes, such as ``trn1-dy-trn1-32xl-[1-3]``, truncated after 60 characters.
     """
 
     number: int
@@ -73,6 +82,11 @@ class Job:
     elapsed: str
     reason: str
     name: str
+    id: str
+    array: int | None = None
+    tasks: str = ""
+    time_limit: str = ""
+    node_list: str = ""
 
 
 @dataclass(frozen=True)
@@ -177,6 +191,17 @@ class _Job(NamedTuple):
     elapsed: Line
     reason: Line
     name: Line
+    array: Line = "0"
+    tasks: Line = ""
+    time_limit: Line = ""
+    node_list: Line = ""
+
+    def read(self) -> Job:
+        values = self._asdict() | {"id": str(self.number), "array": None, "tasks": ""}
+        if re.fullmatch(_TASKS, self.tasks):
+            written = self.tasks if self.tasks.isdigit() else f"[{self.tasks}]"
+            values |= {"id": f"{self.array}_{written}", "array": int(self.array), "tasks": self.tasks}
+        return Job(**values)
 
 
 class _Answer(TypedDict):
@@ -221,7 +246,7 @@ def parse(text: str, errors: str = "") -> SlurmState:
         tuple(Problem(*each) for each in answer["problems"]),
         answer["counts"],
         answer["queue_counts"],
-        tuple(Job(*each) for each in answer["jobs"]),
+        tuple(each.read() for each in answer["jobs"]),
         answer["wanted"],
         answer["seconds"],
         answer["accounting"],

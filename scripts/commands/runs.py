@@ -15,7 +15,7 @@ import click
 
 from scripts.account import argument
 from scripts.core import options, terminal
-from scripts.core.errors import ExitCode
+from scripts.core.errors import ExitCode, UnusableError
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
@@ -60,23 +60,42 @@ def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
     command,
     """Compare runs in tables, and name the command that shows their curves in TensorBoard.
 
-    RUN is a directory on this machine, such as a mounted file system.
+    RUN is the directory of a run on the cluster, as `runs list` has it, which the head node reads as its own user, such
+    as ubuntu; DEPLOYMENT is as for other commands. Without DEPLOYMENT, directories that are on this machine are read
+    here, such as those of a mounted file system.
 
-    Exit code 0: compared; 2: a run is missing or damaged.
+    Exit code 0: compared; 1: the head node cannot be asked; 2: a run is missing or damaged, or arguments, settings or
+    credentials cannot be used.
     """,
-    ("runs show /fsx/runs/a", "one run"),
-    ("runs show /fsx/runs/a /fsx/runs/b", "two runs beside each other"),
-    ("runs show /fsx/runs/a -o json | jq .runs[0].summary.mfu", "a number, for programs"),
+    ("runs show research /fsx/runs/a", "one run"),
+    ("runs show research /fsx/runs/a /fsx/runs/b", "two runs beside each other"),
+    ("runs show research /fsx/runs/a -o json | jq .runs[0].summary.mfu", "a number, for programs"),
+    ("runs show runs/a runs/b", "on this machine, without a cluster"),
 )
-@click.argument("directories", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("directories", metavar="[DEPLOYMENT] RUN...", nargs=-1, required=True, type=click.Path())
+@options.account
 @options.output("json", "markdown")
-def show(*, directories: Sequence[Path], output: str) -> int:
+def show(*, directories: Sequence[str], region: str | None, output: str) -> int:
     """Print the comparison, and return the exit code."""
     from scripts.core.report import Command, Line
-    from scripts.use.report import compare
+    from scripts.use.report import compare, compare_on_cluster
 
-    view = terminal.show(compare(directories), output, WIDTH)
+    name, runs = options.deployment_among(directories)
+    is_here = len(runs) == len(directories) and any(Path(each).is_dir() for each in runs)
+    if is_here or not name:
+        try:
+            comparison = compare([Path(each) for each in runs])
+        except UnusableError as error:
+            raise UnusableError(str(error), "of a run on a cluster, ./ultracluster runs show DEPLOYMENT RUN") from None
+        below = os.path.commonpath([Path(each).resolve() for each in runs])
+    else:
+        deployment = argument.named(name, region)
+        comparison = compare_on_cluster(deployment, runs)
+        below = os.path.commonpath(runs)
+    view = terminal.show(comparison, output, WIDTH)
     # TensorBoard finds the runs below a directory, and names them by their paths.
-    below = os.path.commonpath([directory.resolve() for directory in directories])
-    view.show([Line("Curves:"), Command(shlex.join(["tensorboard", "--logdir", below]))])
+    curves = shlex.join(["tensorboard", "--logdir", below])
+    view.show([Line("Curves:" if is_here or not name else "Curves, on the head node:"), Command(curves)])
+    if not is_here and name:
+        terminal.suggest(f"port-forward {name} 6006", "then http://localhost:6006")
     return ExitCode.DONE

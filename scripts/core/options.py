@@ -268,6 +268,22 @@ def _given_or_only(name: str | None) -> str:
     return name
 
 
+def deployment_among(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the DEPLOYMENT that the first of some paths may be, or that is given otherwise, and the other paths.
+
+    Empty: there is none.
+
+    Raises:
+        click.BadParameter: The first is neither a path on a cluster, nor of this machine, nor such a name.
+    """
+    known = deployments()
+    is_name = len(words) > 1 and not words[0].startswith("/") and not any(Path(each).is_dir() for each in words)
+    if len(words) > 1 and (words[0] in known or is_name):
+        return DeploymentName().convert(words[0], None, None), list(words[1:])
+    chosen = os.environ.get(VARIABLE) or (known[0] if len(known) == 1 else "")
+    return chosen if chosen in known else "", list(words)
+
+
 def deployment_name(function: FunctionT) -> FunctionT:
     """Add the argument DEPLOYMENT; the function gets it as ``name``."""
     return click.argument(

@@ -56,6 +56,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "inventory": ["scripts.watch.inventory.model.Inventory"],
     "jobs cancel": ["scripts.use.jobs.CancelledJobs"],
     "jobs list": ["scripts.use.jobs.JobList"],
+    "jobs show": ["scripts.use.jobs.ShownJob"],
     "jobs logs": [f"scripts.watch.logs.show.{model}" for model in ("LogLines", "Line")],
     "logs": [f"scripts.watch.logs.show.{model}" for model in ("LogLines", "Line", "NodeList")],
     "plan": ["scripts.check.plan.report.Plan"],

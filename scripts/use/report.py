@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from scripts.account.deployment import Deployment
+from scripts.account.remote import program
+from scripts.account.remote.head_node import HeadNode
+from scripts.account.remote.values import Line as Text
 from scripts.core.document import Document, Result
-from scripts.core.errors import UnusableError
+from scripts.core.errors import HeadNodeError, UnusableError
 from scripts.core.report import Block, Column, Gap, Table
-from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, blockers, read_run, summarize
+from training.pretraining import summary
+from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, described, read_run, references
 
 _NONE = "-"
 
@@ -55,21 +61,50 @@ def compare(directories: Sequence[Path]) -> Comparison:
             problems.append(str(error))
     if problems:
         raise UnusableError("\n".join(problems))
-    names = [directory.resolve().name for directory in directories]
-    if len(set(names)) < len(names):
-        names = [str(directory) for directory in directories]
-    references = [next((each for each in runs if not blockers(run.options, each)), None) for run in runs]
-    return Comparison(
-        runs=tuple(
-            ComparedRun(
-                name=name,
-                wanted_steps=run.options.get("steps"),
-                updated=datetime.fromtimestamp(run.steps[-1].time, UTC),
-                summary=summarize(run, reference),
-                attempts=tuple(run.attempts),
-            )
-            for name, run, reference in zip(names, runs, references, strict=True)
+    rows = [described(run, reference) for run, reference in zip(runs, references(runs), strict=True)]
+    return _comparison([str(each.resolve()) for each in directories], [str(each) for each in directories], rows)
+
+
+class _Compared(Document):
+    """What the head node answers."""
+
+    problems: tuple[Text, ...]
+    runs: tuple[dict[str, Any], ...]
+
+
+def compare_on_cluster(deployment: Deployment, directories: Sequence[str]) -> Comparison:
+    """Do the same with runs on the cluster's file system, which the head node reads as its own user.
+
+    Raises:
+        HeadNodeError: The head node cannot be asked, or its answer cannot be read.
+        UnusableError: A directory is not absolute, or some are missing or damaged: one line for each.
+    """
+    if relative := [each for each in directories if not each.startswith("/")]:
+        raise UnusableError(
+            f"got {', '.join(relative)}; allowed: the absolute path of a run on the cluster, as runs list has it"
         )
+    text = Path(summary.__file__).read_text(encoding="utf-8")
+    words = program.as_user(deployment.system_user, program.words("records", text, *directories))
+    head_node = HeadNode(deployment)
+    answer = program.ask(head_node, words, "compared", _Compared, seconds=300)
+    if answer.problems:
+        raise UnusableError("\n".join(answer.problems))
+    if len(answer.runs) != len(directories):
+        raise HeadNodeError(f"The head node {head_node.instance_id} compared {len(answer.runs)} runs")
+    try:
+        return _comparison(directories, directories, answer.runs)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UnusableError(f"a record is damaged: {where}: {first['msg']}") from None
+
+
+def _comparison(paths: Sequence[str], given: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Comparison:
+    names = [Path(each).name for each in paths]
+    if len(set(names)) < len(names):
+        names = list(given)
+    return Comparison(
+        runs=tuple(ComparedRun.model_validate({"name": name, **row}) for name, row in zip(names, rows, strict=True))
     )
 
 

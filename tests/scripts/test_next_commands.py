@@ -92,10 +92,22 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "jobs list",
-        {"use.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=())},
+        {"use.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=(), ended=None)},
         "submit --help  # how to submit a training run",
     ),
-    ("jobs cancel 12 --yes", {"use.jobs.cancel": None}, "jobs list trn1-16"),
+    *(
+        ("jobs list", {"use.jobs.list_jobs": SimpleNamespace(jobs=jobs, ended=ended)}, following)
+        for jobs, ended, following in (
+            ([SimpleNamespace(id="17_1", state="RUNNING")], None, "jobs logs trn1-16 17_1 --follow"),
+            ([SimpleNamespace(id="17_[2-9%4]", state="RUNNING")], None, "jobs show trn1-16 17"),
+            ((), [SimpleNamespace(id="12")], "jobs logs trn1-16 12"),
+        )
+    ),
+    ("jobs cancel 12 --yes", {"use.jobs.cancel": SimpleNamespace(not_cancelled=())}, "jobs list trn1-16"),
+    *(
+        ("jobs show 12", {"use.jobs.show": SimpleNamespace(job=SimpleNamespace(output=output, number="12"))}, following)
+        for output, following in (("/fsx/out", "jobs logs trn1-16 12"), ("", "jobs list trn1-16"))
+    ),
     ("logs --list", {"watch.logs.show.list_nodes": None}, "logs trn1-16 slurmctld --follow  # or another of these"),
     (
         "plan --assembly build",

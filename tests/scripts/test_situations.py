@@ -39,7 +39,9 @@ from tests.command_line import leaves, ultracluster
 from tests.scripts.change.fleet.fakes import FakeSlurm
 from tests.scripts.operated import Operated
 from tests.scripts.use.costs.test_costs import SACCT, write
+from tests.scripts.use.test_report import FIRST, STEP
 from toolchain.parallelcluster import ParallelCluster
+from training.pretraining.summary import Run, described
 
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}
 ROWS: Mapping[str, tuple[str, ...]] = {
@@ -50,9 +52,11 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "image build": ("--yes",),
     "jobs cancel": ("12", "--yes"),
     "jobs logs": ("12",),
+    "jobs show": ("12",),
     "port-forward": ("6006",),
     "recover": ("--dry-run",),
     "restore": ("--list",),
+    "runs show": ("/fsx/runs/a",),
     "submit": ("--nodes", "1"),
     "upgrade": ("--dry-run",),
 }
@@ -277,6 +281,7 @@ def test_a_checkout_that_cannot_be_written_is_named_before_any_work(
 
 HOSTILE = "; touch pwned; $(touch pwned) `touch pwned` | touch pwned & \" ' \\ * ~ \n touch pwned\n"
 RUNS = ["--user=ubuntu", "-I", "-c", ..., "runs", HOSTILE, "50"]
+CANCEL = ["-I", "-c", ..., "cancel", "tasks", "12", "13_[4-9]"]
 RUNUSER = """\
 #!/bin/sh
 case $1 in
@@ -326,7 +331,7 @@ def sending(without_account: pytest.MonkeyPatch) -> None:
         (["exec", "trn1-16", "--user", "grace", "--", "sinfo", "a"], ["grace", "a"]),
         (["submit", "trn1-16", "--output", HOSTILE], ["ubuntu", ..., "--output", HOSTILE]),
         (["runs", "list", "trn1-16", "--directory", HOSTILE], RUNS),
-        (["jobs", "cancel", "trn1-16", "12", "13_4", "--yes"], ["--", "12", "13_4"]),
+        (["jobs", "cancel", "trn1-16", "12", "13_[4-9]", "--yes"], CANCEL),
     ],
 )  # fmt: skip
 def test_words_reach_a_node_unchanged(words: list[str], called: list[Any], tmp_path: Path) -> None:
@@ -395,22 +400,28 @@ def test_nothing_is_deployed(
 SHOWING: Mapping[str, tuple[str, ...]] = {
     "costs": ("--by", "job"), "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"),
     "fleet status": (), "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",),
-    "logs": ("--list",), "restore": ("--list",), "runs list": (), "ssh": ("--print-config",), "status": (),
-    "submit": ("--nodes", "1"),
+    "jobs show": ("2",), "logs": ("--list",), "restore": ("--list",), "runs list": (),
+    "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
+COMPARED = described(Run({"steps": 9}, [FIRST], [STEP]), None)
 NODE = """\
 script=$(cat)
 case $script in
+*" /fsx/runs/a") echo 'COMPARED' ;;
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
 *" job 1 "*) echo '{"job": null}' ;;
-*squeue*) cat "$STATE" ;;
-*sacct*) PATH=$SLURM:$PYTHON:$PATH TMPDIR=$SLURM; export PATH TMPDIR; eval "$script" ;;
+*" job 2 "*) echo '{"job": {"number": "2", "state": "PENDING", "user": "ann", "output": "", "name": "a name"}}' ;;
+*" cancel tasks 12"*) echo '{"cancel": [["12", "", ["12"], 1, {}, "", {"RUNNING": 1}, {}, "ann", "a name"]]}' ;;
+*ultracluster-costs-*) PATH=$SLURM:$PYTHON:$PATH TMPDIR=$SLURM; export PATH TMPDIR; eval "$script" ;;
 *--session-command*) runuser() { echo "$5"; }; eval "$script" ;;
 *) cat "$STATE" ;;
 esac
-"""
+""".replace("COMPARED", json.dumps({"compared": {"problems": [], "runs": [COMPARED]}}))
 """A head node with runs, users, Slurm and its accounting."""
+KNOWN = {"number": "2", "state": "PENDING", "user": "ann", "output": ""}
+TOLD = ("name", "comment", "reason", "directory", "command", "features", "dependency", "account", "qos", "node_list")
+"""What users choose of a job, and what is shown of it."""
 IDENTIFIER = re.compile(r"\b(?:(?:i|fs|vpc|subnet|sg|eni|nat|igw|rtb|vol)-[0-9a-f]{17}|[A-Z]+_COMPLETE)\b")
 
 
@@ -468,6 +479,8 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
         listed = [{"directory": f"/fsx/{text}", "problem": text}]
         (tmp_path / "runs").write_text(json.dumps({"runs": {"total": 1, "runs": listed}}))
         node = NODE.replace('echo \'{"runs"', 'cat $SLURM/runs; : \'{"runs"')
+        (tmp_path / "known").write_text(json.dumps({"job": {**KNOWN, **dict.fromkeys(TOLD, text)}}))
+        node = node.replace('echo \'{"job": {', 'cat $SLURM/known; : \'{"job": {')
         operated.shell(f"STATE={tmp_path}/state SLURM={tmp_path} PYTHON={Path(sys.executable).parent}; {node}")
         for name in SHOWING.keys() - {"exec", "ssh", "submit"}:
             formats = next((each.type for each in COMMANDS[name].params if each.name == "output"), None)

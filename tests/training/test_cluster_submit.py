@@ -79,7 +79,7 @@ def test_training_waits_for_the_compilation(cluster: Cluster) -> None:
         f"metrics      {run}/metrics.jsonl, a line for each step; for TensorBoard {run}/tensorboard",
         f"checkpoints  {run}/checkpoints",
         f"watch        squeue --jobs 1,2; tail -F {run}/train-2.log",
-        f"report       ./ultracluster runs show {run}, in a checkout of the project",
+        f"report       ./ultracluster runs show DEPLOYMENT {run}, on your machine",
     ]
     assert run.is_dir()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, harmonic_mean, median
 from typing import Any
@@ -177,17 +177,21 @@ def parse_step(line: bytes) -> Step | None:
         return None
 
 
-def read_run(directory: Path) -> Run:
+def read_run(directory: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> Run:
     """Return the records of a run, finished or not. A last line that is cut off is left out.
+
+    Args:
+        directory: Where they are.
+        read: Reads a file.
 
     Raises:
         RunError: They are missing or damaged, or there is no step yet.
     """
     try:
-        facts = json.loads((directory / RUN).read_bytes())
+        facts = json.loads(read(directory / RUN))
         attempts = [Attempt(**attempt) for attempt in facts["attempts"]]
         options = dict(facts["options"])
-        lines = (directory / METRICS).read_bytes().splitlines(keepends=True)
+        lines = read(directory / METRICS).splitlines(keepends=True)
     except OSError as error:
         raise RunError(f"{directory} is not the directory of a run: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
@@ -241,6 +245,21 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
         resumed_steps=tuple(each.resumed_step for each in run.attempts),
         stragglers=_stragglers(steps),
     )
+
+
+def references(runs: Sequence[Run]) -> list[Run | None]:
+    """Return for each run the first of them that it can be compared with; None: there is none."""
+    return [next((each for each in runs if not blockers(run.options, each)), None) for run in runs]
+
+
+def described(run: Run, reference: Run | None) -> dict[str, Any]:
+    """Return what a run came to, as values of JSON."""
+    return {
+        "wanted_steps": run.options.get("steps"),
+        "updated": run.steps[-1].time,
+        "summary": asdict(summarize(run, reference)),
+        "attempts": [asdict(each) for each in run.attempts],
+    }
 
 
 def blockers(options: Mapping[str, Any], reference: Run) -> list[tuple[str, str]]:

@@ -49,8 +49,7 @@ def listed(state: SlurmState, *, waiting: bool) -> str:
     """Return the jobs that have nodes, and those that wait for some if wanted, a line each; of many the first."""
     wanted = [job for job in state.jobs if waiting or job.state in ACTIVE]
     lines = [
-        f"  {job.number}  {job.user}  {job.queue}  {job.state}  {nodes(job.nodes)}  {job.name}"
-        for job in wanted[:LISTED]
+        f"  {job.id}  {job.user}  {job.queue}  {job.state}  {nodes(job.nodes)}  {job.name}" for job in wanted[:LISTED]
     ]
     more = (unfinished(state) if waiting else state.active_jobs) - len(lines)
     return "\n".join([*lines, *([f"  and {more:,} more"] if more > 0 else [])])

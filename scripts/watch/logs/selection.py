@@ -59,6 +59,8 @@ def select_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: st
     Needs logs:DescribeLogGroups, logs:DescribeLogStreams and ec2:DescribeInstances.
     """
     group = log_streams.newest_group(deployment)
+    if not nodes_of_job:
+        return Source(deployment, group, [], {}, text)
     names = {nodes.host(address): name for name, address in nodes_of_job.items()}
     prefixes = [each.prefix for each in nodes.try_list(deployment, say) if each.host in names]
     listed = [each for prefix in prefixes for each in log_streams.list_by_prefix(deployment, group, f"{prefix}slurmd")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -98,6 +99,7 @@ class LogView:
         grep: Text that lines contain.
         lines: The last so many of them.
         json: Whether to print JSON.
+        of_nodes: Whether to show what the nodes of the job say, too.
     """
 
     deployment: Deployment
@@ -109,6 +111,7 @@ class LogView:
     grep: str
     lines: int
     json: bool
+    of_nodes: bool = False
     said: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -143,12 +146,19 @@ class LogView:
             self._show(lambda: of_controller)
             return
         head_node, job = answer
+        if job.of_array:
+            tasks = ", ".join(f"{state} {job.number}_[{each}]" for state, each in job.of_array.items())
+            raise OperationError(f"{job.number} is an array of jobs: {tasks}", f"one of them, such as {_first(job)}")
         self.job = job.number
-        source = select_job(self.deployment, job.nodes, self.grep, self.say)
-        if not job.output:
+        self.say(
+            f"Job {job.number} is {job.said}; {f'its output: {job.output}' if job.output else 'it has no output file'}"
+        )
+        for each in job.explanations({"deployment": self.deployment.name, "file": self.deployment.file}):
+            self.say(each.why)
+        source = select_job(self.deployment, job.nodes if self._shows_nodes(job) else {}, self.grep, self.say)
+        if not job.output or (job.waits and not job.restarts and not self.follow):
             self._show(lambda: source)
             return
-        self.say(f"Job {job.number} is {job.state}; its output: {job.output}")
         output = jobs.JobOutput(self.deployment, head_node, job, lines=self.lines, follow=self.follow)
         try:
             self._show(lambda: source, output)
@@ -157,6 +167,14 @@ class LogView:
         except BaseException:
             output.command.cancel()
             raise
+
+    def _shows_nodes(self, job: jobs.KnownJob) -> bool:
+        if self.of_nodes and not job.nodes and job.has_ended:
+            self.say(
+                f"Its nodes, {job.node_list or 'none'}, may be others by now: "
+                f"./ultracluster logs {self.deployment.name} NODE --since 7d"
+            )
+        return self.of_nodes or not job.output
 
     def _find_job(self) -> tuple[HeadNode, jobs.KnownJob] | None:
         """Ask Slurm for the job; None: it does not know its number, or there is no answer, which is said.
@@ -265,6 +283,13 @@ class LogView:
             source = f"{time}{line.node} {line.kind} | "
             for text in line.message.splitlines():
                 self.console.print(Text.assemble((source, "cyan"), text), soft_wrap=True)
+
+
+def _first(job: jobs.KnownJob) -> str:
+    """Return a task of an array: of those that run, or that failed, if there are some."""
+    order = ["RUNNING", "FAILED", *job.of_array]
+    tasks = next(job.of_array[state] for state in order if state in job.of_array)
+    return f"{job.number}_{re.split('[-,]', tasks)[0]}"
 
 
 def _line(source: Source, event: LogEvent) -> Line:

@@ -205,7 +205,7 @@ UNCHECKED = {
 """Commands that change something else, and what."""
 READING = {
     "completion", "costs", "diagnose", "drift", "emulate", "estimate", "exec", "fleet status", "image render", "init",
-    "inventory", "jobs list", "jobs logs", "logs", "pipeline outputs", "pipeline review", "pipeline synth",
+    "inventory", "jobs list", "jobs logs", "jobs show", "logs", "pipeline outputs", "pipeline review", "pipeline synth",
     "plan", "port-forward", "preflight", "rehearse", "review", "runs list", "runs show", "ssh", "status", "synth",
     "validate", "version",
 }  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -238,3 +240,78 @@ def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPat
     assert (state.waiting_in(queues[49]), state.waiting_in(queues[0])) == (1000, 20)
     assert state.problems
     assert all(each.queue.startswith(f"{queues[0]},{queues[1]}") for each in state.jobs)
+
+
+# --- which jobs are meant ---
+
+KNOWN = {
+    (row[1], row[2]): list(row)
+    for row in (
+        ("25", "25", "3", "PENDING", "ann", "sweep"),  # those that wait have the number of the array
+        ("25", "25", "4", "PENDING", "ann", "sweep"),
+        ("26", "25", "1", "RUNNING", "ann", "sweep"),
+        ("27", "25", "2", "COMPLETED", "ann", "sweep"),
+        ("12", "12", "", "RUNNING", "eve", "one"),
+        ("13", "13", "", "FAILED", "eve", "over"),
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "arrays", "problem", "words"),
+    [
+        ("12", False, "", ["12"]),
+        ("13", False, "", []),
+        ("999", False, "unknown", []),
+        ("25", False, "array", ["25"]),
+        ("25", True, "", ["25"]),
+        ("25_1", False, "", ["25_1"]),
+        ("25_2", False, "", []),
+        ("25_9", False, "unknown", []),
+        ("25_[3-4]", False, "", ["25_[3-4]"]),
+        ("25_[3-9%2]", False, "", ["25_[3-4]"]),
+        ("25_1,3", False, "", ["25_[1,3]"]),
+        ("25_[1-9:2]", False, "", ["25_[1,3]"]),
+        ("26", False, "", ["25_1"]),
+        ("12_1", False, "unknown", []),
+    ],
+)
+def test_a_word_means_its_row_and_nothing_beside(asked: str, arrays: bool, problem: str, words: list[str]) -> None:
+    """Of an array what waits has the number of the array, by which scancel would cancel what runs, too."""
+    found = program.choose(asked, KNOWN, arrays=arrays)
+    assert (found["problem"], found["words"]) == (problem, words)
+
+
+@given(st.sets(st.integers(0, 40)))
+def test_tasks_are_written_as_slurm_writes_them(tasks: set[int]) -> None:
+    written = program.condensed(tasks)
+    assert {number for each in program.ranges(written) for number in each} == tasks if tasks else written == ""
+    assert written.count(",") < max(1, len(tasks))
+
+
+@pytest.mark.parametrize(
+    ("asked", "obeys", "cancelled", "left"),
+    [(["12"], True, ["12"], {}), (["12"], False, ["12"], {"RUNNING": 1}), (["12", "999"], True, [], {})],
+)
+def test_slurm_is_asked_what_it_has_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[str],
+    obeys: bool,
+    cancelled: list[str],
+    left: dict[str, int],
+) -> None:
+    """Scancel ends with 0 whatever it was told, and all are cancelled or none."""
+    told: list[str] = []
+    known = dict(KNOWN)
+
+    def scancel(command: Sequence[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        told.extend(command[2:])
+        if obeys:
+            del known[("12", "")]
+        return subprocess.CompletedProcess(command, 0, b"", b"")
+
+    monkeypatch.setattr(program, "tasks_of_all", lambda: dict(known))
+    monkeypatch.setattr(subprocess, "run", scancel)
+    found = program.chosen("tasks", asked, cancel=True, wait=lambda _: None)
+    assert told == cancelled
+    assert found[0]["left"] == (left if len(asked) == 1 else {"RUNNING": 1})

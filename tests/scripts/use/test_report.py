@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -120,7 +121,7 @@ def test_damaged_and_missing_runs_are_refused(run: Call, tmp_path: Path) -> None
     good, bad = write(tmp_path / "good", [step(1)]), write(tmp_path / "bad", [])
     code, text, error = run(good, bad, tmp_path / "missing")
     assert (code, text) == (2, "")
-    first, second = error.splitlines()
+    first, second = error.splitlines()[:2]
     assert "has no step yet" in first
     assert str(bad) in first
     assert second.startswith(f"{tmp_path / 'missing'} is not the directory of a run")
@@ -135,6 +136,58 @@ class LocalHeadNode:
         local = f'runuser() {{ shift 2; "$@"; }}; {script}'
         done = subprocess.run(["sh", "-c", local], capture_output=True, text=True, check=False)
         return Answer(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def head_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.use.report.HeadNode", lambda _: LocalHeadNode())
+
+
+@pytest.mark.usefixtures("head_node")
+def test_runs_on_a_cluster_are_compared_as_those_on_this_machine(tmp_path: Path, run: Call) -> None:
+    runs = [write(tmp_path / name, [step(number) for number in range(1, 9)]) for name in ("one", "two")]
+    here, there = (run(*words, "--output", "json") for words in (runs, ("trn1-16", *runs)))
+    assert (there.code, json.loads(there.output)) == (0, json.loads(here.output))
+    assert "Curves, on the head node:\n  tensorboard" in run("trn1-16", *runs).output
+
+
+@pytest.mark.usefixtures("head_node")
+def test_a_run_that_is_not_on_this_machine_is_looked_for_on_the_cluster(
+    tmp_path: Path, run: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = tmp_path / "missing"
+    assert run(missing).error.endswith("hint: of a run on a cluster, ./ultracluster runs show DEPLOYMENT RUN\n")
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "trn1-16")
+    moved = write(tmp_path / "moved", [step(1)])
+    is_dir = Path.is_dir
+    monkeypatch.setattr(Path, "is_dir", lambda path: path != moved and is_dir(path))
+    assert "Curves, on the head node" in run(moved).output
+    code, text, error = run(moved, missing)
+    assert (code, text) == (2, "")
+    assert f"{missing} is not the directory of a run: [Errno 2]" in error
+    assert run("runs/a").code == 2
+
+
+@pytest.mark.usefixtures("head_node")
+def test_records_that_somebody_else_wrote_are_read_with_care(tmp_path: Path, run: Call) -> None:
+    """No link, pipe or device is opened, and an answer has a length."""
+    linked, piped = write(tmp_path / "linked", [step(1)]), write(tmp_path / "piped", [step(1)])
+    (linked / METRICS).rename(tmp_path / "elsewhere")
+    (linked / METRICS).symlink_to(tmp_path / "elsewhere")
+    (piped / METRICS).unlink()
+    os.mkfifo(piped / METRICS)
+    code, _, error = run("trn1-16", linked, piped)
+    assert code == 2
+    assert "Too many levels of symbolic links" in error
+    assert "not a regular file" in error
+    wide = replace(FIRST, hosts=[f"trn1-st-trn1-32xl-{number}" for number in range(1875)])
+    many = write(tmp_path / "many", [step(1)], [wide] * 200)
+    answered = run("trn1-16", many, "--output", "json")
+    [compared] = json.loads(answered.output)["runs"]
+    assert compared["summary"]["attempts"] == 200
+    assert 1 < len(compared["attempts"]) < 200
+    text = write(tmp_path / "text", [step(1)], options={"steps": "x" * 9})
+    assert run("trn1-16", text).code == 2
 
 
 def test_the_runs_of_a_cluster(

@@ -1,6 +1,9 @@
 """Print what Slurm knows, as JSON, on the head node as root.
 
     slurm.py state                  queues, nodes, jobs
+    slurm.py ended SECONDS MOST     the newest jobs that ended in so many seconds before now
+    slurm.py chosen HOW JOB...      jobs by number; HOW is `tasks`, or `arrays`: the number of an array is all its tasks
+    slurm.py cancel HOW JOB...      the same, cancelled if each of them is one that could be
     slurm.py job JOB NODES          a job by number, as 12_3 of an array, or the newest of a name; so many of its nodes
     slurm.py addresses NODE...      addresses of nodes by their names
 
@@ -22,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -32,6 +35,15 @@ LARGEST_STATE = 18_000
 """Characters of what `state` prints: an answer of Systems Manager has 24,000, with the software of jobs beside it."""
 ACTIVE = ("COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED")
 """States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
+WAITING = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
+"""States of jobs that wait for nodes (the same page)."""
+ENDED = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+         "REVOKED", "TIMEOUT")  # fmt: skip
+"""States of jobs that have ended (the same page)."""
+SECONDS_TO_CANCEL = 10.0
+"""How long Slurm may take to cancel what it has been told to."""
+LARGEST_LIST = 20_000
+"""Characters of what `ended` prints."""
 TAKES = {
     "idle": "IDLE",
     "planned": "PLANNED",
@@ -58,8 +70,12 @@ _OUT = {
 }
 _PATH = "/opt/slurm/bin:" + os.environ.get("PATH", "/usr/bin:/bin")
 _ENVIRONMENT = {"PATH": _PATH, "LC_ALL": "C", "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
-_JOB_FIELDS = ("%A", "%u", "%P", "%T", "%D", "%M", "%60r", "%40j")
-_JOB_WIDTHS = (12, 64, 60, 20, 12, 20, 60, 40)
+_JOB_FIELDS = ("%A", "%u", "%P", "%T", "%D", "%M", "%60r", "%40j", "%F", "%K", "%l", "%60N")
+_JOB_WIDTHS = (12, 64, 60, 20, 12, 20, 60, 40, 12, 70, 20, 60)
+_ENDED_FIELDS = ("JobIDRaw", "User", "Partition", "State", "NNodes", "Elapsed", "JobName", "JobID", "Timelimit",
+                 "NodeList", "ExitCode", "Start", "End")  # fmt: skip
+_ENDED_WIDTHS = (12, 64, 60, 40, 12, 20, 40, 80, 20, 60, 12, 20, 20)
+_TASK_FIELDS = ("%A", "%F", "%K", "%T", "%u", "%40j")
 _PROBLEM_WIDTHS = (25, 120, 120)
 _NODES = "--Format=PartitionName:256,NodeList:256,StateComplete:512"
 _ACCOUNTING_SECONDS = 3
@@ -276,41 +292,379 @@ def state() -> dict[str, Any]:
     return answer
 
 
-def job(asked: str, most: int) -> dict[str, Any] | None:
-    """Return number, state, user, output file and nodes of a job; None: Slurm does not know it.
+def accounted(fields: Sequence[str], *options: str) -> list[list[str]] | None:
+    """Return the fields of the records that sacct prints; None: there is no accounting, or it does not answer.
 
-    Of an array Slurm shows all jobs (https://slurm.schedmd.com/job_array.html).
+    The mark is in the arguments, which are public: who reads it there in time can make the record of an own job
+    unreadable, and forge none, as the fields that users choose are too short for all marks of a record.
+    """
+    mark = secrets.token_hex(16)
+    command = ("sacct", "--allusers", "--allocations", "--noheader", "--parsable", f"--delimiter={mark}", *options)
+    try:
+        done = subprocess.run(
+            (*command, f"--format={','.join(fields)}"), env=_ENVIRONMENT, capture_output=True, check=False
+        )
+    except OSError:
+        return None
+    if done.returncode:
+        return None
+    values = done.stdout.decode(errors="replace").split(mark)
+    if len(values) % len(fields) != 1:
+        return None
+    found = [values[start : start + len(fields)] for start in range(0, len(values) - 1, len(fields))]
+    return [[_as_squeue(field, value.lstrip("\n")) for field, value in zip(fields, row)] for row in found]
+
+
+def _as_squeue(field: str, value: str) -> str:
+    """Return a value of sacct as squeue writes it."""
+    if field in ("Elapsed", "Timelimit") and re.fullmatch(r"\d\d:\d\d:\d\d", value):
+        hours, minutes, seconds = map(int, value.split(":"))
+        return _clock(3600 * hours + 60 * minutes + seconds)
+    return "" if value in ("None assigned", "Unknown", "None") else value
+
+
+def ended(seconds: int, most: int) -> dict[str, Any]:
+    """Return the newest jobs that ended in so many seconds, by accounting or, without, as long as Slurm knows them."""
+    window = (f"--starttime=now-{seconds}seconds", "--endtime=now", f"--state={','.join(ENDED)}")
+    rows = accounted(_ENDED_FIELDS, *window)
+    is_whole = rows is not None
+    if rows is None:
+        rows = list(_remembered(most))
+    rows.sort(key=lambda row: (row[-1], int(row[0])), reverse=True)
+    shown = [cut(each, _ENDED_WIDTHS) for each in rows[:most]]
+    while len(dumped(shown)) > LARGEST_LIST:
+        shown.pop()
+    return {"accounting": is_whole, "total": len(rows), "jobs": shown}
+
+
+def _remembered(most: int) -> Iterator[list[str]]:
+    """Yield the jobs that have ended and that the controller has not forgotten, as `accounted` has them."""
+    states = f"--states={','.join(ENDED)}"
+    for number in call(("squeue", "--noheader", states, "--sort=-e", "--format=%A")).split()[:most]:
+        for known in [each for each in described(number) or () if str(each["job_id"]) == number][:1]:
+            facts = details(known)
+            yield [
+                number, facts["user"], facts["queue"], facts["state"], str(facts["node_count"]), facts["elapsed"],
+                facts["name"], facts["id"], facts["time_limit"], facts["nodes"], facts["exit_code"],
+                _moment(facts["started"]), _moment(facts["ended"]),
+            ]  # fmt: skip
+
+
+# --- jobs that are cancelled ---
+
+
+def ranges(tasks: str) -> list[range]:
+    """Return the numbers of an expression such as ``1-3,7,10-20:5``, as Slurm has them (sbatch --array)."""
+    found = []
+    for part in tasks.partition("%")[0].split(","):
+        ends, _, step = part.partition(":")
+        first, _, last = ends.partition("-")
+        found.append(range(int(first), int(last or first) + 1, int(step or 1)))
+    return found
+
+
+def condensed(numbers: Iterable[int]) -> str:
+    """Return the shortest such expression without steps."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, each)) for each in parts)
+
+
+def tasks_of_all() -> dict[tuple[str, str], list[str]]:
+    """Return the jobs that Slurm knows by their number, or that of the array, and that in the array or nothing."""
+    rows = records(_TASK_FIELDS, "squeue", "--noheader", "--array", "--states=all")
+    values = [[each.strip() for each in row] for row in rows]
+    return {(row[1], row[2] if row[2].isdigit() else ""): row for row in values}
+
+
+def choose(asked: str, known: Mapping[tuple[str, str], Sequence[str]], *, arrays: bool) -> dict[str, Any]:
+    """Return which jobs are meant, and what there is of them.
+
+    Args:
+        asked: ``12``, ``12_3`` of an array, or ``12_[3-5]``.
+        known: The jobs that Slurm knows.
+        arrays: Whether the number of an array is all its tasks; else it is refused.
+    """
+    number, _, tasks = asked.partition("_")
+    by_own = {row[0]: key for key, row in known.items() if key[1] and row[0] != key[0]}
+    of_array = [key for key in known if key[0] == number and key[1]]
+    if tasks:
+        wanted = ranges(tasks.strip("[]"))
+        keys = [key for key in of_array if any(int(key[1]) in each for each in wanted)]
+    elif of_array:
+        keys = of_array
+    else:  # a task has a number of its own, too
+        keys = [(number, "")] if (number, "") in known else [by_own[number]] if number in by_own else []
+    live = [key for key in keys if known[key][3] in _LIVE]
+    array = keys[0][0] if keys else number
+    words = []
+    if live:
+        is_part = live[0][1] and (tasks or not of_array)
+        part = condensed(int(task) for _, task in live) if is_part else ""
+        words = [f"{array}_{part if part.isdigit() else f'[{part}]'}" if is_part else number]
+    return {
+        "asked": asked,
+        "problem": "unknown" if not keys else "array" if of_array and not tasks and not arrays and live else "",
+        "user": known[keys[0]][4] if keys else "",
+        "name": known[keys[0]][5] if keys else "",
+        "tasks": {state: condensed(int(t) for t in found) for state, found in _by_state(keys, known).items()}
+        if keys and keys[0][1]
+        else {},
+        "before": Counter(known[key][3] for key in keys),
+        "keys": live,
+        "words": words,
+    }
+
+
+def _by_state(keys: Iterable[tuple[str, str]], known: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        found.setdefault(known[key][3], []).append(key[1])
+    return found
+
+
+_LIVE = {*ACTIVE, *WAITING} - {"COMPLETING"}
+"""States of jobs that can be cancelled."""
+
+
+def chosen(how: str, asked: Sequence[str], *, cancel: bool, wait: Any = time.sleep) -> list[dict[str, Any]]:
+    """Return the jobs that are meant; cancel them if each is one that could be, and see what Slurm has of them then.
+
+    scancel is silent about jobs that do not exist, and ends with 0.
+    """
+    known = tasks_of_all()
+    found = [choose(each, known, arrays=how == "arrays") for each in asked]
+    words = [word for each in found for word in each["words"]]
+    said = ""
+    if cancel and words and not any(each["problem"] for each in found):
+        done = subprocess.run(("scancel", "--", *words), env=_ENVIRONMENT, capture_output=True, check=False)
+        said = done.stderr.decode(errors="replace").strip()
+        for attempt in range(int(SECONDS_TO_CANCEL) + 1):
+            known = tasks_of_all()
+            if not any(known[key][3] in _LIVE for each in found for key in each["keys"] if key in known):
+                break
+            wait(0.2 if attempt == 0 else 1.0)
+    for each in found:
+        keys = each.pop("keys")
+        each["live"] = len(keys)
+        each["left"] = (
+            Counter(known[key][3] for key in keys if key in known and known[key][3] in _LIVE) if cancel else {}
+        )
+        each["said"] = said[:500]
+        each["name"] = cut([each["name"]], [40])[0]
+        each["tasks"] = {state: tasks[:200] for state, tasks in each["tasks"].items()}
+        each["words"] = [word[:200] for word in each["words"]]
+    return found
+
+
+# --- one job ---
+
+
+def job(asked: str, most: int) -> dict[str, Any] | None:
+    """Return what is known of a job, and addresses of its nodes; None: neither Slurm nor its accounting knows it.
+
+    Of the number of an array of jobs: its tasks by state, and what they have in common.
+    https://slurm.schedmd.com/job_array.html
+
+    Args:
+        asked: ``12``, ``12_3`` of an array, or the name of the newest job that has it.
+        most: How many nodes.
     """
     number = asked
     if not asked[0].isdigit():
-        query = ("squeue", "--states=all", f"--name={asked}", "--sort=-i", "--noheader", "--format=%A")
+        query = ("squeue", "--states=all", f"--name={asked}", "--sort=-i", "--noheader", "--format=%i")
         number = next(iter(call(query).split()), "")
         if not number:
             return None
-    command = ["scontrol", "show", "job", number, "--json"]
-    done = subprocess.run(command, env=_ENVIRONMENT, capture_output=True, check=False)
+        number = number if "[" not in number else number.partition("_")[0]
+    jobs = described(number) or []
+    known = next(
+        (each for each in jobs if number in (_task(each), str(each["job_id"])) and not _is_of(each, number)), None
+    )
+    facts = None if known is None else details(known)
+    if facts is None and (of_array := [each for each in jobs if _is_of(each, number.partition("_")[0])]):
+        waiting = next((each for each in of_array if each.get("array_task_string")), of_array[0])
+        facts = details(waiting)
+        if "_" not in number:
+            facts |= _in_common(number, tasks_of_all())
+        else:  # a task that waits has no record of its own
+            facts |= {"id": number, "tasks": number.partition("_")[2], "output": "", "nodes": {}}
+    if facts is None:
+        facts = _of_accounting(number)
+    if facts is None:
+        return None
+    list_of_nodes = facts.pop("nodes")
+    names = call(("scontrol", "show", "hostnames", list_of_nodes)).split() if list_of_nodes and most else []
+    if facts["source"] == "accounting":
+        names = []  # their addresses are those of other instances by now
+    texts = (
+        "node_list",
+        "name",
+        "directory",
+        "command",
+        "comment",
+        "dependency",
+        "reason",
+        "features",
+        "account",
+        "qos",
+    )
+    facts["node_list"] = list_of_nodes or ""
+    facts |= dict(zip(texts, cut([facts.get(each, "") for each in texts], [500] * len(texts))))
+    number = facts["id"] if re.fullmatch(r"\d+(_\d+)?", facts["id"]) else number
+    return {**facts, "number": number, "nodes": addresses(names[:most]) if names else {}}
+
+
+def described(number: str) -> list[dict[str, Any]] | None:
+    """Return what the controller knows of a job, or of all jobs of an array; None: it does not know it.
+
+    Raises:
+        SystemExit: It does not answer.
+    """
+    done = subprocess.run(
+        ("scontrol", "show", "job", number, "--json"), env=_ENVIRONMENT, capture_output=True, check=False
+    )
     if done.returncode or not done.stdout:
         said = done.stderr.decode(errors="replace").strip()
         if "Invalid job id" in said:
             return None
         sys.exit(said or f"scontrol: exit code {done.returncode}")
-    jobs = json.loads(done.stdout.decode(errors="replace"))["jobs"]
-    known = next((each for each in jobs if number in (str(each["job_id"]), _task(each))), None)
-    if known is None:
-        return None
-    names = call(("scontrol", "show", "hostnames", known["nodes"])).split()[:most] if known.get("nodes") else []
-    return {
-        "number": number,
-        "state": known["job_state"][0],
-        "user": known.get("user_name") or str(known["user_id"]),
-        # From 25.05 on the other one has patterns such as %j.
-        "output": known.get("stdout_expanded") or known.get("standard_output") or "",
-        "nodes": addresses(names) if names else {},
-    }
+    jobs: list[dict[str, Any]] = json.loads(done.stdout.decode(errors="replace"))["jobs"]
+    return jobs
+
+
+def _number(value: Any) -> int:
+    """Return a number of Slurm's JSON, where it may be one that is not set."""
+    if isinstance(value, dict):
+        return int(value.get("number") or 0) if value.get("set", True) else 0
+    return int(value or 0)
+
+
+def _is_of(described: Mapping[str, Any], array: str) -> bool:
+    """Tell whether it is a job of an array, by the number of the array."""
+    return str(_number(described.get("array_job_id"))) == array != "0"
 
 
 def _task(described: Mapping[str, Any]) -> str:
-    return f"{described['array_job_id']['number']}_{described['array_task_id']['number']}"
+    return f"{_number(described['array_job_id'])}_{described['array_task_id']['number']}"
+
+
+def details(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the controller knows of a job in words of this project."""
+    array = _number(known.get("array_job_id"))
+    task = known.get("array_task_id") or {}
+    tasks = known.get("array_task_string") or (str(task.get("number")) if array and task.get("set", True) else "")
+    written = f"[{tasks}]" if known.get("array_task_string") else tasks
+    limit = known.get("time_limit") or {}
+    exit_code = known.get("exit_code") or {}
+    started, over = _number(known.get("start_time")), _number(known.get("end_time"))
+    state = known["job_state"][0]
+    now = int(time.time())
+    until = over if state in ENDED else now
+    runs = bool(started) and started <= now and state not in WAITING
+    return {
+        "id": f"{array}_{written}" if array else str(known["job_id"]),
+        "job_id": int(known["job_id"]),
+        "array": array or None,
+        "tasks": tasks,
+        "source": "controller",
+        "state": state,
+        "reason": known.get("state_description") or known.get("state_reason") or "",
+        "user": known.get("user_name") or str(known["user_id"]),
+        # From 25.05 on the other one has patterns such as %j.
+        "output": known.get("stdout_expanded") or known.get("standard_output") or "",
+        "nodes": known.get("nodes") or "",
+        "node_count": _number(known.get("node_count")),
+        "name": known.get("name") or "",
+        "queue": known.get("partition") or "",
+        "account": known.get("account") or "",
+        "qos": known.get("qos") or "",
+        "time_limit": "UNLIMITED" if limit.get("infinite") else _clock(60 * _number(limit)),
+        "elapsed": _clock(max(0, until - started)) if runs else "0:00",
+        "submitted": _number(known.get("submit_time")) or None,
+        "started": started if started and (runs or state in ENDED) else None,
+        "expected": started if started and state in WAITING else None,
+        "ended": over if over and state in ENDED else None,
+        "exit_code": f"{_number(exit_code.get('return_code'))}:{_number((exit_code.get('signal') or {}).get('id'))}"
+        if state in ENDED
+        else "",
+        "directory": known.get("current_working_directory") or "",
+        "command": known.get("command") or "",
+        "comment": known.get("comment") or "",
+        "dependency": known.get("dependency") or "",
+        "features": known.get("features") or "",
+        "restarts": _number(known.get("restart_cnt")),
+    }
+
+
+def _in_common(array: str, known: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, Any]:
+    """Return what is to be said of an array instead of one of its tasks."""
+    states = _by_state([key for key in known if key[0] == array and key[1]], known)
+    return {
+        "id": array, "array": int(array), "tasks": "", "output": "", "nodes": "", "exit_code": "", "elapsed": "",
+        "started": None, "ended": None,
+        "state": next((each for each in (*ACTIVE, *WAITING) if each in states), next(iter(states), "PENDING")),
+        "of_array": {state: condensed(map(int, tasks))[:200] for state, tasks in states.items()},
+    }  # fmt: skip
+
+
+_ACCOUNTED = {
+    "JobIDRaw": "job_id", "JobID": "id", "User": "user", "Partition": "queue", "State": "state", "NNodes": "node_count",
+    "Elapsed": "elapsed", "JobName": "name", "Timelimit": "time_limit", "NodeList": "nodes",
+    "ExitCode": "exit_code", "Start": "started", "End": "ended", "Submit": "submitted", "StdOut": "output",
+    "WorkDir": "directory", "SubmitLine": "command", "Account": "account", "QOS": "qos", "Comment": "comment",
+}  # fmt: skip
+"""Fields of sacct by what they are called here."""
+
+
+def _of_accounting(number: str) -> dict[str, Any] | None:
+    """Return what accounting knows of a job, or of an array; None: nothing."""
+    options = ("--array", "--expand-patterns", "--starttime=1970-01-01", f"--jobs={number}")
+    found = accounted(tuple(_ACCOUNTED), *options) or []
+    rows = [dict(zip(_ACCOUNTED.values(), row)) for row in found]
+    rows = [each for each in rows if number in (each["id"], each["job_id"], each["id"].partition("_")[0])]
+    if not rows:
+        return None
+    exact = next((each for each in rows if each["id"] == number), None) or (rows[0] if len(rows) == 1 else None)
+    first = exact or rows[0]
+    array, _, tasks = first["id"].partition("_")
+    facts: dict[str, Any] = {
+        **first,
+        "source": "accounting",
+        "job_id": int(first["job_id"]),
+        "array": int(array) if tasks else None,
+        "tasks": tasks,
+        "state": first["state"].split()[0],
+        "reason": first["state"].partition(" ")[2],  # CANCELLED by 1000
+        "node_count": int(first["node_count"] or 0),
+        "output": first["output"] if first["output"].startswith("/") else "",
+        **{
+            each: f"{first[each]}Z" if first[each][:1].isdigit() else None for each in ("started", "ended", "submitted")
+        },
+    }
+    if exact is None:
+        states = {each["id"]: each["state"].split()[0] for each in rows}
+        known = {(array, id_.partition("_")[2]): ["", "", "", state] for id_, state in states.items()}
+        facts |= _in_common(array, known)
+    return facts
+
+
+def _clock(seconds: int) -> str:
+    """Return a time as squeue has it: minutes and seconds, and hours and days if there are some."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _moment(seconds: int | None) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) if seconds else ""
 
 
 def addresses(names: Sequence[str]) -> dict[str, str]:
@@ -325,6 +679,10 @@ def main(what: str, *arguments: str) -> None:
         answer: object = state()
     elif what == "job":
         answer = job(arguments[0], int(arguments[1]))
+    elif what == "ended":
+        answer = ended(int(arguments[0]), int(arguments[1]))
+    elif what in ("chosen", "cancel"):
+        answer = chosen(arguments[0], arguments[1:], cancel=what == "cancel")
     else:
         answer = addresses(arguments)
     print(dumped({what: answer}))

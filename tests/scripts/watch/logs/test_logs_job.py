@@ -27,7 +27,7 @@ PROGRAMS = {
     "scontrol": """\
 #!/bin/sh
 case "$*" in
-"show job 12 --json" | "show job 12_3 --json") cat DIRECTORY/jobs;;
+"show job 12 --json" | "show job 12_3 --json" | "show job 15 --json") cat DIRECTORY/jobs;;
 "show hostnames"*) echo trn1-dy-trn1-32xl-1;;
 "show node"*) echo '{"nodes":[{"name":"trn1-dy-trn1-32xl-1","address":"ADDRESS"}]}';;
 *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;
@@ -36,6 +36,18 @@ esac
     "squeue": """\
 #!/bin/sh
 case "$*" in *"--name=train "*"--sort=-i "*) printf '12\\n7\\n';; esac
+mark=$(printf %s "$SQUEUE_FORMAT" | cut -c 1-32)
+case "$*" in *--array*)
+    printf "$mark%s" 15 12 3 RUNNING a sweep
+    for task in 4 5 6 7 8 9; do printf "$mark%s" 12 12 $task PENDING a sweep; done
+esac
+""",
+    "sacct": """\
+#!/bin/sh
+case "$*" in *--jobs=8*) ;; *) exit 0;; esac
+mark=$(printf %s "$*" | sed 's/.*--delimiter=\\([^ ]*\\).*/\\1/')
+for value in 8 8 somebody trn1 FAILED 1 00:00:10 a 01:00:00 n-1 3:0 2026-11-20T01:00:00 2026-11-20T01:00:10 \\
+    2026-11-20T01:00:00 DIRECTORY/log /fsx 'sbatch a' '' '' ''; do printf "%s$mark" "$value"; done
 """,
 }
 
@@ -60,7 +72,7 @@ def slurm(operated: Operated, directory: Path, *jobs: dict[str, Any], address: s
     operated.shell(SLURM.replace("DIRECTORY", str(directory)))
 
 
-def test_a_job_is_its_output_and_its_nodes(
+def test_a_job_is_its_output_and_if_asked_for_its_nodes(
     operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [instance_id] = operated.launch(1)
@@ -71,6 +83,8 @@ def test_a_job_is_its_output_and_its_nodes(
     slurm(operated, tmp_path, job(12, output, nodes="trn1-dy-trn1-32xl-1"), address=address)
     operated.log(f"{host}.{instance_id}.slurmd", "launch task StepId=12.0")
     assert run_logs("--job", "12") == 0
+    assert capsys.readouterr().out == "job 12 output | step 1\njob 12 output | step 2\n"
+    assert run_logs("--job", "12", "--nodes") == 0
     printed, errors = capsys.readouterr()
     assert without_times(printed) == (
         "trn1-dy-trn1-32xl-1 slurmd | launch task StepId=12.0\njob 12 output | step 1\njob 12 output | step 2\n"
@@ -92,18 +106,53 @@ def test_a_name_is_that_of_the_newest_job(
     assert "Slurm knows no job called other, or none any more\n\nhint: its number shows" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("asked", ["12", "12_3"])
+@pytest.mark.parametrize("asked", ["15", "12_3"])
 def test_one_of_an_array_of_jobs(
     operated: Operated, run_logs: Logs, tmp_path: Path, asked: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Slurm shows all jobs of an array by the number that they have in common, which is the last one's, too."""
-    for name in ("third", "last"):
-        (tmp_path / name).write_text(f"{name}\n", encoding="utf-8")
-    third = job(15, tmp_path / "third", array=(12, 3))
-    last = job(12, tmp_path / "last", array=(12, 4))
-    slurm(operated, tmp_path, *([third] if "_" in asked else [third, last]))
+    """Also by the number that it has beside."""
+    (tmp_path / "third").write_text("third\n", encoding="utf-8")
+    slurm(operated, tmp_path, job(15, tmp_path / "third", array=(12, 3)))
     assert run_logs("--job", asked) == 0
-    assert capsys.readouterr().out == f"job {asked} output | {'third' if '_' in asked else 'last'}\n"
+    assert capsys.readouterr().out == "job 12_3 output | third\n"
+
+
+def test_the_number_of_an_array_is_no_job(
+    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Slurm shows all jobs of an array by it, and the number of the tasks that wait is no task."""
+    waiting = job(12, tmp_path / "slurm-12_4294967294.out", array=(12, 0)) | {"array_task_string": "4-9"}
+    slurm(operated, tmp_path, job(15, tmp_path / "third", array=(12, 3)), waiting)
+    assert run_logs("--job", "12") == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert "12 is an array of jobs: RUNNING 12_[3], PENDING 12_[4-9]" in errors
+    assert "hint: one of them, such as 12_3" in errors
+
+
+def test_a_job_that_waits_has_no_output_yet(
+    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting = job(12, tmp_path / "none") | {"job_state": ["PENDING"], "state_reason": "JobHeldUser"}
+    slurm(operated, tmp_path, waiting)
+    assert run_logs("--job", "12") == 0
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert "Job 12 is PENDING, JobHeldUser" in errors
+    assert "Its user held it" in errors
+    assert "none: No such file" not in errors
+
+
+def test_the_output_of_a_job_that_accounting_alone_knows(
+    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With how it ended."""
+    (tmp_path / "log").write_text("its last words\n", encoding="utf-8")
+    slurm(operated, tmp_path)
+    assert run_logs("--job", "8") == 0
+    output, errors = capsys.readouterr()
+    assert output == "job 8 output | its last words\n"
+    assert "Job 8 is FAILED, exit code 3:0; its output: " in errors
 
 
 def test_new_lines_of_the_output_are_shown_once_they_are_complete(

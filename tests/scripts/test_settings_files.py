@@ -175,7 +175,8 @@ def test_a_wrong_file_keeps_nobody_from_what_is_deployed(
     for name in words.keys() - NEED_ALL:
         (tmp_path / "trn1-16.yaml").write_text(GOOD, encoding="utf-8")
         code, out, _ = said(name)
-        assert code == (ExitCode.FAILED if name == "jobs logs" else ExitCode.DONE), name  # there is no job 1
+        # there is no job 1, and what Slurm answers here has nodes that take no jobs
+        assert code == (ExitCode.FAILED if name in ("diagnose", "jobs logs", "status") else ExitCode.DONE), name
         for kind, text in BROKEN.items():
             (tmp_path / "trn1-16.yaml").write_text(text, encoding="utf-8")
             again, printed, err = said(name)

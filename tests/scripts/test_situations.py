@@ -456,6 +456,7 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
     now = datetime.now(UTC)
     monkeypatch.setattr(Clock, "now", lambda _: now)
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
+    monkeypatch.setenv("COLUMNS", "400")  # an age of 9 s is shorter than one of 10 s, and would move the end of a line
     shown: dict[str, dict[tuple[str, ...], str]] = {}
     for text in (re.sub(r"\S", "x", HARMFUL), HARMFUL):
         operated.log(stream, f"sched: Allocate JobId=1 {text}")

@@ -62,6 +62,7 @@ LISTINGS: Mapping[str, tuple[str, str, str]] = {
     "AWS::FSx::Volume": ("fsx", "describe_volumes", "Volumes[?Name!='fsx'].VolumeId"),
     "AWS::IAM::InstanceProfile": ("iam", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName"),
     "AWS::IAM::ManagedPolicy": ("iam", "list_policies", "Policies[].Arn"),
+    "AWS::IAM::OIDCProvider": ("iam", "list_open_id_connect_providers", "OpenIDConnectProviderList[].Arn"),
     "AWS::IAM::Role": ("iam", "list_roles", "Roles[].RoleName"),
     "AWS::KMS::Alias": ("kms", "list_aliases", "Aliases[?!starts_with(AliasName, 'alias/aws/')].AliasName"),
     "AWS::Lambda::Function": ("lambda", "list_functions", "Functions[].FunctionName"),

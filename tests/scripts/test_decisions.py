@@ -19,7 +19,17 @@ SEARCHES = {
 ALLOWED = {
     ("account/deployment.py", "interface['Description'].split()"),  # AWS has no field for whose an interface is
     ("core/aws_errors.py", "'does not exist' in str(error)"),  # CloudFormation has no code for it
+    ("account/job_reasons.py", "each.reason.fullmatch(reason)"),  # Slurm's words for why a job waits, which are values
+    ("account/job_reasons.py", "each.reason.fullmatch(spoken)"),  # the same, as slurmctld writes some
+    ("account/jobs.py", "self.reason not in ('', 'None')"),  # a value of squeue
+    (
+        "account/troubles.py",
+        "TRANSIENT.search(each.reason)",
+    ),  # ParallelCluster has no other field for why a node is down
+    ("account/troubles.py", "problem.reason == 'none'"),  # a value of sinfo
     ("use/jobs.py", "job.reason == 'None'"),  # a value of squeue
+    ("use/jobs.py", "job.reason != 'None'"),  # a value of squeue
+    ("use/jobs.py", "job.reason not in found"),  # each is explained once
     ("watch/inventory/model.py", "str(error) not in denied"),  # each is shown once
 }
 

@@ -27,6 +27,7 @@ class Unavailable(Document):
         default=True,
         description="Whether that makes the deployment unhealthy; not where there is nothing to collect yet.",
     )
+    is_denied: bool = Field(default=False, description="Whether permissions are missing.")
 
     @model_serializer
     def _as_null(self) -> None:
@@ -283,5 +284,5 @@ def try_fetch(fetch: Callable[[], T], *actions: str) -> T | Unavailable:
             raise
         if actions and isinstance(error, ClientError) and is_denied(error):
             denied = [each for each in actions if each.endswith(f":{error.operation_name}")]
-            return Unavailable(reason=f"these credentials lack {' or '.join(denied or actions)}")
+            return Unavailable(reason=f"these credentials lack {' or '.join(denied or actions)}", is_denied=True)
         return Unavailable(reason=str(error))

@@ -284,7 +284,7 @@ def _other_problems(status: Status) -> Iterator[str]:
 def _what_is_unavailable(status: Status) -> Iterator[str]:
     for name, each in status.unavailable_parts().items():
         if each.is_problem and name != "diagnosis" and not (name == "slurm" and status.lacks_head_node):
-            needs = " (docs/reference/permissions.md)" if each.reason.startswith("these credentials lack") else ""
+            needs = " (docs/reference/permissions.md)" if each.is_denied else ""
             yield f"{name.replace('_', ' ')}: {each.reason}{needs}"
 
 

@@ -47,7 +47,7 @@ _CANCELLED = re.compile(
 )
 _DENIES = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
 _ACTION = re.compile(r"authorized to perform: ([a-z0-9-]+:\w+)")
-NEW_SESSION = "get new session credentials, the way you got these"
+NEW_SESSION = "get new session credentials, the way you got these; a job is run again"
 UNKNOWN_KEY = (
     "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` shows where it is from"
 )

@@ -129,6 +129,11 @@ def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
     assert [(each.file, each.job) for each in advice] == [
         ("deploy-stage", "target"),
         ("deploy-stage", "deploy"),
+        ("destroy", "confirm"),
+        ("destroy", "destroy"),
+        ("pull-request", "check"),
+        ("pull-request", "test"),
+        ("pull-request", "review"),
         ("scheduled", "drift"),
     ]
     [script] = {each.body["run"] for each in advice}

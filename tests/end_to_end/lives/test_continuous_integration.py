@@ -1,6 +1,7 @@
 """The commands of the workflows and of the pipeline inside AWS, in their order, in an emulated account.
 
-Each job has the permissions of its role and no others. `make lint`, `type`, `docs` and `test` are not run: this is one
+Each job of GitHub has the actions of its role's policies and no others; the emulated IAM judges neither conditions nor
+most resources. CodeBuild's projects have the owner's. `make lint`, `type`, `docs` and `test` are not run: this is one
 of those tests. What GitHub and AWS themselves do is in tests/workflows/runner.py and code_pipeline.py.
 """
 

@@ -186,12 +186,12 @@ class EmulatedAws:
 
     @contextmanager
     def judged(self) -> Iterator[None]:
-        """Let IAM look at calls until the block ends, but not those of the owner, of nodes and of CloudFormation."""
-        self._set_unchecked_calls("0")
+        """Let IAM look at calls until the block ends, but not those of owner, nodes, functions and CloudFormation."""
+        before = self._set_unchecked_calls("0")
         try:
             yield
         finally:
-            self._set_unchecked_calls("inf")
+            self._set_unchecked_calls(before)
 
     def reset(self) -> None:
         """Forget every resource, all faults and all restrictions."""
@@ -204,9 +204,13 @@ class EmulatedAws:
             self._process.stdin.close()
         self._process.wait()
 
-    def _set_unchecked_calls(self, number: str) -> None:
-        """Let IAM look at every call after so many. https://docs.getmoto.org/en/latest/docs/iam.html."""
-        self._post("/moto-api/reset-auth", number.encode())
+    def _set_unchecked_calls(self, number: str) -> str:
+        """Let IAM look at every call after so many, and return after how many it did.
+
+        https://docs.getmoto.org/en/latest/docs/iam.html
+        """
+        answer = json.loads(self._post("/moto-api/reset-auth", number.encode()))
+        return str(answer["PREVIOUS_INITIAL_NO_AUTH_ACTION_COUNT"])
 
     def _post(self, path: str, body: bytes = b"") -> bytes:
         headers = {

@@ -93,6 +93,10 @@ def test_the_owner_of_the_account_is_not_judged(aws: EmulatedAws) -> None:
         aws.client("ec2", REGION).describe_vpcs()
         assert Call("ec2", "describe_vpcs", "", "").make(environment) == "UnauthorizedOperation"
     assert Call("ec2", "describe_vpcs", "", "").make(environment) == ""
+    with aws.judged():
+        with aws.restricted(policy("iam:ListRoles")) as environment:
+            pass
+        assert Call("ec2", "describe_vpcs", "", "").make(environment) == "UnauthorizedOperation"
 
 
 SESSION_CALLS = {

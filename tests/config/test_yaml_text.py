@@ -171,6 +171,7 @@ assert parse("a: [1, {b: c}]").value == {"a": [1, {"b": "c"}]}
 READERS = {
     "config/yaml_text.py": "the reader itself",
     "scripts/account/causes.py": "a table of the project",
+    "scripts/account/job_reasons.py": "a table of the project",
     "scripts/rehearse/prove/assumptions.py": "a table of the project",
     "toolchain/bootstrap.py": "the CDK's template",
     "toolchain/pcluster_runner.py": "what ParallelCluster has rendered",

@@ -80,7 +80,7 @@ def test_json_has_the_sums_without_the_noise_of_floating_point(run: Call) -> Non
     document = json.loads(text)
     assert code == 0
     by_month = 3200 * 0.08 + 200 * 0.08 + 4800 * 0.21 + 0.5 + 3 + 5 * 0.1 + 0.5
-    by_month += (16 * 8 + 8 + 10) * 0.3 + 7 * 0.1 + 1 + 3  # metrics, alarms, key and dashboard of the monitoring stack
+    by_month += (16 * 8 + 8 + 12) * 0.3 + 7 * 0.1 + 1 + 3  # metrics, alarms, key and dashboard of the monitoring stack
     by_hour = 16 * 21.5 + 0.68 + 0.045 + 2 * 0.005 + 17 * 0.0006
     assert document["costs"]["at_max_count"]["hour"] == pytest.approx(by_hour + by_month / 730, abs=1e-4)
     assert document["costs"]["parts"][0]["price"] == {

@@ -115,7 +115,7 @@ class IParallelCluster(Construct):
         return self.metric(metrics.UNCORRECTABLE_ERRORS, statistic="Sum", queue=queue)
 
     def metric_nodes_drained(self) -> cloudwatch.Metric:
-        """Return how many nodes are drained, whoever drained them and why, but for an update of the cluster."""
+        """Return how many nodes are drained, by anybody and for any reason, but for an update of the cluster."""
         return self.metric(metrics.NODES_DRAINED, statistic="Maximum")
 
     def metric_queues_protected(self) -> cloudwatch.Metric:

@@ -126,7 +126,7 @@ def test_a_session_ends_with_its_time(aws: EmulatedAws) -> None:
 
 @pytest.mark.parametrize(("trusted", "code"), [("root", ""), ("role/other", "AccessDenied")])
 def test_a_role_is_assumed_by_those_whom_it_trusts(aws: EmulatedAws, trusted: str, code: str) -> None:
-    """Whom it trusts and the own policies of who asks both have to allow it."""
+    """Its trust policy and the policies of the caller both have to allow it."""
     trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:{trusted}"}, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
     role = aws.client("iam", REGION).create_role(RoleName="r", AssumeRolePolicyDocument=document)["Role"]["Arn"]

@@ -43,7 +43,7 @@ Compute nodes with Neuron devices send it with Cluster alone, and while it is no
 """
 
 NODES_DRAINED = "NodesDrained"
-"""Nodes that are drained, whoever drained them and why, but for an update of the cluster."""
+"""Nodes that are drained, by anybody and for any reason, but for an update of the cluster."""
 NODES_DRAINED_BY_HEALTH = "NodesDrainedByHealth"
 """Those of them that are drained because a health check found a fault."""
 QUEUES_PROTECTED = "QueuesProtected"

@@ -101,6 +101,19 @@ class HeadNode:
         """Cancel a command. Needs ssm:CancelCommand."""
         self._client.cancel_command(CommandId=command_id, InstanceIds=[self.instance_id])
 
+    def answer_within(self, script: str, *, seconds: int, limit: float) -> Answer | None:
+        """Start a script as `start` does, and return its result; None: there is none after `limit` seconds."""
+        command_id = self.start(script, seconds=seconds)
+        found: Answer | None = None
+
+        def has_answered() -> bool:
+            nonlocal found
+            found = self.answer(command_id)
+            return found is not None
+
+        self.clock.until(has_answered, every=1, limit=limit)
+        return found
+
     def answer(self, command_id: str) -> Answer | None:
         """Return the result of a command; None: it has not ended. One call; needs ssm:GetCommandInvocation.
 

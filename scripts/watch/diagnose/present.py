@@ -95,18 +95,10 @@ def _ask(deployment: Deployment, clock: Clock) -> Answer | str:
     """Return the head node's answer to `troubles.SCRIPT`; a text: why there is none."""
     from botocore.exceptions import ClientError
 
-    answer: Answer | None = None
-
-    def has_answered() -> bool:
-        nonlocal answer
-        answer = head_node.answer(command_id)
-        return answer is not None
-
     try:
         head_node = HeadNode(deployment, clock)
         with reaching(deployment, head_node.instance_id):
-            command_id = head_node.start(troubles.SCRIPT, seconds=60)
-            clock.until(has_answered, every=1, limit=WAIT_SECONDS)
+            answer = head_node.answer_within(troubles.SCRIPT, seconds=60, limit=WAIT_SECONDS)
     except HeadNodeError as error:
         return str(error)
     except ClientError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scripts.account import compute_fleet, file_systems, homes, troubles, way_out
 from scripts.account.deployment import tags_of
-from scripts.account.remote.head_node import Answer, HeadNode, NotRunError
+from scripts.account.remote.head_node import HeadNode, NotRunError
 from scripts.account.reservations import Reservation, members, reservations, users
 from scripts.account.stacks import other_clusters
 from scripts.check.estimate.sizes import SCRATCH_MBPS_PER_TIB
@@ -306,18 +306,10 @@ def _ask_head_node(
     """
     from botocore.exceptions import ClientError
 
-    head_node = HeadNode(deployment)
-    answer: Answer | None = None
-
-    def has_answered() -> bool:
-        nonlocal answer
-        answer = head_node.answer(command_id)
-        return answer is not None
-
+    head_node = HeadNode(deployment, clock)
     try:
         script = f"{shlex.join(software.command(deployment.system_user))} 2>/dev/null\n{troubles.SCRIPT}"
-        command_id = head_node.start(script, seconds=_LONGEST_SECONDS)
-        clock.until(has_answered, every=1, limit=WAIT_SECONDS)
+        answer = head_node.answer_within(script, seconds=_LONGEST_SECONDS, limit=WAIT_SECONDS)
     except NotRunError as error:
         return Unavailable(reason=str(error)), None, None, False
     except ClientError as error:

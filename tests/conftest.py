@@ -56,7 +56,7 @@ _LONGEST = (
     "tests/end_to_end/lives/test_dev.py::",
     "tests/end_to_end/lives/test_team.py::",
     "tests/end_to_end/slurm/test_disturbed_training.py::",
-    "tests/end_to_end/test_shipped.py::TestTheWhole::",
+    "tests/end_to_end/test_shipped.py::TestTheOneHalf::",
     "tests/emulator/test_provider.py::",
     "tests/nodes/test_head_node.py::",
     "tests/config/test_fuzz.py::",
@@ -72,8 +72,7 @@ _LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the modules that take longest: started last, they would run alone at the end.
 
-    Two lives are enough to wait for the machines' root directory to be made; in `make test-all`, one. A worker with a
-    class of one test has the next, too, from the start.
+    Two lives are enough to wait for the machines' root directory to be made; in `make test-all`, one.
     """
     items.sort(
         key=lambda item: next((at for at, of in enumerate(_LONGEST) if item.nodeid.startswith(of)), len(_LONGEST))

@@ -1,8 +1,8 @@
 """Each deployment of config/ on this computer: deployed, used by a job on two nodes, destroyed.
 
-In `make test-all` one has its whole life, by the command that shows it; the stacks of the others are made without the
-CDK's command line, and commands that run in this process do the rest. In `make test-scenarios` all have their whole
-life, and another with a fault. Further faults and settings are in the scenarios of tests/end_to_end/lives.
+In `make test-all` the stacks are made without the CDK's command line, and commands that run in this process do the rest.
+In `make test-scenarios` each has its whole life, by the command that shows it, and another with a fault. Further faults
+and settings are in the scenarios of tests/end_to_end/lives.
 """
 
 from __future__ import annotations
@@ -27,17 +27,14 @@ from tests.stacks.deployments import CONFIGURATIONS, deploy
 
 pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
-WHOLE = "dev"
-"""That of README's first command."""
-SHORT = [name for name in CONFIGURATIONS if name != WHOLE]
 FAULT = "lustre"
 """What strikes a node, of whatever type: the health check before a job finds it."""
 Use = Callable[[str], None]
 
 
-def change(name: str, **variables: str) -> None:
-    """Change a deployment in place under a job that loses a node."""
-    said = rehearse(name, variables=variables)
+def change(name: str) -> None:
+    """Change a deployment in place under a job that loses a node; the CDK validates its templates, as for users."""
+    said = rehearse(name, variables={"CDK_VALIDATION": "true"})
     drained, refused = r" drains nodes\n.*?exit code 0", r"HeadNode.InstanceType .*? refused.*?exit code 1"
     running = rf"\$ ./ultracluster jobs list {name}\n  1 running.*? RUNNING +2 .*? a root volume of "
     assert_in_order((healthy(name), drained, r"EC2 terminates i-", refused, running, *END), said)
@@ -80,32 +77,27 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return live
 
 
-class TestTheWhole:
-    """Several classes, because workers share out classes."""
-
-    def test_a_shipped_deployment_is_changed(self) -> None:
-        change(WHOLE)
-
-
 class TestTheOneHalf:
-    @pytest.mark.parametrize("name", SHORT[::2])
+    """Two classes, because workers share out classes."""
+
+    @pytest.mark.parametrize("name", CONFIGURATIONS[::2])
     def test_a_shipped_deployment_runs_a_job(self, name: str, use: Use) -> None:
         use(name)
 
 
 class TestTheOtherHalf:
-    @pytest.mark.parametrize("name", SHORT[1::2])
+    @pytest.mark.parametrize("name", CONFIGURATIONS[1::2])
     def test_a_shipped_deployment_runs_a_job(self, name: str, use: Use) -> None:
         use(name)
 
 
 @pytest.mark.scenario
 class TestChanges:
-    """Further than in `make test-all`; the CDK validates its templates at each step, as for users."""
+    """Further than in `make test-all`."""
 
-    @pytest.mark.parametrize("name", SHORT)
+    @pytest.mark.parametrize("name", CONFIGURATIONS)
     def test_a_shipped_deployment_is_changed(self, name: str) -> None:
-        change(name, CDK_VALIDATION="true")
+        change(name)
 
 
 @pytest.mark.scenario

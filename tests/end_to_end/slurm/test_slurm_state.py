@@ -65,8 +65,9 @@ class CloudCluster(SlurmCluster):
         """Return whether both jobs have nodes, and all nodes are in the states that they were set to."""
         text, state = self.ask()
         changing = (state.nodes["cpu"].get("powering up"), state.nodes["trn1"].get("powering down"))
-        # A node with a job is off, which counts as powering up, until Slurm calls ResumeProgram for it.
-        return state.active_jobs == 2 and changing == (2, 1) and "mixed+powered_down" not in text
+        # They count as such from when it is wanted; Slurm's own words change when it calls the program for it.
+        wanted = any(word in text for word in ("power_up", "power_down", "mixed+powered_down"))
+        return state.active_jobs == 2 and changing == (2, 1) and not wanted
 
 
 def recorded(text: str) -> str:

@@ -204,7 +204,7 @@ class Spec(BaseModel):
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for base in reversed(cls.__mro__):
             if issubclass(base, Spec):
-                for name, docstring in _docstrings(base):
+                for name, docstring in _docstrings(base).items():
                     if name in cls.model_fields:
                         properties[name]["description"] = docstring
         for name, setting in cls.declared():
@@ -212,13 +212,16 @@ class Spec(BaseModel):
         return schema
 
 
-def _docstrings(cls: type[Spec]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each field in the body of a class with the docstring below it."""
+@cache
+def _docstrings(cls: type[Spec]) -> dict[str, str]:
+    """Return the docstring below each field in the body of a class."""
+    docstrings = {}
     definition = cast(ast.ClassDef, ast.parse(inspect.getsource(cls)).body[0])
     for field, next_one in pairwise(definition.body):
         match field, next_one:
             case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(docstring))):
-                yield name, inspect.cleandoc(docstring)
+                docstrings[name] = inspect.cleandoc(docstring)
+    return docstrings
 
 
 _Spec = TypeVar("_Spec", bound=Spec)

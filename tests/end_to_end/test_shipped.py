@@ -7,6 +7,7 @@ life, and another with a fault. Further faults and settings are in the scenarios
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,7 +72,8 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
             for variable, value in {**account.aws.settings, **accounts.variables(settings.region)}.items():
                 monkeypatch.setenv(variable, value)
             assert run("status", name).rstrip().endswith("Healthy.")
-            printed = run("exec", name, "--", "srun", "--nodes=2", "--exclusive", "hostname")
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"srun --nodes=2 --exclusive hostname")))
+            printed = run("exec", name, "--stdin", "--", "bash", "-s")  # a script that is here
             assert len(set(printed.split())) == 2, printed
             run("destroy", name, "--all", "--unprotect", "--no-final-backup", "--sweep", "--confirm", name)
             left = inventory(account.aws, settings.region) - before

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from scripts.core import options
 from scripts.core.errors import OperationError, UnusableError
 from scripts.core.text import echo
-from scripts.emulated import CommandLine, scenarios
+from scripts.emulated import CommandLine, EmulatedAws, scenarios
 from scripts.emulated.accounts import account, exports, prerequisites_of
 from toolchain.bootstrap import arguments
 from ultracluster.domain.parallelcluster_versions import not_asked
@@ -18,11 +18,20 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 
-def wait_for_ctrl_c() -> NoReturn:
-    """Wait for Ctrl-C, and raise KeyboardInterrupt."""
+def wait_for_ctrl_c(aws: EmulatedAws) -> NoReturn:
+    """Wait for Ctrl-C, and raise KeyboardInterrupt.
+
+    Raises:
+        OperationError: The emulated AWS has ended meanwhile.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
-    while True:
-        signal.pause()
+    code = aws.wait()
+    how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
+    raise OperationError(
+        f"The emulated AWS {how}: all that was in it is gone",
+        "start another one, and set what it prints in the other shells; if nobody killed it, this computer may lack "
+        "memory (`dmesg` says so): fewer nodes, or a scenario, which has none",
+    )
 
 
 def described(scenario: str) -> str:
@@ -34,7 +43,7 @@ def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
     """Make the account, tell how to use it, and wait for Ctrl-C.
 
     Raises:
-        OperationError: The CDK could not prepare it.
+        OperationError: The CDK could not prepare it, or it ended by itself.
         UnusableError: The settings have nothing that the scenario is about.
     """
     scenario = scenarios.SCENARIOS[name] if name else scenarios.GOOD
@@ -58,6 +67,6 @@ def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
                 echo("\n".join(f"  {line}" for line in exports(variables, settings.region)))
                 echo(f"  ./ultracluster preflight {deployment_name}\n  ./ultracluster deploy {deployment_name}")
                 echo("\nCtrl-C here stops it and discards everything in it.")
-                wait_for_ctrl_c()
+                wait_for_ctrl_c(aws)
         except scenarios.NotApplicableError as error:
             raise UnusableError(f"{name}: {error}", f"set it in {file}, or in a copy") from None

@@ -16,7 +16,7 @@ def main() -> int:
         if (error.name or "").partition(".")[0] in {"config", "emulator", "scripts", "toolchain"}:
             raise
         lacking = f"{sys.executable} has no package {error.name}"
-        print(f"error: {lacking}\n\nhint: ./ultracluster builds the environment, and runs in it", file=sys.stderr)
+        print(f"error: {lacking}\n\nhint: `./ultracluster version` builds the environment, and ./ultracluster runs in it", file=sys.stderr)
         return 2
 
 

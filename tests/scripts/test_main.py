@@ -270,7 +270,7 @@ def test_another_python_is_told_what_to_call() -> None:
     words = [sys.executable, "-S", "-m", "scripts", "validate", "dev"]  # -S: without any package
     done = subprocess.run(words, cwd=options.ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"error: \S+ has no package \w+\n\nhint: ./ultracluster builds .*\n", done.stderr)
+    assert re.fullmatch(r"error: \S+ has no package \w+\n\nhint: `./ultracluster version` builds .*\n", done.stderr)
 
 
 def test_without_the_environment_of_parallelcluster_it_is_said_what_builds_it(

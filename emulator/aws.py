@@ -198,6 +198,10 @@ class EmulatedAws:
         self._set_unchecked_calls("inf")
         self._post("/moto-api/reset")
 
+    def wait(self) -> int:
+        """Wait until the server has ended by itself, and return its exit code; below 0: the signal that killed it."""
+        return self._process.wait()
+
     def stop(self) -> None:
         """End the server and wait until it is gone."""
         if self._process.stdin is not None:

@@ -5,7 +5,20 @@ import sys
 
 gc.set_threshold(50_000)  # a start makes thousands of classes and no garbage
 
-from scripts.main import run  # noqa: E402
+
+def main() -> int:
+    """Run it, and return the exit code; another Python's lacks packages."""
+    try:
+        from scripts.main import run
+
+        return run()
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in {"config", "emulator", "scripts", "toolchain"}:
+            raise
+        lacking = f"{sys.executable} has no package {error.name}"
+        print(f"error: {lacking}\n\nhint: `./ultracluster version` builds the environment, and ./ultracluster runs in it", file=sys.stderr)
+        return 2
+
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(main())

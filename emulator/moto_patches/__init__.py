@@ -49,7 +49,7 @@ from emulator.moto_patches.instances import place_offerings_by_zone_id
 from emulator.moto_patches.launches import complete_launches_of_groups
 from emulator.moto_patches.lives import LivingInstance
 from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
-from emulator.moto_patches.networks import Rule, find_black_holes
+from emulator.moto_patches.networks import NetworkInterface, Rule, find_black_holes
 from emulator.moto_patches.pricing import add_price_list
 from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.repetitions import avoid_repetitions
@@ -82,6 +82,7 @@ def fill() -> None:
         moto.resourcegroups.urls.url_paths[f"{{0}}/{action}$"] = ResourceGroups.dispatch
     moto.ec2.models.instances.Instance = LivingInstance  # type: ignore[misc]
     moto.ec2.models.security_groups.SecurityGroupRule = Rule  # type: ignore[misc]
+    moto.ec2.models.elastic_network_interfaces.NetworkInterface = NetworkInterface  # type: ignore[misc]
     moto.s3.models.FakeBucket = Bucket  # type: ignore[misc]
     # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.
     moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
-from moto.ec2.models import managed_prefixes, security_groups, subnets, vpcs
+from moto.ec2.models import elastic_network_interfaces, managed_prefixes, security_groups, subnets, vpcs
 from moto.ec2.models.availability_zones_and_regions import Zone
 from moto.ec2.models.internet_gateways import InternetGateway
 from moto.ec2.models.nat_gateways import NatGateway
@@ -28,6 +28,20 @@ class Rule(SecurityGroupRule):
 
     def __hash__(self) -> int:
         return hash(_identity(self))
+
+
+class NetworkInterface(elastic_network_interfaces.NetworkInterface):
+    """A network interface whose public address is Amazon's, unless it is an Elastic IP address.
+
+    moto reads the names of attributes out of the name of the class.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkInterfaceAssociation.html
+    """
+
+    @property
+    def association(self) -> dict[str, Any]:
+        own = dict(super().association)
+        return {**own, "ipOwnerId": "amazon"} if own and not own.get("allocationId") else own
 
 
 class Networks(EC2Response):

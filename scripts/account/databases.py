@@ -21,6 +21,10 @@ class Database:
         state: Its status, such as available.
         cluster: The Aurora cluster that it is in; empty: none.
         is_protected: Whether RDS protects it against deletion.
+        instance_class: Such as db.t4g.small.
+        engine: Such as mysql.
+        storage_type: Such as gp3.
+        is_multi_az: Whether it has a standby in another zone.
     """
 
     id: str
@@ -33,6 +37,10 @@ class Database:
     is_protected: bool = False
     storage_gib: int | None = None
     engine_version: str = ""
+    instance_class: str = ""
+    engine: str = ""
+    storage_type: str = ""
+    is_multi_az: bool = False
 
     @property
     def is_deleting(self) -> bool:
@@ -72,4 +80,8 @@ def _of(described: Mapping[str, Any]) -> Database:
         described.get("DeletionProtection", False),
         described.get("AllocatedStorage"),
         described.get("EngineVersion", ""),
+        described.get("DBInstanceClass", ""),
+        described.get("Engine", ""),
+        described.get("StorageType", ""),
+        described.get("MultiAZ", False),
     )

@@ -25,6 +25,7 @@ class FileSystem:
         used_bytes: What files take, in EFS.
         deployment_type: Such as PERSISTENT_2, in FSx.
         mbps_per_tib: Throughput of Lustre; None: that of its deployment type.
+        metadata_iops: Of Lustre's metadata; None: those that come with its capacity, or none.
         mbps: Throughput of OpenZFS.
         vpc_id: Its VPC; EFS has one for each mount target.
         mount_targets: How many there are, in EFS.
@@ -39,6 +40,7 @@ class FileSystem:
     deployment_type: str = ""
     storage_type: str = "SSD"
     mbps_per_tib: int | None = None
+    metadata_iops: int | None = None
     mbps: int = 0
     vpc_id: str = ""
     subnet_ids: tuple[str, ...] = ()
@@ -142,6 +144,7 @@ def _of_fsx(described: Mapping[str, Any]) -> FileSystem:
         deployment_type=(lustre or openzfs).get("DeploymentType", ""),
         storage_type=described.get("StorageType", "SSD"),
         mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+        metadata_iops=lustre.get("MetadataConfiguration", {}).get("Iops"),
         mbps=openzfs.get("ThroughputCapacity", 0),
         vpc_id=described.get("VpcId", ""),
         subnet_ids=tuple(described.get("SubnetIds", ())),

@@ -133,7 +133,9 @@ LEFT: Final = (
         found=Call("rds", "describe_db_parameter_groups", "DBParameterGroupName"),
         deleted=Call("rds", "delete_db_parameter_group", "DBParameterGroupName"),
     ),
-    ResourceKind("AWS::SecretsManager::Secret", deleted=Call("secretsmanager", "delete_secret", "SecretId")),
+    ResourceKind(
+        "AWS::SecretsManager::Secret", paid=Paid.RATE, deleted=Call("secretsmanager", "delete_secret", "SecretId")
+    ),
     ResourceKind("AWS::RDS::DBSnapshot", holds_data=True, paid=Paid.USE),
     ResourceKind("AWS::Backup::RecoveryPoint", holds_data=True, paid=Paid.SIZE),
     ResourceKind("AWS::Backup::BackupVault", deleted=Call("backup", "delete_backup_vault", "BackupVaultName")),

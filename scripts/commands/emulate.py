@@ -3,8 +3,8 @@
 It is for trying `preflight`, `deploy` and the other commands without an AWS account, in another shell. Where
 `rehearse` can run nodes, this can: a cluster that you deploy has the real Slurm. With --scenario there are no nodes.
 
-Exit code 1: the account could not be made; 2: arguments or settings cannot be used, or the settings have nothing that
-the scenario is about; 130: ended by Ctrl-C.
+Exit code 1: the account could not be made, or its server was killed; 2: arguments or settings cannot be used, or the
+settings have nothing that the scenario is about; 130: ended by Ctrl-C.
 """
 
 from __future__ import annotations

@@ -65,18 +65,16 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
 
     from scripts.account import compute_fleet, operations
     from scripts.change.fleet import control
-    from scripts.change.fleet.queues import confirm_termination
     from scripts.core.clock import Clock
 
     terminal.require_answers(given=yes or not force, output=output)
     clock, say = Clock(), terminal.speaker(terminal.console(output))
-    if force and not yes:
-        confirm_termination(deployment, clock)
     seconds = None if limit is None else limit * 60
     compute_fleet.known_status(deployment)  # without credentials or a cluster nothing is requested
     operations.check(deployment)
     with terminal.report_interrupted(_CONTINUES.format("stop")):
-        control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds)
+        confirm = None if yes else terminal.confirm
+        control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds, confirm=confirm)
     _show(deployment, output, following="fleet start")
     return ExitCode.DONE
 

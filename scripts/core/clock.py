@@ -33,16 +33,31 @@ class Clock:
     def until(self, condition: Callable[[], bool], *, every: float, limit: float) -> bool:
         """Wait until a condition is true, and return whether it was in time.
 
+        The last check is at the limit, however long it is between two of them.
+
         Args:
             condition: Checks once; called at least once.
             every: Seconds between two checks.
-            limit: Seconds to wait at most.
+            limit: Seconds to wait.
         """
         started = self.now()
         while not condition():
-            if (self.now() - started).total_seconds() + every > limit:
+            if not self.pause(every, started, limit):
                 return False
-            self.sleep(every)
+        return True
+
+    def pause(self, seconds: float, started: datetime, limit: float) -> bool:
+        """Wait between two checks, but not beyond the limit; return whether there was time left.
+
+        Args:
+            seconds: How long.
+            started: When the first check was.
+            limit: Seconds after that.
+        """
+        left = limit - (self.now() - started).total_seconds()
+        if left <= 0:
+            return False
+        self.sleep(min(seconds, left))
         return True
 
     def wait(self, condition: Callable[[], bool], report: Changes, *, every: float, limit: float) -> None:

@@ -22,6 +22,7 @@ from scripts.core.errors import ExitCode
 from scripts.core.options import ROOT
 from scripts.emulated import FAULTS, EmulatedAws
 from scripts.emulated.accounts import TRAINING
+from scripts.rehearse.emulate import TINY
 from scripts.rehearse.faults import RUNNING, STARTING, UPDATING
 from scripts.rehearse.stage import RehearsalError, Stage
 
@@ -36,12 +37,6 @@ _PROGRAM: Final = "srun --label hostname; srun --label neuron-ls | grep --max-co
 _WAITING: Final = "sleep 900"
 Faults = Sequence[tuple[str, str]]
 """Names and targets."""
-TINY: Final = (
-    "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
-    "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2 "
-    "--steps 200 --checkpoint-interval 20"
-)
-"""Options of a model that two processors train in seconds."""
 _LOST_AT: Final = 80
 """The step after which the training run loses a node."""
 _SAME: Final = 1e-5
@@ -223,7 +218,6 @@ class Life:
             "The real training program, a tiny model, processors for Trainium. The same data, steps and seed run "
             "undisturbed beside it, in one process.",
         ):
-            self._ask(_FEW_WORKERS)
             output = f"{self._mount}/runs/rehearsal"
             words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
             printed = self.stage.run(*words).text
@@ -405,12 +399,6 @@ class Life:
         finally:
             process.kill()
             process.wait()
-
-
-_FEW_WORKERS: Final = """\
-echo 'export WORKERS_PER_NODE=1 OMP_NUM_THREADS=1' >/etc/profile.d/z-rehearsal.sh
-"""
-"""Nodes share two processors; a trn1.32xlarge has 32 workers."""
 
 
 def of_running(faults: Faults) -> Faults:

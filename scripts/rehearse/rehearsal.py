@@ -199,7 +199,7 @@ class Rehearsal:
             self.stage.say(line)
         self.stage.say(f"./ultracluster status {self.name}")
         self.stage.console.print("\nCtrl-C here stops it and discards everything in it.")
-        wait_for_ctrl_c()
+        wait_for_ctrl_c(self.aws)
 
     def _deploy(self, *codes: int) -> int:
         """Deploy, and return the exit code; if it is not one of these, or not 0, also say why it failed."""

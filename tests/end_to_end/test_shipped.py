@@ -7,6 +7,7 @@ faults and settings are in the scenarios of tests/end_to_end/lives.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,8 +69,11 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
             for variable, value in {**account.aws.settings, **accounts.variables(settings.region)}.items():
                 monkeypatch.setenv(variable, value)
             assert run("status", name).rstrip().endswith("Healthy.")
-            printed = run("exec", name, "--", "srun", "--nodes=2", "--exclusive", "hostname")
-            assert len(set(printed.split())) == 2, printed
+            script = "srun --nodes=2 --exclusive sh -c 'hostname; echo workers: $WORKERS_PER_NODE'"
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(script.encode())))
+            printed = run("exec", name, "--stdin", "--", "bash", "-s")  # a script that is here
+            assert printed.count("workers: 1") == 2, printed
+            assert len(set(printed.split()) - {"workers:", "1"}) == 2, printed
             run("destroy", name, "--all", "--unprotect", "--no-final-backup", "--sweep", "--confirm", name)
             left = inventory(account.aws, settings.region) - before
             assert not [each for each in left if not accounts.reason_to_stay(settings, *each)]

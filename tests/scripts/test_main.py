@@ -266,6 +266,21 @@ def test_debug_tells_where_and_which_requests_of_aws_failed(
     assert "AWS request id: 4711-abc" in printed
 
 
+def test_another_python_is_told_what_to_call() -> None:
+    words = [sys.executable, "-S", "-m", "scripts", "validate", "dev"]  # -S: without any package
+    done = subprocess.run(words, cwd=options.ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: \S+ has no package \w+\n\nhint: `./ultracluster version` builds .*\n", done.stderr)
+
+
+def test_without_the_environment_of_parallelcluster_it_is_said_what_builds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("toolchain.parallelcluster.PYTHON", tmp_path / "python")
+    assert ultracluster("validate", "dev") == 2
+    assert "no such environment; `./ultracluster version` builds it" in capsys.readouterr().err
+
+
 def test_estimate_asks_for_prices_with_the_profile_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "")
     assert ultracluster("estimate", "dev", "--prices", "table", "--profile", "finance") == 0

@@ -408,7 +408,7 @@ COMPARED = described(Run({"steps": 9}, [FIRST], [STEP]), None)
 NODE = """\
 script=$(cat)
 case $script in
-*" /fsx/runs/a") echo 'COMPARED' ;;
+*" /fsx/runs/a"*) echo 'COMPARED' ;;
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
 *" job 1 "*) echo '{"job": null}' ;;
 *" job 2 "*) echo '{"job": {"number": "2", "state": "PENDING", "user": "ann", "output": "", "name": "a name"}}' ;;

@@ -33,6 +33,10 @@ _STATUS: Final = "/var/lib/dpkg/status"
 _LISTING: Final = "/var/lib/emulator/packages"
 _PROTECTED_REGULAR: Final = "fs/protected_regular"
 _NEURON_TOOLS: Final = "/opt/aws/neuron/bin"
+WORKERS_PER_NODE: Final = 1
+"""Processes of a training program on a machine, which has no NeuronCores: all share a few processors."""
+_PROFILE: Final = "/etc/profile.d/zz-emulated.sh"
+"""For login shells, from which jobs have it: the training programs and submit.py read these."""
 
 
 def install(instance_type: str) -> None:
@@ -46,6 +50,7 @@ def install(instance_type: str) -> None:
     _write("/run/kernel.log", log.read_text(encoding="utf-8") if log.exists() else "")
     _write("/run/meminfo", _meminfo(memory_mib))
     _write("/run/protected_regular", "2\n")
+    _write(_PROFILE, f"export WORKERS_PER_NODE={WORKERS_PER_NODE} OMP_NUM_THREADS=1\n")
     for name, path in {"meminfo": "/proc/meminfo", "protected_regular": f"/proc/sys/{_PROTECTED_REGULAR}"}.items():
         subprocess.run(["mount", "--bind", f"/run/{name}", path], check=False)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scripts.account.deployment import Deployment
@@ -15,12 +16,23 @@ from scripts.core.errors import HeadNodeError
 
 SECONDS_TO_START = 60
 """How long the head node may take to start a command."""
+SECONDS = 75
+"""How long a command may take, unless its caller says more.
+
+Programs of Slurm try for the 60 seconds of MessageTimeout, of a controller that is dead as of one that hangs, and say
+why only then (src/common/slurm_protocol_api.c, _open_controller). ParallelCluster sets it:
+https://github.com/aws/aws-parallelcluster-cookbook/blob/develop/cookbooks/aws-parallelcluster-slurm/templates/default/slurm/slurm.conf.erb
+"""
+SECONDS_TO_END = 15
+"""How much later Systems Manager would kill a command: of those that it kills it returns no output (see below)."""
 SECONDS_BETWEEN_POLLS = 2.0
 OUTPUT_LIMIT = 24_000
 """Characters of a command's standard output that Systems Manager returns; of standard error 8,000.
 
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 """
+_TIMED_OUT = 124
+"""https://www.gnu.org/software/coreutils/manual/html_node/timeout-invocation.html"""
 _RUNNING = frozenset({"Pending", "InProgress", "Delayed", "Cancelling"})
 
 
@@ -39,6 +51,11 @@ class Answer:
     code: int
     output: str
     errors: str
+
+
+def limited(script: str, seconds: int) -> str:
+    """Return a script that ends after so many seconds, so that what was said until then is returned."""
+    return shlex.join(["timeout", "--kill-after=5", str(seconds), "sh", "-c", script])
 
 
 def is_head_node(instance: Mapping[str, Any]) -> bool:
@@ -145,14 +162,18 @@ class HeadNode:
             return None
         return invocation
 
-    def run(self, script: str, *, seconds: int = 60) -> Answer:
+    def run(self, script: str, *, seconds: int = SECONDS) -> Answer:
         """Run a shell script as root, wait for its end, and return the result.
 
+        A script that does not end in time is ended on the head node: what it said until then comes first among the
+        errors of the answer, whose exit code is not 0.
+
         Raises:
-            HeadNodeError: Systems Manager does not reach the head node, or the script did not run or end in time.
+            HeadNodeError: Systems Manager does not reach the head node, or the script did not run, or not to an end.
         """
+        longest = seconds + SECONDS_TO_END
         with reaching(self._deployment, self.instance_id):
-            command_id = self.start(script, seconds=seconds)
+            command_id = self.start(limited(script, seconds), seconds=longest)
         answer: Answer | None = None
 
         def has_ended() -> bool:
@@ -160,9 +181,13 @@ class HeadNode:
             answer = self.answer(command_id)
             return answer is not None
 
-        self.clock.until(has_ended, every=SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_START + seconds)
+        self.clock.until(has_ended, every=SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_START + longest)
         if answer is None:
-            raise HeadNodeError(f"The head node {self.instance_id} did not answer within {seconds} s")
+            raise HeadNodeError(
+                f"The head node {self.instance_id} did not answer within {SECONDS_TO_START + longest} s"
+            )
+        if answer.code == _TIMED_OUT:
+            return replace(answer, errors=f"{answer.errors.rstrip()}\nno answer within {seconds} s".strip())
         return answer
 
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from scripts.account.remote.head_node import SECONDS, HeadNode
 from scripts.core.errors import HeadNodeError
-
-if TYPE_CHECKING:
-    from scripts.account.remote.head_node import HeadNode
 
 _PROGRAMS = Path(__file__).with_name("programs")
 T = TypeVar("T")
@@ -77,7 +75,7 @@ def read(text: str, name: str, kind: type[T], errors: str = "") -> T:
         raise ValueError(f"it answers what was not asked for: {found}") from None
 
 
-def ask(head_node: HeadNode, command: list[str], name: str, kind: type[T], *, seconds: int = 60) -> T:
+def ask(head_node: HeadNode, command: list[str], name: str, kind: type[T], *, seconds: int = SECONDS) -> T:
     """Run a program on the head node, and return its answer.
 
     Args:

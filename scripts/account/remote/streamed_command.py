@@ -9,9 +9,14 @@ https://github.com/aws/amazon-ssm-agent.
 
 from __future__ import annotations
 
+import base64
+import fcntl
+import os
 import re
 import shlex
+import stat
 import sys
+import termios
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -39,6 +44,14 @@ LARGEST_EVENT = 200_000
 
 https://github.com/aws/amazon-ssm-agent, agentlogstocloudwatch/cloudwatchlogspublisher/cloudwatchlogsservice.go
 """
+MOST_INPUT = 32 * 1024
+"""Bytes of standard input that a command may bring: they travel within it, as Base64.
+
+AWS says how long a document may be, 64 KB, and of the parameters of SendCommand nothing; this stays below it together
+with the words. https://docs.aws.amazon.com/general/latest/gr/ssm.html
+"""
+_END_OF_INPUT = "-"
+"""A line that Base64 has not."""
 OUTPUT, ERRORS = "stdout", "stderr"
 
 Write = Callable[[str, str], None]
@@ -84,6 +97,19 @@ def print_output(stream: str, text: str) -> None:
 def print_remark(text: str) -> None:
     """Print a note about a command to standard error."""
     echo(text, err=True)
+
+
+def is_something_left(descriptor: int = 0) -> bool:
+    """Tell whether a pipe or a file on standard input has something to read now."""
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return os.lseek(descriptor, 0, os.SEEK_CUR) < status.st_size
+        if stat.S_ISFIFO(status.st_mode):
+            return any(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))
+    except OSError:  # it is closed
+        pass
+    return False
 
 
 class OutputStream:
@@ -244,7 +270,9 @@ class StreamedCommand:
             )
 
 
-def start(deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, seconds: int) -> StreamedCommand:
+def start(
+    deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, seconds: int, given: bytes = b""
+) -> StreamedCommand:
     """Start a command as root; `login_command` and `program.as_user` return such of users.
 
     Needs ssm:SendCommand; logs:CreateLogGroup and logs:PutRetentionPolicy to have the outputs deleted after
@@ -255,9 +283,10 @@ def start(deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, 
         head_node: Where it runs.
         words: The command and its arguments, which no shell interprets.
         seconds: How long it may take.
+        given: Its standard input, up to `MOST_INPUT`.
 
     Raises:
-        UnusableError: Systems Manager would replace a part of the words.
+        UnusableError: Systems Manager would replace a part of the words, or the input is too long.
         HeadNodeError: Systems Manager does not reach the head node.
     """
     if parameter := _PARAMETER.search(" ".join(words)):
@@ -265,12 +294,27 @@ def start(deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, 
             f"got {parameter[0]} in the command, which Systems Manager replaces by a parameter's value; "
             "allowed: words without it, such as a script on the file system that contains it"
         )
+    if len(given) > MOST_INPUT:
+        raise UnusableError(
+            f"got more than {MOST_INPUT:,} bytes on standard input; allowed: up to {MOST_INPUT:,}, as they are a part "
+            "of the command",
+            f"larger files: ./ultracluster ssh {deployment.name} --write-config, then scp; or the links to S3 of the "
+            "file system (docs/guides/data.md)",
+        )
     mark = f"{_COMMENT}{uuid.uuid4().hex}"
-    script = f"{shlex.join(words)}\ncode=$?\necho {mark}\necho {mark} >&2\nexit $code\n"
+    script = f"{_with_input(words, given)}code=$?\necho {mark}\necho {mark} >&2\nexit $code\n"
     create_log_group(deployment.account.client("logs"), log_group(deployment))
     with reaching(deployment, head_node.instance_id):
         command_id = head_node.start(script, seconds=seconds, log_group=log_group(deployment), comment=mark)
     return StreamedCommand(deployment, head_node, command_id, mark)
+
+
+def _with_input(words: Sequence[str], given: bytes) -> str:
+    """Return lines of a script that run words with a standard input, and end with their exit code."""
+    if not given:
+        return f"{shlex.join(words)} </dev/null\n"
+    text = base64.encodebytes(given).decode()
+    return f"base64 --decode <<'{_END_OF_INPUT}' | {shlex.join(words)}\n{text}{_END_OF_INPUT}\n"
 
 
 def attach(deployment: Deployment, head_node: HeadNode, command_id: str) -> StreamedCommand:

@@ -15,6 +15,7 @@ import contextlib
 import os
 import shlex
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC
 from typing import Any, Final
 
@@ -24,7 +25,16 @@ from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.values import Text
 from scripts.account.slurm import SlurmState, slurm_state
-from scripts.change.fleet.queues import UP, close_queues, listed, nodes, open_queues, unfinished, wait_for_end
+from scripts.change.fleet.queues import (
+    REQUEUE,
+    UP,
+    close_queues,
+    listed,
+    nodes,
+    open_queues,
+    unfinished,
+    wait_for_end,
+)
 from scripts.core import interrupts
 from scripts.core.aws_errors import credentials_hint
 from scripts.core.clock import Changes, Clock
@@ -36,6 +46,8 @@ from toolchain.parallelcluster import FleetRequestError, ParallelCluster
 ENDING_JOBS: Final = "--drain waits until all jobs have ended, --force terminates their nodes"
 SECONDS_BETWEEN_POLLS: Final = 15.0
 _LIMIT = 3600.0
+Confirm = Callable[[str], None]
+"""Asks whether to continue after a text; raises OperationError if the answer is no."""
 
 
 def request(deployment: Deployment, wanted: str) -> None:
@@ -61,11 +73,12 @@ def stop(
     drain: bool = False,
     force: bool = False,
     drain_limit: float | None = None,
+    confirm: Confirm | None = None,
 ) -> None:
     """Stop the fleet, and wait until all compute nodes are terminated. Interrupted, the same call continues.
 
     With `drain` it waits for the end of all jobs first, `drain_limit` seconds at most, and then an hour for the nodes.
-    With `force` it stops although jobs have nodes, or Slurm cannot be asked.
+    With `force` it stops although jobs have nodes, or Slurm cannot be asked: it says which ones, or lets `confirm` ask.
 
     Raises:
         OperationError: Jobs have nodes, Slurm or ParallelCluster rejects it, or nodes are not terminated in time.
@@ -81,7 +94,7 @@ def stop(
         if drain:
             _drain(deployment, head_node, clock, say, drain_limit)
         else:
-            check_jobs(head_node, say, force=force)
+            check_jobs(head_node, say, force=force, confirm=confirm)
         request(deployment, compute_fleet.STOP_STATUSES[0])
         say("Stop requested. Trn1 nodes can take more than 15 minutes to terminate.")
     _wait_until_gone(deployment, clock, say)
@@ -151,8 +164,8 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
     _drain(deployment, head_node, clock, say, limit)
 
 
-def check_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
-    """Raise OperationError if jobs have nodes, or Slurm cannot be asked, unless it is forced."""
+def check_jobs(head_node: HeadNode, say: Say, *, force: bool, confirm: Confirm | None = None) -> None:
+    """Raise OperationError if jobs have nodes, or Slurm cannot be asked; forced, say it, or let `confirm` ask."""
     from botocore.exceptions import ClientError
 
     try:
@@ -160,14 +173,16 @@ def check_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
     except (ClientError, HeadNodeError) as error:
         if credentials_hint(error):
             raise
+        unasked = f"Slurm cannot be asked whether jobs run: {told(error)}"
         if not force:
-            raise OperationError(
-                f"Slurm cannot be asked whether jobs run: {told(error)}", "--force stops the fleet anyway"
-            ) from None
-        say(f"Slurm cannot be asked whether jobs run: {told(error)}")
+            raise OperationError(unasked, "--force stops the fleet anyway") from None
+        (confirm or say)(f"{unasked}\nJobs that cannot be listed lose their nodes. {REQUEUE}")
         return
-    if not force and (blocker := jobs_with_nodes(state)):
-        raise OperationError(blocker, ENDING_JOBS)
+    if not state.active_jobs:
+        return
+    if not force:
+        raise OperationError(jobs_with_nodes(state), ENDING_JOBS)
+    (confirm or say)(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{REQUEUE}")
 
 
 def jobs_with_nodes(state: SlurmState) -> str:

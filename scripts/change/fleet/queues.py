@@ -8,13 +8,12 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from scripts.account.deployment import Deployment
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import ACTIVE, SlurmState, slurm_state
-from scripts.core import terminal
 from scripts.core.clock import Changes, Clock, with_retries
-from scripts.core.errors import HeadNodeError, OperationError
+from scripts.core.errors import OperationError
+from scripts.core.figures import duration
 from scripts.core.terminal import Say
 
 PROGRAM: Final = Path(__file__).with_name("set_queues.sh")
@@ -29,7 +28,7 @@ https://slurm.schedmd.com/sinfo.html
 SECONDS_BETWEEN_POLLS: Final = 60.0
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
-_REQUEUE: Final = (
+REQUEUE: Final = (
     "Batch jobs are requeued and start again once the fleet is started, unless they were submitted with --no-requeue; "
     "those and interactive ones end."
 )
@@ -86,13 +85,14 @@ def wait_for_end(head_node: HeadNode, clock: Clock, say: Say, limit: float | Non
         state = slurm_state(head_node)
         reasons = sorted({job.reason for job in state.jobs if job.state == "PENDING"})
         why = f" ({', '.join(reasons)})" if reasons else ""
-        report(f"{state.active_jobs} jobs have nodes, {state.waiting_jobs} wait{why}")
+        report(f"Jobs with nodes: {state.active_jobs}, waiting: {state.waiting_jobs}{why}")
         left = listed(state, waiting=True)
         return not unfinished(state)
 
     condition = with_retries(ended, clock, report)
     if not clock.until(condition, every=SECONDS_BETWEEN_POLLS, limit=inf if limit is None else limit):
-        raise OperationError(f"Jobs have not ended:\n{left}")
+        within = "" if limit is None else f" within {duration(limit)}"
+        raise OperationError(f"Jobs have not ended{within}:\n{left}")
 
 
 def _update(head_node: HeadNode, before: Collection[str], after: str, but: Collection[str] = ()) -> list[str]:
@@ -109,18 +109,3 @@ def _update(head_node: HeadNode, before: Collection[str], after: str, but: Colle
         if answer.code:
             raise OperationError(f"Slurm did not set {', '.join(names)} to {after.upper()}: {answer.errors}")
     return names
-
-
-def confirm_termination(deployment: Deployment, clock: Clock) -> None:
-    """List the jobs whose nodes are about to be terminated, and ask.
-
-    Raises:
-        OperationError: The answer is no.
-    """
-    try:
-        state = slurm_state(HeadNode(deployment, clock))
-    except HeadNodeError as error:
-        terminal.confirm(f"{error}\nJobs that cannot be listed lose their nodes. {_REQUEUE}")
-    else:
-        if state.active_jobs:
-            terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")

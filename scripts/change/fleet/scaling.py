@@ -21,7 +21,6 @@ from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import slurm_state
 from scripts.change.candidate import Candidate
 from scripts.change.fleet import control as fleet
-from scripts.change.fleet.queues import confirm_termination
 from scripts.check.plan.model import Kind
 from scripts.check.plan.report import Plan
 from scripts.core import interrupts, options, terminal
@@ -139,11 +138,10 @@ def scale(
         if problems := plan.blockers:
             raise OperationError("\n".join(["This cannot be deployed:", *problems]))
         if not dry_run:
-            if asks and force:
-                confirm_termination(deployment, clock)
             if asks:
                 terminal.confirm()
-            apply(change, plan, clock=clock, say=say, drain=drain, force=force, quiet=quiet)
+            confirm = terminal.confirm if asks else None
+            apply(change, plan, clock=clock, say=say, drain=drain, force=force, quiet=quiet, confirm=confirm)
         return Scaled(
             queue=change.queue,
             compute_resource=change.compute_resource,
@@ -212,12 +210,21 @@ def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
 
 
 def apply(
-    scaling: Scaling, plan: Plan, *, clock: Clock, say: Say, drain: bool, force: bool, quiet: bool = False
+    scaling: Scaling,
+    plan: Plan,
+    *,
+    clock: Clock,
+    say: Say,
+    drain: bool,
+    force: bool,
+    quiet: bool = False,
+    confirm: fleet.Confirm | None = None,
 ) -> None:
     """Stop the fleet where needed, change the settings file, deploy, start the fleet, and compare with Slurm.
 
-    With `drain` it waits for the end of jobs before their nodes are terminated; with `force` it does not. With `quiet`
-    the CDK's output goes to standard error. Run again after an interruption, the same command does what is left.
+    With `drain` it waits for the end of jobs before their nodes are terminated; with `force` it does not, and says
+    which jobs these are, or lets `confirm` ask. With `quiet` the CDK's output goes to standard error. Run again after
+    an interruption, the same command does what is left.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -229,11 +236,11 @@ def apply(
     is_written = not scaling.edits
     try:
         if stops:
-            fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force)
+            fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force, confirm=confirm)
         elif ends_jobs and drain:
             fleet.drain(deployment, clock=clock, say=say)
         elif ends_jobs:
-            fleet.check_jobs(HeadNode(deployment, clock), say, force=force)
+            fleet.check_jobs(HeadNode(deployment, clock), say, force=force, confirm=confirm)
         interrupts.check()
         set_values(path, {(*scaling.keys, key): after for key, (_, after) in scaling.edits.items()})
         is_written = True

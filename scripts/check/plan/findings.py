@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from scripts.account.resource_kinds import kind_of
@@ -13,6 +15,7 @@ from scripts.check.plan.model import REPLACING, ClusterChange, ClusterPlan, Effe
 from scripts.core.findings import CheckStatus, Finding
 
 _LONGEST_VALUE: Final = 60
+_MORE: Final = "..."
 _BACKUPS: Final = "AutomaticBackupRetentionDays"
 """0, the default, turns backups off.
 
@@ -122,18 +125,60 @@ def of_roll_back(cluster: ClusterPlan, stack: Mapping[str, Any] | None) -> Itera
 
 
 def shown_difference(before: object, after: object, longest: int = _LONGEST_VALUE) -> tuple[str, str]:
-    """Return two values for people: of lists only what differs, and cut where they are long."""
-    if isinstance(before, list) and isinstance(after, list):
-        lost, gained = [each for each in before if each not in after], [each for each in after if each not in before]
-        before, after = lost or before, gained or after
-    return _shown(before, longest), _shown(after, longest)
+    """Return two different values for people: of lists and mappings only what differs, and cut where they are long.
+
+    The texts differ: where only the ends of long ones do, they are cut at the start.
+    """
+    texts = _texts(before, after)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    is_late = max(map(len, texts)) > longest and same > longest * 2 // 3
+    start = same - longest // 2 if is_late else 0
+    first, second = (_cut(f"{_MORE if is_late else ''}{each[start:]}", longest) for each in texts)
+    return first, second
 
 
-def _shown(value: object, longest: int) -> str:
-    if value is None:
-        return "none"
-    text = _compact(value)
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - len(_MORE)]}{_MORE}"
+
+
+def _texts(before: object, after: object) -> tuple[str, str]:
+    lost, gained = _different(before, after)
+    texts = _shown(lost), _shown(gained)
+    return texts if texts[0] != texts[1] else (json.dumps(before, sort_keys=True), json.dumps(after, sort_keys=True))
+
+
+def _different(before: Any, after: Any) -> tuple[Any, Any]:
+    """Return two values without what they have in common."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+        pairs = {key: _different(before.get(key), after.get(key)) for key in keys}
+        return {key: pairs[key][0] for key in keys if key in before}, {
+            key: pairs[key][1] for key in keys if key in after
+        }
+    if not (isinstance(before, list) and isinstance(after, list)):
+        return before, after
+    lost, gained = _without(before, after), _without(after, before)
+    if not lost and not gained:  # only their order differs
+        return before, after
+    common = [_MORE] if len(lost) < len(before) else []
+    if len(lost) == len(gained) == 1:
+        lost[0], gained[0] = _different(lost[0], gained[0])
+    return [*common, *lost], [*common, *gained]
+
+
+def _without(items: Sequence[object], others: Sequence[object]) -> list[object]:
+    """Return the items of a list that another one has not, or not as often."""
+    left, found = [*others], []
+    for each in items:
+        if each in left:
+            left.remove(each)
+        else:
+            found.append(each)
+    return found
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else _compact(value)
 
 
 def _compact(value: object) -> str:

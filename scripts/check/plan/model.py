@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import computed_field
 from pydantic.dataclasses import dataclass
@@ -121,6 +121,23 @@ class StackPlan:
     reason: str = ""
     changes: tuple[ResourceChange, ...] = ()
     other: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PeopleChange:
+    """What happens to a person, or to what people have.
+
+    Attributes:
+        what: ``user``, ``group``, ``account`` or ``QoS``.
+        name: Its name.
+        effect: ``added``, ``changed`` or ``removed``.
+        keys: What changes of it, such as ``ssh_keys``.
+    """
+
+    what: Literal["user", "group", "account", "QoS"]
+    name: str
+    effect: Literal["added", "changed", "removed"]
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,27 @@
-"""What nodes refuse of a change of users: they keep every id that they have seen, because files belong to ids."""
+"""What a change of users does to whom, and what nodes refuse of it.
+
+They keep every id that they have seen, because files belong to ids.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 from botocore.exceptions import ClientError
 
 from scripts.account.deployment import Deployment
+from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
+from scripts.account.remote.values import Line, User
 from scripts.check.plan.comparison import Comparison
+from scripts.check.plan.model import PeopleChange
 from scripts.core.aws_errors import code_of, is_denied
-from scripts.core.errors import HeadNodeError
-from scripts.core.findings import FAIL, UNKNOWN, Finding
+from scripts.core.errors import HeadNodeError, told
+from scripts.core.findings import FAIL, UNKNOWN, WARN, Finding
 from toolchain.cluster import CLUSTER_TYPE
 from ultracluster.domain.team import TeamSpec
 
@@ -24,31 +30,102 @@ _DOCUMENT: Final = re.compile(r"team=s3://([^/\"]+)/([^\"]+)")
 _SUBJECT: Final = "users"
 _LISTED: Final = 5
 _MARK: Final = "--"
+KINDS: Final[tuple[tuple[str, Literal["user", "group", "account", "QoS"]], ...]] = (
+    ("users", "user"),
+    ("groups", "group"),
+    ("accounts", "account"),
+    ("qos", "QoS"),
+)
+"""Parts of a document, and what is in them."""
+_NOBODY: Final = TeamSpec()
 Document = Mapping[str, Any]
 """People and groups, as nodes/team/users.py follows them."""
 
 
-def of_people(comparison: Comparison, team: TeamSpec | None, deployment: Deployment) -> Iterator[Finding]:
-    """Yield why the head node would refuse the document about people, so that the update of the cluster would fail.
+class _JobsOf(NamedTuple):
+    """How many jobs of a person wait and have nodes, and the first of them."""
 
-    Who left is in no document any more, and keeps name and id on the nodes: where people or groups are new, the head
-    node is asked. Needs s3:GetObject on the document, and ssm:SendCommand.
+    waiting: int
+    running: int
+    first_waiting: list[Line]
+    first_running: list[Line]
+
+
+def of_people(
+    comparison: Comparison, team: TeamSpec | None, deployment: Deployment
+) -> tuple[tuple[PeopleChange, ...], tuple[Finding, ...]]:
+    """Return what changes for people, and what needs attention before that.
+
+    That is who is removed, with their jobs, and why the head node would refuse the document about people, so that the
+    update of the cluster would fail. Who left is in no document any more, and keeps name and id on the nodes: where
+    people or groups are new, the head node is asked. Needs s3:GetObject on the document, and ssm:SendCommand.
     """
-    address = None if team is None else _deployed_document(comparison)
-    if team is None or address is None:
-        return
-    bucket, key = address
+    properties = _deployed_properties(comparison)
+    if properties is None:
+        return (), ()
+    after = (team or _NOBODY).model_dump(mode="json")
+    address = _DOCUMENT.search(properties)
+    if address is None:
+        return tuple(changes(_NOBODY.model_dump(mode="json"), after)), ()
+    bucket, key = address.groups()
     try:
         answer = deployment.account.client("s3").get_object(Bucket=bucket, Key=key)
-        deployed = json.loads(answer["Body"].read())
+        before = json.loads(answer["Body"].read())
     except ClientError as error:
         if not is_denied(error) and code_of(error) != "NoSuchKey":
             raise
-        sentence = f"whether users keep their ids is not known: s3://{bucket}/{key} could not be read"
+        sentence = f"which users change, and whether they keep their ids: s3://{bucket}/{key} could not be read"
         hint = "grant s3:GetObject on it" if is_denied(error) else "the head node has it, and decides"
-        yield Finding(UNKNOWN, sentence, hint, subject=_SUBJECT)
+        return (), (Finding(UNKNOWN, sentence, hint, subject=_SUBJECT),)
+    found = tuple(changes(before, after))
+    removed = [each.name for each in found if (each.what, each.effect) == ("user", "removed")]
+    return found, (*of_removed(removed, deployment), *of_documents(before, after, deployment))
+
+
+def changes(before: Document, after: Document) -> Iterator[PeopleChange]:
+    """Yield what is different in two documents about people."""
+    for part, what in KINDS:
+        old, new = _entries(before.get(part, ())), _entries(after.get(part, ()))
+        for name in {**old, **new}:
+            was, becomes = old.get(name), new.get(name)
+            if was is None or becomes is None:
+                yield PeopleChange(what, name, "added" if was is None else "removed")
+            elif keys := tuple(key for key in {**was, **becomes} if was.get(key) != becomes.get(key)):
+                yield PeopleChange(what, name, "changed", keys)
+
+
+def _entries(part: Any) -> dict[str, Mapping[str, Any]]:
+    if isinstance(part, Mapping):  # groups
+        return {name: {"gid": gid} for name, gid in part.items()}
+    return {each["name"]: each for each in part}
+
+
+def of_removed(users: Sequence[str], deployment: Deployment) -> Iterator[Finding]:
+    """Yield what removing people does to their accounts and their jobs, for which the head node is asked."""
+    if not users:
         return
-    yield from of_documents(deployed, team.model_dump(mode="json"), deployment)
+    jobs, unknown = dict[str, _JobsOf](), ""
+    try:
+        words = program.words("slurm", "of", *users)
+        jobs = program.ask(HeadNode(deployment), words, "of", dict[User, _JobsOf])
+    except (HeadNodeError, ClientError) as error:
+        if isinstance(error, ClientError) and not is_denied(error):
+            raise
+        unknown = f"; which jobs these are is not known: {told(error)}"
+    for user in users:
+        own = jobs.get(user, _JobsOf(0, 0, [], []))
+        waiting = f"jobs that wait are cancelled{_listed(own.waiting, own.first_waiting)}"
+        running = f"jobs that run continue{_listed(own.running, own.first_running)}"
+        sentence = f"{user} is removed: the account is locked on all nodes, {waiting}, {running}{unknown}"
+        hint = (
+            f"to end those, too: ./ultracluster exec {deployment.name} -- scancel --user={user}" if own.running else ""
+        )
+        yield Finding(WARN, sentence, hint, subject=_SUBJECT)
+
+
+def _listed(count: int, first: Sequence[str]) -> str:
+    more = f" and {count - len(first):,} more" if count > len(first) else ""
+    return f" ({', '.join(first)}{more})" if count else ""
 
 
 def of_documents(before: Document, after: Document, deployment: Deployment) -> Iterator[Finding]:
@@ -131,11 +208,10 @@ def _ids(document: Document) -> dict[str, tuple[int, int]]:
     }
 
 
-def _deployed_document(comparison: Comparison) -> tuple[str, str] | None:
-    """Return bucket and key of the document that the deployed cluster follows; None: there is none."""
+def _deployed_properties(comparison: Comparison) -> str | None:
+    """Return the properties of the deployed cluster, as text; None: there is none."""
     for name, stack in comparison.old.items():
         for resource in stack.resources.values():
             if resource["Type"] == CLUSTER_TYPE:
-                found = _DOCUMENT.search(json.dumps(comparison.before(name, resource["Properties"])))
-                return (found[1], found[2]) if found else None
+                return json.dumps(comparison.before(name, resource["Properties"]))
     return None

@@ -61,30 +61,61 @@ class PermissionChange:
 
 
 def permission_change(subject: str, properties: Iterable[tuple[str, Any, Any]]) -> PermissionChange:
-    """Return the difference of properties, given as name and values before and after, statement by statement."""
+    """Return the difference of properties, given as name and values before and after, statement by statement.
+
+    Of a statement that allows more or less than before, only that is shown.
+    """
     lost, gained = [], []
     for name, before, after in properties:
-        old, new = list(_statements(name, before)), list(_statements(name, after))
-        lost += [each for each in old if each not in new]
-        gained += [each for each in new if each not in old]
+        old, new = list(_statements(before)), list(_statements(after))
+        less = [each for each in old if each not in new]
+        more = [each for each in new if each not in old]
+        for number, each in enumerate(less):
+            less[number], more = narrowed(each, more)
+        lost += [_words(name, each) for each in less if each is not None]
+        gained += [_words(name, each) for each in more]
     return PermissionChange(subject, lost, gained)
 
 
-def _statements(name: str, value: Any) -> Iterator[str]:
-    """Yield what a property says, each statement of a policy in words, each item of another list by itself."""
+def narrowed(statement: Any, others: list[Any]) -> tuple[Any, list[Any]]:
+    """Return a statement that is lost, and those that are gained, without what one of them has in common with it.
+
+    That is so if they differ in the actions alone, or in the resources alone; None: nothing of it is lost.
+    """
+    for number, other in enumerate(others):
+        if not (isinstance(statement, Mapping) and isinstance(other, Mapping) and statement.keys() == other.keys()):
+            continue
+        different = [key for key in statement if statement[key] != other[key]]
+        if different not in (["Action"], ["Resource"]):
+            continue
+        [key] = different
+        old, new = (each[key] if isinstance(each[key], list) else [each[key]] for each in (statement, other))
+        less, more = [each for each in old if each not in new], [each for each in new if each not in old]
+        rest = [{**other, key: more}] if more else []
+        return ({**statement, key: less} if less else None), [*others[:number], *rest, *others[number + 1 :]]
+    return statement, others
+
+
+def _statements(value: Any) -> Iterator[Any]:
+    """Yield what a property says: each statement of a policy, each item of another list."""
     items = value.get("Statement", value) if isinstance(value, Mapping) else value
     for each in items if isinstance(items, list) else [items]:
-        if isinstance(each, Mapping) and "Effect" in each:
-            yield _statement(each)
-        elif isinstance(each, Mapping) and "PolicyDocument" in each:  # an inline policy of a role
-            yield from _statements(name, each["PolicyDocument"])
-        elif isinstance(each, Mapping) and "IpProtocol" in each:
-            protocol, numbers, peer = rule(each)
-            way = "to" if name.endswith("Egress") else "from"
-            remark = f" ({each['Description']})" if "Description" in each else ""
-            yield f"{name}: {f'{protocol} {numbers}'.strip()} {way} {peer}{remark}"
+        if isinstance(each, Mapping) and "PolicyDocument" in each:  # an inline policy of a role
+            yield from _statements(each["PolicyDocument"])
         elif each is not None:
-            yield f"{name}: {_text(each)}"
+            yield each
+
+
+def _words(name: str, item: Any) -> str:
+    """Return what an item of a property says."""
+    if isinstance(item, Mapping) and "Effect" in item:
+        return _statement(item)
+    if isinstance(item, Mapping) and "IpProtocol" in item:
+        protocol, numbers, peer = rule(item)
+        way = "to" if name.endswith("Egress") else "from"
+        remark = f" ({item['Description']})" if "Description" in item else ""
+        return f"{name}: {f'{protocol} {numbers}'.strip()} {way} {peer}{remark}"
+    return f"{name}: {_text(item)}"
 
 
 def ports(group: Mapping[str, Any], way: str = "SecurityGroupIngress") -> Iterator[tuple[str, str]]:

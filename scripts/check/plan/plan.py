@@ -7,25 +7,34 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
+
+from botocore.exceptions import ClientError
 
 from config.settings import PARTS, Settings
 from scripts.account import operations, way_out
 from scripts.account.deployment import Account, Deployment
+from scripts.account.remote.head_node import HeadNode
+from scripts.account.slurm import ACTIVE, slurm_state
 from scripts.check.plan import cdk, change_sets, findings, people, refusals
 from scripts.check.plan.change_sets import ChangeSetError
-from scripts.check.plan.cluster import plan_cluster
+from scripts.check.plan.cluster import STOPPED, plan_cluster
 from scripts.check.plan.comparison import Comparison
 from scripts.check.plan.live import MANIFEST, LiveStacks
-from scripts.check.plan.model import ClusterPlan, PlanError, Source, StackPlan
+from scripts.check.plan.model import ClusterPlan, Kind, PlanError, Source, StackPlan
 from scripts.check.plan.report import Plan
 from scripts.check.preflight import access, runner, update
 from scripts.core import options
+from scripts.core.aws_errors import is_denied
+from scripts.core.errors import HeadNodeError, told
 from scripts.core.findings import CheckStatus, Finding
 from scripts.core.temporary import temporary_directory
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
 from toolchain.parallelcluster import ParallelCluster, RunnerError
 from toolchain.values import UnsupportedError
+
+_JOBS_LISTED: Final = 10
 
 
 def make_plan(
@@ -88,17 +97,20 @@ def plan_of_account(deployment_name: str, settings: Settings, directory: Path, *
         comparison = Comparison(live.old, live.new, live.physical_ids, live.attributes)
         stacks = _stacks_of_account(live, comparison)
         cluster = plan_cluster(parallelcluster, deployment_name, comparison, stacks, live=True)
+    of_people, findings_of_people = people.of_people(comparison, settings.team, live.deployment)
     return Plan(
         deployment=deployment_name,
         region=settings.region,
         against=f"account {live.account_id}",
         stacks=stacks,
         cluster=cluster,
+        people=of_people,
         findings=(
             *_findings_of_account(live),
             *findings.of_roll_back(cluster, live.deployment.stack(cluster.name)),
             *_findings_of_update(live, cluster),
-            *people.of_people(comparison, settings.team, live.deployment),
+            *findings_of_people,
+            *findings_of_jobs(live.deployment, cluster),
             *_findings(
                 deployment_name, comparison, stacks, cluster, accepted=accepted, account=live.deployment.account
             ),
@@ -243,6 +255,26 @@ def _findings_of_update(live: LiveStacks, cluster: ClusterPlan) -> Iterator[Find
         if each.status is not CheckStatus.PASS:
             status = CheckStatus.FAIL if each.status is CheckStatus.WARN else each.status
             yield replace(each, status=status, subject=subject)
+
+
+def findings_of_jobs(deployment: Deployment, cluster: ClusterPlan) -> Iterator[Finding]:
+    """Yield which jobs end now with the nodes that a change terminates, as far as the head node says it."""
+    paths = [each.path for each in cluster.changes if each.kind is Kind.TERMINATES]
+    if not paths or cluster.fleet_status == STOPPED:
+        return
+    queues = re.findall(r"SlurmQueues\[([^\]]+)\]", " ".join(paths))
+    try:
+        state = slurm_state(HeadNode(deployment))
+    except (HeadNodeError, ClientError) as error:
+        if isinstance(error, ClientError) and not is_denied(error):
+            raise
+        yield Finding(CheckStatus.UNKNOWN, f"which jobs have nodes there: {told(error)}", subject="jobs")
+        return
+    jobs = [job for job in state.jobs if job.state in ACTIVE and (not queues or job.queue in queues)]
+    if jobs:
+        shown = ", ".join(f"{job.id} of {job.user} in {job.queue}" for job in jobs[:_JOBS_LISTED])
+        more = f" and {len(jobs) - _JOBS_LISTED} more" if len(jobs) > _JOBS_LISTED else ""
+        yield Finding(CheckStatus.WARN, f"these have nodes there now: {shown}{more}", subject="jobs")
 
 
 def _findings_of_launch_templates(deployment: Deployment, cluster: ClusterPlan) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from scripts.check.plan.model import (
     ClusterPlan,
     Effect,
     Kind,
+    PeopleChange,
     ResourceChange,
     Source,
     StackPlan,
@@ -27,6 +28,7 @@ from scripts.core.report import Block, Changes, Conclusion, Folded, Gap, Line, T
 _NOTHING_BLOCKS: Final = "Nothing blocks this deployment."
 _PERMISSIONS: Final = "IAM, security groups and the like"
 _LONGEST_CELL: Final = 30
+_OF_PEOPLE: Final = ("What", "Name", "What happens")
 _EMPHASIZED: Final = (*REPLACING, Effect.REMOVED, Kind.TERMINATES, Kind.REFUSED)
 """Beginnings of cells that are bold."""
 
@@ -39,6 +41,7 @@ class Plan(Result):
         against: What it was compared with: the account, or a directory.
         stacks: In the order of their deployment.
         cluster: What happens to the cluster.
+        people: What happens to people and what they have, on an account with a cluster.
         findings: What blocks it (FAIL), and what needs attention (WARN).
     """
 
@@ -47,6 +50,7 @@ class Plan(Result):
     against: str
     stacks: tuple[StackPlan, ...]
     cluster: ClusterPlan
+    people: tuple[PeopleChange, ...] = ()
     findings: tuple[Finding, ...]
 
     @computed_field  # type: ignore[prop-decorator]
@@ -113,6 +117,12 @@ class Plan(Result):
         for stack in self.stacks:
             yield from _stack(stack)
         yield from _cluster(self.cluster)
+        if self.people:
+            rows = [
+                (each.what, each.name, ": ".join(filter(None, (each.effect, ", ".join(each.keys)))))
+                for each in self.people
+            ]
+            yield from _section("People", "at once on the head node, within a minute on others", _OF_PEOPLE, rows)
         if self.permissions:
             changes = [Changes(each.subject, each.lost, each.gained) for each in self.permissions]
             yield Folded(f"{_PERMISSIONS}: {len(changes)}", changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from scripts.account.resource_kinds import Paid, kind_of
 from scripts.check.estimate import products
 from scripts.check.estimate.prices import Prices
 from scripts.check.estimate.products import HOURS_PER_MONTH, Product
+from scripts.check.estimate.sizes import file_system
 from scripts.watch.inventory import clusters as of_clusters
 from scripts.watch.inventory.model import Costs, Key, permitted
 from ultracluster.domain.lustre import LustreSpec
@@ -27,6 +28,7 @@ _RATES = {
     "AWS::ElasticLoadBalancingV2::LoadBalancer": products.LOAD_BALANCER,
     "AWS::KMS::Key": products.KMS_KEY,
     "AWS::Route53::HostedZone": products.HOSTED_ZONE,
+    "AWS::SecretsManager::Secret": products.SECRET,
 }
 """Prices of those of one rate. CloudFormation tells when they were created."""
 
@@ -60,6 +62,12 @@ def per_month(prices: Prices, product: Product, units: Decimal = Decimal(1)) -> 
     return price.dollars * units * (HOURS_PER_MONTH if price.unit == "hour" else 1)
 
 
+def _sum(parts: Iterable[Decimal | None] | None) -> Decimal | None:
+    """Return the sum of what parts cost; None: a price is not known."""
+    known = [None] if parts is None else list(parts)
+    return None if None in known else sum(filter(None, known), Decimal(0))
+
+
 def costs(deployment: Deployment, keys: Collection[Key]) -> Costs:
     """Return what resources cost, of any cluster; where a permission is missing, it is not known."""
     unknown = {key: None for key in keys if kind_of(key[0]).paid is Paid.SIZE}
@@ -67,11 +75,18 @@ def costs(deployment: Deployment, keys: Collection[Key]) -> Costs:
 
 
 def _instances(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
+    """Yield instances, with the public addresses that EC2 has given them: those are no resources."""
     for each in clusters:
         for node in each.nodes():
-            runs = node["State"]["Name"] in ("pending", "running")
-            monthly = per_month(prices, products.instance(node["InstanceType"])) if runs else Decimal(0)
-            yield node["InstanceId"], Facts(monthly, node["LaunchTime"])
+            parts: list[Decimal | None] = []
+            if node["State"]["Name"] in ("pending", "running"):
+                owners = [each.get("Association", {}).get("IpOwnerId") for each in node.get("NetworkInterfaces", ())]
+                given = Decimal(owners.count("amazon"))
+                parts = [
+                    per_month(prices, products.instance(node["InstanceType"])),
+                    per_month(prices, products.PUBLIC_ADDRESS, given) if given else Decimal(0),
+                ]
+            yield node["InstanceId"], Facts(_sum(parts), node["LaunchTime"])
 
 
 def _volumes(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
@@ -103,16 +118,23 @@ def _file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tu
         kind, gib = each.deployment_type, Decimal(each.capacity_gib)
         if each.type == "LUSTRE":
             spec = LustreSpec.model_construct(  # its own values, which the settings' rules may reject
-                deployment_type=kind, throughput_mbps_per_tib=each.mbps_per_tib
+                deployment_type=kind,
+                throughput_mbps_per_tib=each.mbps_per_tib,
+                capacity_gib=each.capacity_gib,
+                metadata_iops=each.metadata_iops,
             )
-            yield each.id, Facts(per_month(prices, products.lustre_storage(spec), gib), each.created)
+            iops = Decimal(file_system(spec, nodes=0).paid_metadata_iops)
+            parts = (
+                per_month(prices, products.lustre_storage(spec), gib),
+                per_month(prices, products.LUSTRE_METADATA, iops) if iops else Decimal(0),
+            )
+            yield each.id, Facts(_sum(parts), each.created)
         elif each.type == "OPENZFS":
             parts = (
                 per_month(prices, products.openzfs_storage(kind), gib),
                 per_month(prices, products.openzfs_throughput(kind), Decimal(each.mbps)),
             )
-            monthly = None if None in parts else sum(filter(None, parts), Decimal(0))
-            yield each.id, Facts(monthly, each.created)
+            yield each.id, Facts(_sum(parts), each.created)
 
 
 def _elastic_file_systems(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
@@ -121,9 +143,15 @@ def _elastic_file_systems(clusters: Sequence[Deployment], prices: Prices) -> Ite
 
 
 def _databases(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:
-    """Yield databases; their prices are not in the table."""
+    """Yield databases; what is known are prices of MySQL in one zone on gp3."""
     for each in databases.of_rds(clusters[0].account):
-        yield each.id, Facts(None, each.created)
+        parts = None
+        if (each.engine, each.storage_type, each.is_multi_az) == ("mysql", "gp3", False):
+            parts = (
+                per_month(prices, products.database(each.instance_class)),
+                per_month(prices, products.DATABASE_STORAGE, Decimal(each.storage_gib or 0)),
+            )
+        yield each.id, Facts(_sum(parts), each.created)
 
 
 def _recovery_points(clusters: Sequence[Deployment], prices: Prices) -> Iterator[tuple[str, Facts]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING
 
 from scripts.core.errors import ExitCode, UnusableError
@@ -77,10 +78,9 @@ def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | Non
             screen.end(current.model_copy(update={"kind": "summary"}))
             return ExitCode.DONE if current.outcome in ("complete", "nothing") else ExitCode.FAILED
         screen.show(current)
-        if timeout is not None and (now - started).total_seconds() + interval > timeout * 60:
+        if not clock.pause(interval, started, inf if timeout is None else timeout * 60):
             screen.stop(f"The {timeout:g} minutes are over. {CONTINUES}")
             return ExitCode.TIMED_OUT
-        clock.sleep(interval)
 
 
 def _is_temporary(error: Exception) -> bool:

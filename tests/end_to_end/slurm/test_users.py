@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.account.remote import program
 from tests.end_to_end.slurm.base import ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster
 from tests.end_to_end.slurm.conftest import new_directory
@@ -113,9 +114,11 @@ def test_jobs_of_somebody_who_leaves_do_not_start_and_what_runs_continues(team: 
     waits = int(team.run(f"{submit} --hold --wrap=true", user="root2"))
     runs = int(team.run(f"{submit} --wrap='sleep 300'", user="root2"))
     team.wait_until(lambda: team.job(runs)["JobState"] == "RUNNING")
+    asked = team.run(shlex.join(program.words("slurm", "of", "root2", "bob")))
+    assert json.loads(asked) == {"of": {"root2": [1, 1, [str(waits)], [str(runs)]]}}, "as the plan asks for it"
     left = json.dumps({**DOCUMENT, "users": PEOPLE[:-1]})
-    program = "unshare --pid --fork --mount-proc python3 -B /opt/ultracluster/current/team/users.py head"
-    said = team.run(f"echo '{left}' >/left.json; {program} /left.json; {program} /fetched.json")
+    users = "unshare --pid --fork --mount-proc python3 -B /opt/ultracluster/current/team/users.py head"
+    said = team.run(f"echo '{left}' >/left.json; {users} /left.json; {users} /fetched.json")
     assert "users.py: locked: root2" in said
     assert (team.job(waits)["JobState"], team.job(runs)["JobState"]) == ("CANCELLED", "RUNNING")
     team.run(f"scancel {runs}")

@@ -5,6 +5,7 @@
     slurm.py chosen HOW JOB...      jobs by number; HOW is `tasks`, or `arrays`: the number of an array is all its tasks
     slurm.py cancel HOW JOB...      the same, cancelled if each of them is one that could be
     slurm.py job JOB NODES          a job by number, as 12_3 of an array, or the newest of a name; so many of its nodes
+    slurm.py of USER...             how many jobs of users wait and have nodes, and the first of them
     slurm.py addresses NODE...      addresses of nodes by their names
 
 Names and reasons may hold any character, those that separate fields as well: users choose them. So fields of `squeue`
@@ -31,6 +32,7 @@ from typing import Any
 
 JOBS_LISTED = 40
 PROBLEMS_LISTED = 25
+JOBS_OF_USER = 10
 LARGEST_STATE = 18_000
 """Characters of what `state` prints: an answer of Systems Manager has 24,000, with the software of jobs beside it."""
 ACTIVE = ("COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED")
@@ -667,6 +669,19 @@ def _moment(seconds: int | None) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) if seconds else ""
 
 
+def of_users(names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return how many jobs of users wait, how many have nodes, and the first of both; of each task of an array."""
+    jobs: dict[str, dict[bool, list[str]]] = {name: {True: [], False: []} for name in names}
+    for number, user, written in records(("%i", "%u", "%T"), "squeue", "--noheader", "--array"):
+        if user.strip() in jobs:
+            jobs[user.strip()][written.strip() in WAITING].append(number.strip())
+    return {
+        name: [len(own[True]), len(own[False]), own[True][:JOBS_OF_USER], own[False][:JOBS_OF_USER]]
+        for name, own in jobs.items()
+        if own[True] or own[False]
+    }
+
+
 def addresses(names: Sequence[str]) -> dict[str, str]:
     """Return the addresses of nodes by their names."""
     text = call(("scontrol", "show", "node", ",".join(names), "--json"))
@@ -681,6 +696,8 @@ def main(what: str, *arguments: str) -> None:
         answer = job(arguments[0], int(arguments[1]))
     elif what == "ended":
         answer = ended(int(arguments[0]), int(arguments[1]))
+    elif what == "of":
+        answer = of_users(arguments)
     elif what in ("chosen", "cancel"):
         answer = chosen(arguments[0], arguments[1:], cancel=what == "cancel")
     else:

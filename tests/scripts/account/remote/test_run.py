@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import signal
@@ -167,3 +169,56 @@ def test_an_end_that_does_not_come_is_reported(started: Run, capsys: pytest.Capt
 @pytest.mark.parametrize("arguments", [[], ["sinfo"], ["--attach", "0", "--", "sinfo"], ["--timeout", "0", "--", "a"]])
 def test_a_command_line_that_makes_no_sense_is_rejected(arguments: list[str]) -> None:
     assert ultracluster("exec", "trn1-16", *arguments) == 2
+
+
+# --- standard input ---
+
+
+def given(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"one\n", bytes(range(256)) * 128], ids=["nothing", "a line", "as much as may"]
+)
+def test_standard_input_arrives_as_it_is(
+    started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    given(monkeypatch, content)
+    assert started("--stdin", "--", "bash", "-c", "sha256sum; exit 3") == 3
+    assert capsys.readouterr().out.split()[0] == hashlib.sha256(content).hexdigest()
+
+
+def test_more_than_a_command_can_bring_is_refused_before_it_starts(
+    operated: Operated, started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given(monkeypatch, bytes(streamed_command.MOST_INPUT + 1))
+    assert started("--stdin", "--", "cat") == 2
+    assert "got more than 32,768 bytes on standard input; allowed: up to 32,768" in capsys.readouterr().err
+    assert operated.client("ssm").list_commands()["Commands"] == []
+
+
+def test_without_the_option_nothing_is_read_and_that_is_said(
+    started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(streamed_command, "is_something_left", lambda: True)
+    monkeypatch.setattr("sys.stdin", None)
+    assert started("--", "bash", "-c", "cat; echo done") == 0
+    assert capsys.readouterr() == ("done\n", "Standard input is not sent to the command: --stdin sends it.\n")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file", "device"])
+def test_what_is_left_on_standard_input_is_seen_without_reading_it(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"ab")
+    reader, writer = os.pipe() if kind == "pipe" else (os.open(path if kind == "file" else os.devnull, os.O_RDONLY), -1)
+    try:
+        if kind == "pipe":
+            assert not streamed_command.is_something_left(reader), "nobody has closed it"
+            os.write(writer, b"ab")
+        assert streamed_command.is_something_left(reader) is (kind != "device")
+        assert os.read(reader, 2) == (b"" if kind == "device" else b"ab")
+        assert not streamed_command.is_something_left(reader)
+    finally:
+        os.close(reader)
+    assert not streamed_command.is_something_left(reader), "it is closed"

@@ -84,9 +84,9 @@ def test_drain_closes_the_queues_and_waits_for_all_jobs(cluster: FakeCluster) ->
     assert cluster.slurm.commands == DRAINED
     assert cluster.said == [
         "Closed to new jobs: trn1",
-        "1 jobs have nodes, 1 wait (None)",
-        "0 jobs have nodes, 1 wait (None)",
-        "0 jobs have nodes, 0 wait",
+        "Jobs with nodes: 1, waiting: 1 (None)",
+        "Jobs with nodes: 0, waiting: 1 (None)",
+        "Jobs with nodes: 0, waiting: 0",
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_drain_that_exceeds_its_limit_names_the_jobs_known_last_and_how_to_ope
 ) -> None:
     cluster.slurm.jobs(*["RUNNING"] * 100)
     cluster.at(1, error=SILENCE)
-    with pytest.raises(OperationError, match=r"Jobs have not ended:\n  11  alice(.|\n)*\n  and 90 more$"):
+    with pytest.raises(OperationError, match=r"Jobs have not ended within 3 min:\n  11  alice(.|\n)*\n  and 90 more$"):
         cluster.stop(drain=True, drain_limit=180)
     assert cluster.sleeps == 3
     assert cluster.said[-1] == "The queues stay closed to new jobs. Open them: ./ultracluster fleet start trn1-16"

@@ -60,15 +60,27 @@ def test_force_needs_a_terminal_or_yes_and_a_limit_is_in_minutes(cluster: FakeCl
     assert "pass --yes" in errors
 
 
-@pytest.mark.parametrize(("answer", "end"), [("n", (1, "RUNNING")), ("y", (0, "STOPPED"))])
-def test_force_lists_the_jobs_that_it_ends_and_asks(
-    cluster: FakeCluster, call: Call, monkeypatch: pytest.MonkeyPatch, answer: str, end: tuple[int, str]
+@pytest.mark.parametrize(("answer", "end"), [("n", (1, "RUNNING")), ("y", (0, "STOPPED")), ("--yes", (0, "STOPPED"))])
+def test_force_lists_the_jobs_that_it_ends_and_asks_unless_told_not_to(
+    cluster: FakeCluster,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    end: tuple[int, str],
 ) -> None:
+    is_given = answer == "--yes"
     monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
     cluster.slurm.jobs("RUNNING", "PENDING")
-    code, _, question = call("stop", "--force")
-    assert question.startswith("These jobs lose their nodes:\n  11  alice  trn1  RUNNING  4 nodes  bert\nBatch jobs")
+    code, output, question = call("stop", "--force", *([answer] if is_given else []))
+    said = output if is_given else question
+    assert said.startswith("These jobs lose their nodes:\n  11  alice  trn1  RUNNING  4 nodes  bert\nBatch jobs")
     assert (code, cluster.status) == end
+
+
+def test_a_limit_shorter_than_the_time_between_two_polls_is_waited_for(cluster: FakeCluster, call: Call) -> None:
+    cluster.slurm.jobs("RUNNING")
+    cluster.ticks[1] = cluster.slurm.jobs
+    assert call("stop", "--drain", "--limit", "0.5")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import product
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from scripts.check.plan import findings
+from scripts.account.slurm import parse
+from scripts.check.plan import findings, plan
 from scripts.check.plan.model import (
     ClusterChange,
     ClusterPlan,
@@ -17,10 +24,13 @@ from scripts.check.plan.model import (
     Source,
     StackPlan,
 )
+from scripts.check.plan.permissions import narrowed
 from scripts.check.plan.report import Plan
 from scripts.core.findings import CheckStatus
 from scripts.core.report import Line, Table
+from tests.properties import QUICK
 from tests.scripts.reports import as_markdown
+from tests.scripts.slurm_samples import answer
 
 SUBNET = ResourceChange(
     "Subnet",
@@ -83,6 +93,27 @@ def test_a_new_statement_of_a_policy_is_listed_in_words(statement: dict[str, Any
         [],
         [line],
     )
+
+
+SOME = st.lists(st.sampled_from("abcd"), min_size=1, unique=True)
+STATEMENTS = st.fixed_dictionaries({"Effect": st.just("Allow"), "Action": SOME, "Resource": SOME})
+
+
+def granted(*statements: Any) -> set[tuple[str, str]]:
+    return {pair for each in statements if each for pair in product(each["Action"], each["Resource"])}
+
+
+@QUICK
+@given(before=STATEMENTS, after=STATEMENTS, same=st.sampled_from(["Action", "Resource", ""]))
+def test_of_a_statement_that_changes_only_what_is_lost_and_gained_is_shown(
+    before: dict[str, Any], after: dict[str, Any], same: str
+) -> None:
+    after |= {same: before[same]} if same else {}
+    lost, gained = narrowed(before, [after])
+    assert granted(lost) >= granted(before) - granted(after)
+    assert granted(*gained) >= granted(after) - granted(before)
+    if same and before != after:
+        assert granted(lost).isdisjoint(granted(*gained)), "nothing that stays is shown"
 
 
 def test_a_value_that_is_no_statement_has_its_name() -> None:
@@ -219,6 +250,28 @@ def test_after_a_roll_back_only_a_change_of_the_configuration_passes(
     assert [each.status for each in found] == [CheckStatus.FAIL] * blocked
 
 
+@pytest.mark.parametrize(
+    ("path", "fleet", "named"),
+    [
+        ("Scheduling.SlurmQueues[a].Networking", "RUNNING", "3 of ann in a"),
+        ("HeadNode.Iam", "RUNNING", "3 of ann in a, 4 of bob in b"),
+        ("Scheduling.SlurmQueues[c].Networking", "RUNNING", ""),
+        ("HeadNode.Iam", "STOPPED", ""),
+    ],
+)
+def test_jobs_on_nodes_that_are_terminated_are_named(
+    monkeypatch: pytest.MonkeyPatch, path: str, fleet: str, named: str
+) -> None:
+    rows = [(3, "ann", "a", "RUNNING"), (4, "bob", "b", "COMPLETING"), (5, "cai", "a", "PENDING")]
+    jobs = [(*each, 1, "1:00", "None", "bert") for each in rows]
+    monkeypatch.setattr(plan, "HeadNode", MagicMock())
+    monkeypatch.setattr(plan, "slurm_state", lambda _: parse(answer({"a": "up", "b": "up"}, jobs=jobs)))
+    cluster = replace(CLUSTER, fleet_status=fleet, changes=(ClusterChange(path, "1", "2", Kind.TERMINATES, True),))
+    found = [each.sentence for each in plan.findings_of_jobs(MagicMock(), cluster)]
+    assert found == ([f"these have nodes there now: {named}"] if named else [])
+    assert list(plan.findings_of_jobs(MagicMock(), replace(cluster, changes=()))) == []
+
+
 # --- how it looks ---
 
 
@@ -235,9 +288,46 @@ def test_the_remark_on_a_stack() -> None:
     assert remark(new, new, source=Source.NEW) == "the stack does not exist yet: 2 resources are added"
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.text("ab.", max_size=50),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["Name", "a", "b"]), inner),
+    max_leaves=8,
+)
+
+
+@QUICK
+@given(before=VALUES, after=VALUES, longest=st.sampled_from([30, 60]))
+def test_different_values_look_different_and_fit(before: Any, after: Any, longest: int) -> None:
+    assume(before != after)
+    first, second = findings.shown_difference(before, after, longest)
+    assert first != second
+    assert max(len(first), len(second)) <= longest
+
+
+WORDS = st.lists(st.sampled_from([f"s3://bucket-{number}/long/key" for number in range(6)]), unique=True)
+
+
+@QUICK
+@given(before=WORDS, after=WORDS, depth=st.integers(0, 2))
+def test_a_list_shows_the_items_that_come_and_go_and_no_others(before: list[str], after: list[str], depth: int) -> None:
+    assume({*before} != {*after})
+    deep: list[Any] = [before, after]
+    for _ in range(depth):
+        deep = [["first", {"Args": each, "Same": "other"}] for each in deep]
+    shown = findings.shown_difference(deep[0], deep[1], 1000)
+    for text, own, others in ((shown[0], before, after), (shown[1], after, before)):
+        assert re.findall(r"s3://bucket-\d/long/key", text) == [each for each in own if each not in others]
+        assert "other" not in text
+
+
 def test_long_values_are_cut_and_lists_show_only_the_difference() -> None:
-    assert findings.shown_difference(["a", "b"], ["a", "c"]) == ("[b]", "[c]")
-    assert findings.shown_difference(["a"], ["a", "c"]) == ("[a]", "[c]")
+    assert findings.shown_difference(["a", "b"], ["a", "c"]) == ("[..., b]", "[..., c]")
+    assert findings.shown_difference(["a"], ["a", "c"]) == ("[...]", "[..., c]")
+    old, new = ([f"s3://cdk-hnb659fds-assets-1-us-west-2/{each}.json"] for each in ("old", "new"))
+    assert findings.shown_difference(old, new, 30) == (
+        "...ts-1-us-west-2/old.json]",
+        "...ts-1-us-west-2/new.json]",
+    )
     assert findings.shown_difference(None, {"Name": "second", "More": 1}) == ("none", "second")
     assert findings.shown_difference(True, "x" * 70) == ("true", "x" * 57 + "...")
 

@@ -1,4 +1,4 @@
-"""Users keep their ids: what the head node would refuse of a change of people is refused before it is deployed."""
+"""What a change does to people and their jobs; and users keep their ids, as the head node wants it."""
 
 from __future__ import annotations
 
@@ -70,6 +70,8 @@ def is_possible(document: dict[str, Any]) -> bool:
 
 
 POSSIBLE = DOCUMENTS.filter(is_possible)
+JOBS = {"alice": [12, 1, ["17_1", "18"], ["16"]]}
+"""What the head node says of the jobs of people."""
 
 
 @QUICK
@@ -91,14 +93,20 @@ def sentences(before: dict[str, Any], after: dict[str, Any], node: nodes.System)
 @contextmanager
 def head_node_of(node: nodes.System) -> Iterator[None]:
     head_node = MagicMock()
-    head_node.return_value.run.side_effect = lambda script: answer_of(node, script)
+
+    def run(script: str, **_: int) -> Answer:
+        return Answer(0, json.dumps({"of": JOBS}), "") if " of " in script else answer_of(node, script)
+
+    head_node.return_value.run.side_effect = run
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(people, "HeadNode", head_node)
         yield
 
 
-def found(after: TeamSpec | None, *, named: bool = True, error: str = "") -> list[Finding]:
-    """Return the findings where a cluster follows a document that has alice, whose id is 2001."""
+def found(
+    after: TeamSpec | None, *, named: bool = True, error: str = ""
+) -> tuple[list[tuple[str, str, str]], list[Finding]]:
+    """Return changes and findings where a cluster follows a document that has alice, whose id is 2001."""
     arguments = ["s3://assets/bundle.zip", *(["team=s3://assets/before.json"] if named else [])]
     actions = {"OnNodeUpdated": {"Script": "s3://assets/run.sh", "Args": arguments}}
     properties = {"ClusterConfiguration": {"HeadNode": {"CustomActions": actions}}}
@@ -111,14 +119,17 @@ def found(after: TeamSpec | None, *, named: bool = True, error: str = "") -> lis
         get.side_effect = ClientError({"Error": {"Code": error}}, "GetObject")
     node = follower(json.loads(TeamSpec(users=[ALICE]).document()))
     with head_node_of(node):
-        results = list(people.of_people(Comparison(stacks, stacks), after, MagicMock(account=account)))
-    assert [call.kwargs for call in get.call_args_list] in ([], [{"Bucket": "assets", "Key": "before.json"}])
-    return results
+        deployment = MagicMock(account=account)
+        deployment.name = "mine"
+        changes, findings = people.of_people(Comparison(stacks, stacks), after, deployment)
+    assert [call.kwargs for call in get.call_args_list] == [{"Bucket": "assets", "Key": "before.json"}] * named
+    return [(each.what, each.name, each.effect) for each in changes], list(findings)
 
 
 def test_another_uid_blocks_the_plan_and_says_what_files_would_have() -> None:
-    [finding] = found(TeamSpec(users=[ALICE.model_copy(update={"uid": 2002})]))
+    changes, [finding] = found(TeamSpec(users=[ALICE.model_copy(update={"uid": 2002})]))
 
+    assert changes == [("user", "alice", "changed")]
     assert (finding.status, finding.subject) == (CheckStatus.FAIL, "users")
     assert finding.sentence.startswith(
         "alice has uid 2001 and gid 2001 on the nodes, and 2002 and 2002 in the settings"
@@ -127,18 +138,63 @@ def test_another_uid_blocks_the_plan_and_says_what_files_would_have() -> None:
     assert json.loads(TeamSpec(users=[ALICE]).document())["users"][0]["uid"] == 2001
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_people_who_come_and_go_are_no_finding(named: bool) -> None:
-    bob = UserSpec(name="bob", uid=2002)
-    for users in ([ALICE, bob], [bob], []):
-        assert found(TeamSpec(users=users), named=named) == []
-    assert found(None, named=named) == []
+BOB = UserSpec(name="bob", uid=2002)
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["there is alice", "nobody"])
+def test_people_who_come_are_no_finding(named: bool) -> None:
+    alice = [] if named else [("user", "alice", "added")]
+    assert found(TeamSpec(users=[ALICE, BOB]), named=named) == ([*alice, ("user", "bob", "added")], [])
+    if not named:
+        assert found(None, named=named) == ([], [])
+
+
+@pytest.mark.parametrize("after", [None, TeamSpec(users=[BOB])], ids=["the last one", "one of two"])
+def test_of_who_goes_the_plan_says_which_jobs_end(after: TeamSpec | None) -> None:
+    changes, [finding] = found(after)
+
+    assert changes[0] == ("user", "alice", "removed")
+    assert (finding.status, finding.subject) == (CheckStatus.WARN, "users")
+    assert finding.sentence == (
+        "alice is removed: the account is locked on all nodes, jobs that wait are cancelled (17_1, 18 and 10 more), "
+        "jobs that run continue (16)"
+    )
+    assert finding.hint.endswith("./ultracluster exec mine -- scancel --user=alice")
+
+
+NAMED = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(1, 2))
+
+
+@QUICK
+@given(part=st.sampled_from(people.KINDS), before=NAMED, after=NAMED)
+def test_all_that_differs_in_two_documents_is_named_and_nothing_else(
+    part: tuple[str, str], before: dict[str, int], after: dict[str, int]
+) -> None:
+    key, what = part
+
+    def document(entries: dict[str, int]) -> dict[str, Any]:
+        listed = [{"name": name, "share": share, "same": "x"} for name, share in entries.items()]
+        return {key: dict(entries) if key == "groups" else listed}
+
+    told = {(each.what, each.name): each.effect for each in people.changes(document(before), document(after))}
+    effects = {
+        name: "added" if name not in before else "removed" if name not in after else "changed"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    }
+    assert told == {(what, name): effect for name, effect in effects.items()}
+
+
+def test_each_part_of_a_document_is_compared() -> None:
+    parts = {key for key, value in TeamSpec().model_dump().items() if value in ([], {})}
+    assert parts == {key for key, _ in people.KINDS}
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchKey"])
 def test_a_document_that_cannot_be_read_is_named(code: str) -> None:
-    [finding] = found(TeamSpec(users=[ALICE]), error=code)
+    changes, [finding] = found(TeamSpec(users=[ALICE]), error=code)
 
+    assert changes == []
     assert finding.status is CheckStatus.UNKNOWN
     assert "s3://assets/before.json could not be read" in finding.sentence
 

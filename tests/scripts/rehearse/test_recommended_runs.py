@@ -1,0 +1,86 @@
+"""Training runs that pages and commands recommend pass the launcher's check as they are written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.settings import load
+from emulator.machines.guest.preinstalled import WORKERS_PER_NODE
+from scripts.core.options import ROOT
+from scripts.rehearse import emulate
+from tests.configurations import CONFIG, SHIPPED
+
+OF_TRAINIUM = 32
+"""Workers of a trn1.32xlarge."""
+SUBMIT = re.compile(r"(?:ultracluster submit \S+|submit\.py\"?) (--.*)")
+OWN_WORKERS = re.compile(r"export WORKERS_PER_NODE=(\d+)[^`]*$")
+"""Before a command, in the same block."""
+PLAIN = {"--queue", "--time", "--fifo-priority", "--data", "--start-from", "--reference", "--output"}
+"""Options with a value that says nothing about sizes, or names what is on a cluster."""
+
+
+def commands(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the arguments of the runs that a text submits, and how many workers a node has that they are for."""
+    text = text.replace("\\\n", " ")
+    for found in SUBMIT.finditer(text):
+        arguments = found[1].partition("`")[0].partition(" #")[0]
+        own = OWN_WORKERS.search(text[: found.start()])
+        workers = WORKERS_PER_NODE if "--backend cpu" in arguments else int(own[1]) if own else OF_TRAINIUM
+        if "..." not in arguments:
+            yield " ".join(arguments.split()), workers
+
+
+def of_pages() -> Iterator[tuple[str, int]]:
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        yield from commands(page.read_text(encoding="utf-8"))
+
+
+def check(arguments: str, workers: int, directory: Path) -> str:
+    """Return why the program refuses a run; empty: it does not."""
+    words, options = iter(shlex.split(arguments)), list[str]()
+    for word in words:
+        if word in PLAIN:
+            next(words)
+        elif word not in ("--no-compile", "--dry-run"):
+            options.append(word)
+    program = [sys.executable, "-m", "pretraining", "check", "--workers-per-node", str(workers)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "training")}
+    done = subprocess.run(
+        [*program, *options, "--output", directory], env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stderr if done.returncode else ""
+
+
+@pytest.mark.parametrize(("arguments", "workers"), dict.fromkeys(of_pages()))
+def test_runs_of_pages_can_start(arguments: str, workers: int, tmp_path: Path) -> None:
+    assert check(arguments, workers, tmp_path / "run") == ""
+
+
+def test_pages_have_a_run_for_emulated_nodes() -> None:
+    assert {WORKERS_PER_NODE, OF_TRAINIUM} < {workers for _, workers in of_pages()}, "and one for a smaller type"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_run_that_emulate_proposes_can_start_on_its_nodes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulate, "borrowed", lambda: (Path("python"),))
+    settings = load(CONFIG / f"{name}.yaml")
+    [(arguments, workers)] = commands("\n".join(emulate.training(name, settings)))
+    nodes = int(re.findall(r"--nodes (\d+)", arguments)[0])
+    assert 1 <= nodes <= settings.cluster.queues[0].compute_resources[0].max_count
+    assert check(arguments, workers, tmp_path / "run") == ""
+
+
+def test_without_pytorch_emulate_says_what_is_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulate, "borrowed", tuple)
+    [line] = emulate.training("dev", load(CONFIG / "dev.yaml"))
+    assert "make setup-training" in line

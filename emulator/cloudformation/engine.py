@@ -462,6 +462,10 @@ class Engine:
             scope = StackScope(stack, revision, self.store, self._clients, lambda _: None)
             template.check_rules(scope.holds)
             template.check_circles(scope.conditions)
+            template.check_presence(scope.conditions)
+            scope.check_mappings()
+            for logical_id in scope.dependencies:
+                scope.policies(template.resources[logical_id])
         except (TemplateError, UnsupportedError) as error:
             raise ValidationError(str(error)) from None
         return revision

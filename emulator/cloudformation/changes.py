@@ -163,6 +163,7 @@ def _described(action: str, resource: ResourceDefinition | StackResource, **fact
         "PhysicalResourceId": resource.physical_id or None if isinstance(resource, StackResource) else None,
         "ResourceType": resource.type,
         "Scope": sorted({detail["Target"]["Attribute"] for detail in facts.get("Details", [])}),
+        "Details": [],
         **facts,
     }
 

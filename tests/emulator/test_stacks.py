@@ -290,14 +290,15 @@ def test_a_policy_hangs_on_parameters(stacks: Stacks) -> None:
         stacks.update(name, {"A": {**resources["A"], "Metadata": {"a": 1}}}, template=template, Parameters=given)
         stacks.delete(name)
     assert set(stacks.values()) == {"prod"}
-    for policy, message in (
+    wrong: tuple[tuple[Any, str], ...] = (
         ({"Ref": "Kind"}, "Template format error: Unrecognized DeletionPolicy prod for resource A"),
         ("Snapshot", "Template error: resource type AWS::SSM::Parameter does not support deletion policy Snapshot"),
-    ):
+    )
+    for value, message in wrong:
         with pytest.raises(ClientError) as refused:
             stacks.create(
                 "s",
-                {"A": parameter(DeletionPolicy=policy)},
+                {"A": parameter(DeletionPolicy=value)},
                 template=template,
                 Parameters=[{"ParameterKey": "Kind", "ParameterValue": "prod"}],
             )

@@ -228,12 +228,13 @@ def intrinsics(value: Any, conditions: Mapping[str, bool] | None = None) -> Iter
             yield from intrinsics(argument, conditions)
 
 
-def references(value: Any, conditions: Mapping[str, bool] | None = None) -> set[str]:
-    """Return the parameters and logical ids that Ref, Fn::GetAtt and Fn::Sub name; no pseudo parameters.
+def references(value: Any, conditions: Mapping[str, bool] | None = None, *, pseudo: bool = False) -> set[str]:
+    """Return the parameters and logical ids that Ref, Fn::GetAtt and Fn::Sub name.
 
     Args:
         value: Any value of a template.
         conditions: As of `intrinsics`.
+        pseudo: Whether to return what is named like a pseudo parameter, too.
     """
     names: set[str] = set()
     for function, argument in intrinsics(value, conditions):
@@ -246,7 +247,7 @@ def references(value: Any, conditions: Mapping[str, bool] | None = None) -> set[
                 text, variables = substitution(argument)
                 substituted = {match[1] for match in _PLACEHOLDER.finditer(text)} - variables.keys()
                 names.update(name.split(".")[0] for name in substituted if not name.startswith("!"))
-    return {name for name in names if not name.startswith("AWS::")}
+    return {name for name in names if pseudo or not name.startswith("AWS::")}
 
 
 def attribute_reference(argument: list[Any] | str) -> tuple[str, Any]:

@@ -114,10 +114,11 @@ class Comparison:
             )
             for name in sorted(different)
         ]
+        deletion_policy, replacement_policy = self._scope.policies(definition)
         for attribute, old, new in (
             ("Metadata", before.metadata, self._value(definition.metadata)),
-            ("DeletionPolicy", before.deletion_policy, definition.deletion_policy),
-            ("UpdateReplacePolicy", before.replacement_policy, definition.update_replace_policy),
+            ("DeletionPolicy", before.deletion_policy, deletion_policy),
+            ("UpdateReplacePolicy", before.replacement_policy, replacement_policy),
         ):
             if old != new:
                 details.append(_detail(attribute, None, "Never", dynamic=False))
@@ -162,6 +163,7 @@ def _described(action: str, resource: ResourceDefinition | StackResource, **fact
         "PhysicalResourceId": resource.physical_id or None if isinstance(resource, StackResource) else None,
         "ResourceType": resource.type,
         "Scope": sorted({detail["Target"]["Attribute"] for detail in facts.get("Details", [])}),
+        "Details": [],
         **facts,
     }
 

@@ -155,6 +155,7 @@ class Engine:
             stack.token = token
             if not self.may_delete(stack):
                 return
+            stack.deleted = datetime.now(UTC)
             stack.enter("DELETE_IN_PROGRESS", "User Initiated")
         self._start(stack, Operation.delete)
 
@@ -269,6 +270,7 @@ class Engine:
         """Delete a nested stack."""
         stack = self._by_id(stack_id)
         if stack.status != "DELETE_COMPLETE" and self.may_delete(stack):
+            stack.deleted = datetime.now(UTC)
             stack.enter("DELETE_IN_PROGRESS", "User Initiated")
             Operation(stack, self._backend).delete()
         return stack
@@ -278,7 +280,10 @@ class Engine:
     def create_change_set(
         self, region: str, name: str, stack_name: str, request: Request, *, change_set_type: str, description: str
     ) -> tuple[Stack, ChangeSet]:
-        """Create a change set, and for type CREATE its stack, which then waits for a review."""
+        """Create a change set, and for type CREATE its stack, which then waits for a review.
+
+        The name of one that was executed is free again (https://github.com/elias5000/clouds-aws/issues/9 does so).
+        """
         with self._lock:
             if change_set_type == "CREATE":
                 stack = self.store.find(region, stack_name) or self._new_stack(region, stack_name, request, parent=None)
@@ -291,7 +296,7 @@ class Engine:
             else:
                 stack = self.stack(region, stack_name, "Stack [{}] does not exist")
                 revision = self._updated_revision(stack, request)
-            if any(each.name == name for each in stack.change_sets.values()):
+            if any(each.name == name and not each.is_executed for each in stack.change_sets.values()):
                 raise RequestError("AlreadyExistsException", f"ChangeSet {name} already exists for stack {stack.name}")
             if not stack.status:
                 stack.enter("REVIEW_IN_PROGRESS", "User Initiated")
@@ -314,27 +319,35 @@ class Engine:
             return stack, change_set
 
     def change_set(self, region: str, name: str, stack_name: str | None) -> tuple[Stack, ChangeSet]:
-        """Return a change set and its stack, by its id or by both names.
+        """Return a change set and its stack, by its id or by both names; of two of one name, the younger.
 
         Raises:
-            ValidationError: There is no such stack.
+            ValidationError: There is no such stack, or none is named.
             RequestError: There is no such change set.
         """
         if name.startswith("arn:"):
             stacks = self.store.all(region)
+        elif not stack_name:
+            raise ValidationError("StackName must be specified if ChangeSetName is not specified as an ARN.")
         else:
-            stacks = [self.stack(region, stack_name or "", "Stack [{}] does not exist")]
+            stacks = [self.stack(region, stack_name, "Stack [{}] does not exist")]
         for stack in stacks:
-            for change_set in stack.change_sets.values():
+            for change_set in reversed(stack.change_sets.values()):
                 if name in (change_set.id, change_set.name):
                     return stack, change_set
         raise RequestError("ChangeSetNotFoundException", f"ChangeSet [{name}] does not exist")
 
     def delete_change_set(self, region: str, name: str, stack_name: str | None) -> None:
-        """Delete a change set; one that is not there is no error."""
+        """Delete a change set; one that is not there is no error, but a stack that is not there is.
+
+        https://github.com/aws/aws-cdk-cli has the first beside its call of DeleteChangeSet; the second is recorded by
+        LocalStack's test api/test_changesets.py.
+        """
         with self._lock:
             try:
                 stack, change_set = self.change_set(region, name, stack_name)
+            except ValidationError:
+                raise
             except RequestError:
                 return
             del stack.change_sets[change_set.id]
@@ -354,6 +367,7 @@ class Engine:
             if change_set.type == "CREATE":
                 stack.token = token
                 stack.revision = change_set.revision
+                stack.updated = datetime.now(UTC)
                 stack.enter("CREATE_IN_PROGRESS", "User Initiated")
                 work = Operation.create
             else:
@@ -462,6 +476,10 @@ class Engine:
             scope = StackScope(stack, revision, self.store, self._clients, lambda _: None)
             template.check_rules(scope.holds)
             template.check_circles(scope.conditions)
+            template.check_presence(scope.conditions)
+            scope.check_mappings()
+            for logical_id in scope.dependencies:
+                scope.policies(template.resources[logical_id])
         except (TemplateError, UnsupportedError) as error:
             raise ValidationError(str(error)) from None
         return revision

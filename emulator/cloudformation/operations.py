@@ -44,6 +44,7 @@ class Operation:
             if stack.parent_id:  # what failed is left for the parent to delete
                 stack.enter("CREATE_FAILED", reason)
                 return
+            stack.deleted = datetime.now(UTC)
             stack.enter("ROLLBACK_IN_PROGRESS", f"{reason}Rollback requested by user.")
         failed = self._delete(self._stack.resources.values(), self._is_doomed, created_now=True)
         with self._stack.lock:
@@ -96,10 +97,7 @@ class Operation:
         """Delete the stack; it is in DELETE_IN_PROGRESS."""
         stack = self._stack
         failed = self._delete(stack.resources.values())
-        status, reason = _outcome("DELETE", failed)
-        if not failed:
-            stack.deleted = datetime.now(UTC)
-        stack.enter(status, reason)
+        stack.enter(*_outcome("DELETE", failed))
 
     # Parts of operations
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from emulator.clients import Clients
 from emulator.cloudformation.stacks import Revision, Stack, Store
+from emulator.cloudformation.template import ResourceDefinition
+from emulator.cloudformation.validation import POLICIES, SNAPSHOTS, check_policy
 from emulator.resources.model import Physical
 from toolchain import schemas
-from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError
+from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, intrinsics
 
 _URL_SUFFIXES: Final = {"aws-cn": "amazonaws.com.cn"}
 
@@ -58,6 +60,36 @@ class StackScope(Scope):
             for logical_id, definition in template.resources.items()
             if self.conditions.get(definition.condition or "", True)
         }
+
+    def policies(self, definition: ResourceDefinition) -> tuple[str, str]:
+        """Return DeletionPolicy and UpdateReplacePolicy of a resource, as they are or by default.
+
+        Raises:
+            TemplateError: There is no such policy, or not for this type.
+            UnsupportedError: It keeps a snapshot that cannot be made here.
+        """
+        defaults = {"DeletionPolicy": "Snapshot" if definition.type in SNAPSHOTS else "Delete"}
+        values = []
+        for attribute in POLICIES:
+            value = self.evaluate(definition.policies.get(attribute, {"Ref": "AWS::NoValue"}))
+            value = defaults.get(attribute, "Delete") if value is NO_VALUE else value
+            check_policy(definition.logical_id, definition.type, attribute, value)
+            values.append(value)
+        return values[0], values[1]
+
+    def check_mappings(self) -> None:
+        """Check that what Fn::FindInMap looks up is there, in all that is created, and in outputs.
+
+        Raises:
+            TemplateError: Something is not.
+        """
+        template = self._revision.template
+        created = [template.resources[each] for each in self.dependencies]
+        outputs = [each for each in template.outputs.values() if self.conditions.get(each.get("Condition", ""), True)]
+        for value in (*(each.properties for each in created), *outputs):
+            for function, argument in intrinsics(value, self.conditions):
+                if function == "Fn::FindInMap":
+                    self.evaluate({function: argument})
 
     def complete(self, resource_type: str, properties: dict[str, Any]) -> dict[str, Any]:
         """Return evaluated properties with the types of the schema, and with the tags of the stack."""
@@ -118,6 +150,7 @@ class StackScope(Scope):
         values = {
             "AWS::AccountId": stack.account,
             "AWS::NoValue": NO_VALUE,
+            "AWS::NotificationARNs": [],
             "AWS::Partition": stack.partition,
             "AWS::Region": stack.region,
             "AWS::StackId": stack.id,

@@ -137,11 +137,10 @@ class CloudFormation(BaseResponse):
         if logical_id not in stack.resources:
             raise ValidationError(f"Resource {logical_id} does not exist for stack {stack.name}")
         resource = stack.resources[logical_id]
-        metadata = json.dumps(resource.metadata) if resource.metadata else None
         detail = {
             **_described_resource(stack, resource),
             "LastUpdatedTimestamp": resource.changed,
-            "Metadata": metadata,
+            "Metadata": json.dumps(resource.metadata),
         }
         return ActionResult({"StackResourceDetail": detail})
 
@@ -230,11 +229,12 @@ class CloudFormation(BaseResponse):
         return ActionResult(
             {
                 **_summarized_change_set(stack, change_set),
-                "Parameters": _described_parameters(revision),
+                "Parameters": _described_parameters(revision) or None,
                 "Capabilities": list(revision.capabilities),
-                "Tags": _listed_tags(revision.tags),
+                "Tags": _listed_tags(revision.tags) or None,
                 "Changes": page,
                 "NextToken": token,
+                **_OF_OPERATIONS,
             }
         )
 
@@ -318,26 +318,44 @@ class CloudFormation(BaseResponse):
 # Parts of answers; None is left out of an answer
 
 
+_OF_OPERATIONS: Final[Mapping[str, Any]] = {"NotificationARNs": [], "RollbackConfiguration": {}}
+"""Options that no request can have here, as they are without."""
+
+
 def _described_stack(stack: Stack) -> dict[str, Any]:
+    """Describe a stack with the members that AWS gives in its state, as LocalStack's tests recorded them.
+
+    Of one that waits for the review of its change set there is nothing but that.
+    """
     revision = stack.revision
-    return {
+    described = {
         **_summarized_stack(stack),
-        "ChangeSetId": stack.change_set_id,
-        "Description": revision.template.description,
-        "Parameters": _described_parameters(revision),
-        "Capabilities": list(revision.capabilities),
-        "Outputs": [
-            {
-                "OutputKey": output.key,
-                "OutputValue": output.value,
-                "Description": output.description or None,
-                "ExportName": output.export or None,
-            }
-            for output in stack.outputs.values()
-        ],
-        "Tags": _listed_tags(revision.tags),
+        **_OF_OPERATIONS,
+        "DisableRollback": False,
         "EnableTerminationProtection": stack.termination_protection,
-        "RollbackConfiguration": {},
+        "Tags": [],
+    }
+    if stack.status == "DELETE_COMPLETE":
+        del described["EnableTerminationProtection"]
+    if stack.status == "REVIEW_IN_PROGRESS":
+        return described
+    outputs = [
+        {
+            "OutputKey": output.key,
+            "OutputValue": output.value,
+            "Description": output.description or None,
+            "ExportName": output.export or None,
+        }
+        for output in stack.outputs.values()
+    ]
+    return {
+        **described,
+        "ChangeSetId": None if stack.status == "DELETE_COMPLETE" else stack.change_set_id,
+        "Description": revision.template.description,
+        "Parameters": _described_parameters(revision) or None,
+        "Capabilities": list(revision.capabilities) or None,
+        "Outputs": outputs or None,
+        "Tags": _listed_tags(revision.tags),
     }
 
 
@@ -345,7 +363,7 @@ def _summarized_stack(stack: Stack) -> dict[str, Any]:
     return {
         "StackId": stack.id,
         "StackName": stack.name,
-        "TemplateDescription": stack.revision.template.description,
+        "TemplateDescription": None if stack.status == "REVIEW_IN_PROGRESS" else stack.revision.template.description,
         "CreationTime": stack.created,
         "LastUpdatedTime": stack.updated,
         "DeletionTime": stack.deleted,

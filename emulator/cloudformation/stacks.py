@@ -124,6 +124,11 @@ class ChangeSet:
         """Return the status."""
         return "FAILED" if self.failure else "CREATE_COMPLETE"
 
+    @property
+    def is_executed(self) -> bool:
+        """Tell whether it was executed, well or not."""
+        return self.execution_status in ("EXECUTE_COMPLETE", "EXECUTE_FAILED")
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -150,6 +155,8 @@ class Stack:
         gone: By logical id; what was deleted or left behind with the stack, or when its creation was rolled back.
         imports: Names of the exports that it uses.
         events: Oldest first, as DescribeStackEvents gives them.
+        updated: When the last update, or the execution of its first change set, started.
+        deleted: When its deletion, or the roll-back of its creation, started.
         skipped: Logical ids of those that its roll-back, which is continued, leaves as they are.
         origin: What there is to return to, from the start of an update until it, or its roll-back, is complete.
         lock: Held while an event is written: several threads may work on a stack.

@@ -82,12 +82,13 @@ class Put:
         except schemas.SchemaError as error:
             raise ResourceError(str(error)) from error
         properties = scope.complete(definition.type, properties)
+        deletion_policy, replacement_policy = scope.policies(definition)
         return replace(
             self._new(),
             properties=properties,
             metadata=scope.evaluate(definition.metadata),
-            deletion_policy=definition.deletion_policy,
-            replacement_policy=definition.update_replace_policy,
+            deletion_policy=deletion_policy,
+            replacement_policy=replacement_policy,
         )
 
     def _start(self, work: Callable[[], None], wanted: StackResource, status: str, reason: str) -> None:

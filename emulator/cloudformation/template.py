@@ -1,8 +1,6 @@
-"""A template: its text, what is checked before anything starts, its rules and dependencies.
+"""A template: its text, its rules and dependencies. What is wrong with it, `validation` says.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-anatomy.html
-
-Not all mistakes are found: cfn-lint checks this project's own templates (`tests/stacks/test_validation.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +14,13 @@ from typing import Any, Self
 import yaml
 
 from emulator.cloudformation.parameters import check_definition
+from emulator.cloudformation.validation import (
+    POLICIES,
+    check_functions,
+    check_resolved,
+    check_structure,
+    depends_on,
+)
 from toolchain import schemas
 from toolchain.values import (
     TemplateError,
@@ -34,21 +39,6 @@ _SECTIONS = {
     "Resources",
     "Rules",
 }
-_RESOURCE_MEMBERS = {
-    "Condition",
-    "DeletionPolicy",
-    "DependsOn",
-    "Metadata",
-    "Properties",
-    "Type",
-    "UpdateReplacePolicy",
-}
-_DELETION_POLICIES = {"Delete", "Retain", "RetainExceptOnCreate"}
-_SNAPSHOTS = {"AWS::RDS::DBInstance"}
-"""Types of which a deletion policy can keep a snapshot, as it does by default.
-
-https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
-"""
 _NAME_PROPERTIES = {
     "AWS::IAM::InstanceProfile": "InstanceProfileName",
     "AWS::IAM::ManagedPolicy": "ManagedPolicyName",
@@ -63,15 +53,14 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStac
 
 @dataclass(frozen=True)
 class ResourceDefinition:
-    """A resource as its template has it."""
+    """A resource as its template has it; `policies` are DeletionPolicy and UpdateReplacePolicy."""
 
     logical_id: str
     type: str
     properties: Mapping[str, Any]
     depends_on: tuple[str, ...] = ()
     condition: str | None = None
-    deletion_policy: str = "Delete"
-    update_replace_policy: str = "Delete"
+    policies: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -102,8 +91,7 @@ class Template:
             raise UnsupportedError(f"transform {body['Transform']}")
         if unknown := sorted(body.keys() - _SECTIONS):
             raise TemplateError(f"Invalid template property or properties [{', '.join(unknown)}]")
-        if not body.get("Resources"):
-            raise TemplateError("Template format error: At least one Resources member must be defined.")
+        check_structure(body)
         template = cls(text, body)
         template._check()
         return template
@@ -155,6 +143,26 @@ class Template:
             circle = [name for name in self.resources if name in error.args[1]]
             raise TemplateError(f"Circular dependency between resources: [{', '.join(circle)}]") from None
 
+    def check_presence(self, conditions: Mapping[str, bool]) -> None:
+        """Check that nothing refers to a resource that is not created.
+
+        Of an Fn::If only the branch taken counts, and a DependsOn counts not at all.
+
+        Raises:
+            TemplateError: Something does.
+        """
+        for definition in self.resources.values():
+            if conditions.get(definition.condition or "", True):
+                values = [definition.properties, definition.metadata]
+                check_resolved(self._absent(values, conditions), "Resources")
+        for output in self.outputs.values():
+            if conditions.get(output.get("Condition", ""), True):
+                check_resolved(self._absent(output, conditions), "Outputs", kind="")
+
+    def _absent(self, value: Any, conditions: Mapping[str, bool]) -> set[str]:
+        names = references(value, conditions) & self.resources.keys()
+        return {name for name in names if not conditions.get(self.resources[name].condition or "", True)}
+
     def find_in_map(self, name: str, top_level_key: str, second_level_key: str) -> Any:
         """Return a value of a mapping.
 
@@ -173,21 +181,39 @@ class Template:
         unknown = {each.type for each in self.resources.values() if not schemas.known(each.type)}
         if unknown:
             raise TemplateError(f"Template format error: Unrecognized resource types: [{', '.join(sorted(unknown))}]")
-        for block in ("Resources", "Outputs"):
-            self._check_references(block)
-
-    def _check_references(self, block: str) -> None:
-        names = references(self.body.get(block, {}))
-        if block == "Resources":
-            names |= {name for each in self.resources.values() for name in each.depends_on}
-        if unresolved := names - self.parameters.keys() - self.resources.keys():
-            listed = ", ".join(sorted(unresolved))
-            message = f"Unresolved resource dependencies [{listed}] in the {block} block of the template"
-            raise TemplateError(f"Template format error: {message}")
+        check_functions(self.body)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the short forms of functions."""
+    """YAML with the short forms of functions; keys are text, and so are dates.
+
+    CloudFormation has neither the tag `timestamp` nor aliases nor merged mappings of YAML 1.1:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Compose a node that is no alias.
+
+        Raises:
+            TemplateError: It is one; the words are AWS's, as many quote them.
+        """
+        if self.check_event(yaml.AliasEvent):
+            raise TemplateError("Template error: YAML aliases are not allowed in CloudFormation templates")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Construct a mapping whose keys are the text that stands there, such as the number of an account."""
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                key.tag = "tag:yaml.org,2002:str"
+        return super().construct_mapping(node, deep)
+
+
+_UNKNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("timestamp", "merge", "value")}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _UNKNOWN_TAGS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def _short_form(loader: _Loader, name: str, node: yaml.Node) -> dict[str, Any]:
@@ -205,36 +231,36 @@ _Loader.add_multi_constructor("!", _short_form)
 
 
 def _read(text: str) -> dict[str, Any]:
+    """Read a template in JSON or YAML.
+
+    Raises:
+        TemplateError: It is neither.
+    """
     try:
         body = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, _Loader)  # noqa: S506 - is safe
-    except (json.JSONDecodeError, yaml.YAMLError) as error:
-        raise TemplateError(f"Template format error: not well-formed: {error}") from None
+    except TemplateError:
+        raise
+    except json.JSONDecodeError as error:
+        where = f"(line {error.lineno}, column {error.colno})"
+        raise TemplateError(f"Template format error: JSON not well-formed. {where}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise TemplateError(f"Template format error: YAML not well-formed.{where}") from None
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise TemplateError("Template format error: YAML not well-formed.") from None
     if not isinstance(body, dict):
         raise TemplateError("Template format error: unsupported structure.")
     return body
 
 
 def _resource(logical_id: str, member: Mapping[str, Any]) -> ResourceDefinition:
-    if "Type" not in member:
-        where = f"[/Resources/{logical_id}] Every Resources object must contain a Type member."
-        raise TemplateError(f"Template format error: {where}")
-    if unknown := sorted(member.keys() - _RESOURCE_MEMBERS):
-        raise UnsupportedError(f"{', '.join(unknown)} of {logical_id}")
-    depends_on = member.get("DependsOn", [])
-    has_snapshots = member["Type"] in _SNAPSHOTS
-    policies = [
-        member.get("DeletionPolicy", "Snapshot" if has_snapshots else "Delete"),
-        member.get("UpdateReplacePolicy", "Delete"),
-    ]
-    if not (_DELETION_POLICIES | ({"Snapshot"} if has_snapshots else set())).issuperset(policies):
-        raise UnsupportedError(f"policy {' or '.join(policies)} of {logical_id}")
     return ResourceDefinition(
         logical_id=logical_id,
         type=member["Type"],
         properties=member.get("Properties", {}),
-        depends_on=tuple(depends_on if isinstance(depends_on, list) else [depends_on]),
+        depends_on=depends_on(member),
         condition=member.get("Condition"),
-        deletion_policy=policies[0],
-        update_replace_policy=policies[1],
+        policies={attribute: member[attribute] for attribute in POLICIES if attribute in member},
         metadata=member.get("Metadata", {}),
     )

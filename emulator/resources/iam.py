@@ -119,6 +119,7 @@ MODELS: Mapping[str, Model] = {
         "OpenIDConnectProviderArn",
         {"Arn": "OpenIDConnectProviderArn"},
         parameters=lambda given: renamed(given, ClientIdList="ClientIDList"),
+        mutable=("Tags",),
     ),
     "AWS::IAM::Policy": Api(
         "iam",

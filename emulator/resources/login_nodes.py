@@ -8,6 +8,7 @@ from emulator.resources.api import Api
 from emulator.resources.common import taken, unless_gone
 from emulator.resources.compute import template_version
 from emulator.resources.model import Context, Model, Physical, Properties
+from emulator.resources.tags import as_dictionary
 
 _SIZES = ("DesiredCapacity", "MaxSize", "MinSize")
 _HOOKS = "LifecycleHookSpecificationList"
@@ -23,16 +24,23 @@ def _group(properties: Properties) -> Properties:
 
 def _create_group(context: Context, request: Properties) -> Properties:
     """Make a group; its instances start with it."""
-    of_group = {"ResourceId": request["AutoScalingGroupName"], "ResourceType": "auto-scaling-group"}
+    of_group = _of_group(request["AutoScalingGroupName"])
     request["Tags"] = [{**tag, **of_group} for tag in request.get("Tags", [])]
     answer = dict(context.client("autoscaling").create_auto_scaling_group(**request))
     _set_hooks(context, request["AutoScalingGroupName"], request)  # moto makes none with the group
     return answer
 
 
-def _change_group(context: Context, physical: Physical, properties: Properties, _: set[str]) -> None:
-    """Change sizes and launch template; instances that run keep theirs, as without an update policy."""
+def _change_group(context: Context, physical: Physical, properties: Properties, changed: set[str]) -> None:
+    """Change sizes, launch template and tags; instances that run keep theirs, as without an update policy."""
     request = _changeable(properties)
+    if "Tags" in changed:
+        client, of_group = context.client("autoscaling"), _of_group(physical.ref)
+        old, new = (each.get("Tags", []) for each in (context.previous, properties))
+        if gone := sorted(as_dictionary(old).keys() - as_dictionary(new)):
+            client.delete_tags(Tags=[{"Key": key, **of_group} for key in gone])
+        if new:
+            client.create_or_update_tags(Tags=[{**tag, **of_group} for tag in new])
     _set_hooks(context, physical.ref, properties)
     context.client("autoscaling").update_auto_scaling_group(AutoScalingGroupName=physical.ref, **request)
 
@@ -47,6 +55,11 @@ def _delete_group(context: Context, physical: Physical, _: Properties) -> None:
     """Delete a group, which terminates its instances."""
     with unless_gone("ValidationError"):
         context.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=physical.ref, ForceDelete=True)
+
+
+def _of_group(name: str) -> dict[str, str]:
+    """Return which resource a tag is of."""
+    return {"ResourceId": name, "ResourceType": "auto-scaling-group"}
 
 
 def _changeable(properties: Properties) -> Properties:
@@ -70,9 +83,10 @@ MODELS: Mapping[str, Model] = {
         creation=_create_group,
         modification=_change_group,
         deletion=_delete_group,
-        mutable=("LaunchTemplate", _HOOKS, *_SIZES),
+        tags="",
+        mutable=("LaunchTemplate", "Tags", _HOOKS, *_SIZES),
     ),
-    "AWS::ElasticLoadBalancingV2::Listener": Api("elbv2", "listener", "ListenerArn"),
+    "AWS::ElasticLoadBalancingV2::Listener": Api("elbv2", "listener", "ListenerArn", mutable=("Tags",)),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": Api(
         "elbv2",
         "load_balancer",
@@ -80,6 +94,9 @@ MODELS: Mapping[str, Model] = {
         name=("Name", 32),
         later=("LoadBalancerAttributes",),
         configuration=_set_attributes,
+        mutable=("Tags",),
     ),
-    "AWS::ElasticLoadBalancingV2::TargetGroup": Api("elbv2", "target_group", "TargetGroupArn", name=("Name", 32)),
+    "AWS::ElasticLoadBalancingV2::TargetGroup": Api(
+        "elbv2", "target_group", "TargetGroupArn", name=("Name", 32), mutable=("Tags",)
+    ),
 }

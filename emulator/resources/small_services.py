@@ -10,6 +10,7 @@ from uuid import uuid4
 from emulator.resources.api import Api
 from emulator.resources.common import lowered, taken, unless_gone
 from emulator.resources.model import Context, Model, Physical, Properties
+from emulator.resources.tags import as_dictionary
 
 
 def _create_budget(context: Context, request: Properties) -> Properties:
@@ -54,10 +55,13 @@ def _create_zone(context: Context, request: Properties) -> Properties:
     return {"Id": made["HostedZone"]["Id"].rpartition("/")[2]}
 
 
-def _tag_zone(context: Context, zone: Physical, _: Properties, properties: Properties) -> None:
-    if tags := properties.get("HostedZoneTags"):
+def _tag_zone(context: Context, zone: Physical, old: Properties, properties: Properties) -> None:
+    before, after = (each.get("HostedZoneTags", []) for each in (old, properties))
+    gone = sorted(as_dictionary(before).keys() - as_dictionary(after))
+    request = {**({"AddTags": after} if after else {}), **({"RemoveTagKeys": gone} if gone else {})}
+    if request:
         route53 = context.client("route53")
-        route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=zone.ref, AddTags=tags)
+        route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=zone.ref, **request)
 
 
 def _document(properties: Properties) -> Properties:
@@ -126,6 +130,8 @@ MODELS: Mapping[str, Model] = {
         parameters=lowered,
         later=("LifecyclePolicy", "RepositoryPolicyText"),
         configuration=_set_repository_policies,
+        tagged="Arn",
+        mutable=("Tags",),
     ),
     "AWS::Route53::HostedZone": Api(
         "route53",
@@ -134,6 +140,7 @@ MODELS: Mapping[str, Model] = {
         creation=_create_zone,
         configuration=_tag_zone,
         properties=("HostedZoneTags", "Name", "VPCs"),
+        mutable=("HostedZoneTags",),
     ),
     "AWS::SSM::Document": Api(  # its content changes in place where UpdateMethod is NewVersion
         "ssm",

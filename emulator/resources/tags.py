@@ -34,15 +34,20 @@ class _Tagging(NamedTuple):
 
 
 _TO_RESOURCE = ("add_tags_to_resource", "remove_tags_from_resource")
+_OF_PROVIDER = ("tag_open_id_connect_provider", "untag_open_id_connect_provider")
+_LISTED = ("ec2", "elbv2")
+"""Services whose actions for tags take a list of resources."""
 _TAGGING: Mapping[str, _Tagging] = {
     "cloudwatch": _Tagging("ResourceARN"),
     "dlm": _Tagging("ResourceArn", members=()),
     "dynamodb": _Tagging("ResourceArn"),
     "ec2": _Tagging("Resources", ("create_tags", "delete_tags")),
-    "ecr": _Tagging(values="tags"),
+    "ecr": _Tagging("resourceArn", values="tags", keys="tagKeys"),
     "efs": _Tagging("ResourceId"),
+    "elbv2": _Tagging("ResourceArns", ("add_tags", "remove_tags")),
     "fsx": _Tagging("ResourceARN"),
     "iam": _Tagging("RoleName", ("tag_role", "untag_role")),
+    "iam open-id-connect-provider": _Tagging("OpenIDConnectProviderArn", _OF_PROVIDER),
     "kms": _Tagging("KeyId", members=("TagKey", "TagValue")),
     "lambda": _Tagging("Resource", members=()),
     "logs": _Tagging("resourceArn", values="tags", keys="tagKeys", members=()),
@@ -51,6 +56,7 @@ _TAGGING: Mapping[str, _Tagging] = {
     "sns": _Tagging("ResourceArn"),
     "ssm": _Tagging("ResourceId", _TO_RESOURCE),
 }
+"""By service, or by service and type of resource where one has actions for each type."""
 
 
 def as_dictionary(tags: Sequence[Mapping[str, str]] | Mapping[str, str]) -> dict[str, str]:
@@ -70,8 +76,8 @@ def with_creation(service: str, tags: Any, tag_type: str) -> Properties:
 
 def retag(client: Any, service: str, resource: str, tag_type: str, *, old: Any, new: Any) -> None:
     """Change the tags of a resource, which is given as the service's actions for tags call it."""
-    tagging = _TAGGING[service]
-    what: Properties = {tagging.resource: [resource] if service == "ec2" else resource}
+    tagging = _TAGGING.get(f"{service} {tag_type}") or _TAGGING[service]
+    what: Properties = {tagging.resource: [resource] if service in _LISTED else resource}
     if service == "ssm":
         what["ResourceType"] = tag_type
     tag, untag = (getattr(client, verb) for verb in tagging.verbs)

@@ -32,6 +32,71 @@ def test_a_new_stack_waits_for_review_until_its_change_set_is_executed(stacks: S
     assert executed["ExecutionStatus"] == "EXECUTE_COMPLETE"
 
 
+def test_the_name_of_a_change_set_is_free_once_it_is_executed(stacks: Stacks) -> None:
+    # https://github.com/elias5000/clouds-aws/issues/9: executed, and made again under the same name, on AWS
+    first = stacks.change_set("s", {"A": parameter()}, ChangeSetType="CREATE")
+    with pytest.raises(ClientError) as refused:
+        stacks.change_set("s", {"A": parameter("2")}, ChangeSetType="CREATE")
+    assert code_and_message(refused.value)[0] == "AlreadyExistsException"
+    stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
+    second = stacks.change_set("s", {"A": parameter("2")})
+    for name, expected in (("c", second), (first["ChangeSetId"], first), (second["ChangeSetId"], second)):
+        described = stacks.client.describe_change_set(ChangeSetName=name, StackName="s")
+        assert described["ChangeSetId"] == expected["ChangeSetId"]
+    stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
+    assert list(stacks.values().values()) == ["2"]
+
+
+def test_change_sets_that_are_not_there(stacks: Stacks) -> None:
+    # recorded on AWS by LocalStack's test api/test_changesets.py; of the last, the CDK's command line says so
+    stacks.create("s", {"A": parameter()})
+    stackless = "StackName must be specified if ChangeSetName is not specified as an ARN."
+    for action, arguments, code, message, status in (
+        ("delete_change_set", {"StackName": "none"}, "ValidationError", "Stack [none] does not exist", 400),
+        ("delete_change_set", {}, "ValidationError", stackless, 400),
+        ("describe_change_set", {"StackName": "s"}, "ChangeSetNotFound", "ChangeSet [c] does not exist", 404),
+    ):
+        with pytest.raises(ClientError) as refused:
+            getattr(stacks.client, action)(ChangeSetName="c", **arguments)
+        assert code_and_message(refused.value) == (code, message)
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
+    stacks.client.delete_change_set(ChangeSetName="c", StackName="s")
+
+
+def test_descriptions_have_the_members_that_aws_gives(stacks: Stacks) -> None:
+    """Recorded on AWS by LocalStack's tests api/test_stacks.py and api/test_changesets.py."""
+    always = {"CreationTime", "DisableRollback", "DriftInformation", "NotificationARNs", "RollbackConfiguration"}
+    always |= {"StackId", "StackName", "StackStatus", "Tags"}
+    of_change_set = {"Capabilities", "ChangeSetId", "ChangeSetName", "Changes", "CreationTime", "ExecutionStatus"}
+    of_change_set |= {
+        "IncludeNestedStacks",
+        "NotificationARNs",
+        "RollbackConfiguration",
+        "StackId",
+        "StackName",
+        "Status",
+    }
+    change_set = stacks.change_set(
+        "s",
+        {"A": parameter()},
+        template={"Description": "d"},
+        ChangeSetType="CREATE",
+        Tags=[{"Key": "k", "Value": "v"}],
+    )
+    assert change_set.keys() - {"ResponseMetadata"} == of_change_set | {"Tags"}
+    added = change_set["Changes"][0]["ResourceChange"]
+    assert added.keys() == {"Action", "Details", "LogicalResourceId", "ResourceType", "Scope"}
+    described = stacks.describe("s")
+    assert described.keys() == always | {"EnableTerminationProtection", "StackStatusReason"}
+    assert described["Tags"] == []
+    stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
+    created = always | {"ChangeSetId", "Description", "EnableTerminationProtection", "LastUpdatedTime"}
+    assert stacks.describe("s").keys() == created
+    stacks.delete("s")
+    gone = stacks.describe(described["StackId"])
+    assert gone.keys() == always | {"DeletionTime", "Description", "LastUpdatedTime"}
+
+
 def test_what_an_update_would_do(stacks: Stacks) -> None:
     resources = {
         "Same": parameter(),

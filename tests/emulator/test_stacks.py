@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from tests.emulator.stacks import TRUST, Stacks, export, parameter
+from tests.emulator.stacks import TRUST, Stacks, code_and_message, export, parameter
 
 REFUSED = parameter(Name="aws/refused")  # Systems Manager keeps names that begin with "aws" to itself
 
@@ -239,7 +239,70 @@ def test_conditions_decide_on_resources_and_outputs(stacks: Stacks) -> None:
     assert len(stacks.values()) == 1
 
 
+def test_what_is_refused_by_the_values_of_parameters(stacks: Stacks) -> None:
+    # recorded on AWS by LocalStack's tests engine/test_mappings.py and engine/test_conditions.py
+    template = {
+        "Parameters": {"Key": {"Type": "String", "Default": "C"}},
+        "Mappings": {"M": {"A": {"Suffix": "a"}}},
+        "Conditions": {"IsA": {"Fn::Equals": [{"Ref": "Key"}, "A"]}},
+    }
+    mapped = parameter({"Fn::FindInMap": ["M", {"Ref": "Key"}, "Suffix"]})
+    missing = "Unresolved resource dependencies [B] in the {} block of the template"
+    for resources, outputs, message in (
+        ({"A": mapped}, {}, "Template error: Unable to get mapping for M::C::Suffix"),
+        (
+            {"A": parameter({"Ref": "B"}), "B": parameter(Condition="IsA")},
+            {},
+            f"Template format error: {missing.format('Resources')}",
+        ),
+        (
+            {"A": parameter(), "B": parameter(Condition="IsA")},
+            {"O": {"Value": {"Ref": "B"}}},
+            missing.format("Outputs"),
+        ),
+    ):
+        body = {**template, "Outputs": outputs}
+        with pytest.raises(ClientError) as refused:
+            stacks.create("s", resources, template=body)
+        assert code_and_message(refused.value) == ("ValidationError", message)
+        with pytest.raises(ClientError) as refused:
+            stacks.change_set("s", resources, template=body, ChangeSetType="CREATE")
+        assert code_and_message(refused.value) == ("ValidationError", message)
+    otherwise = {"Fn::If": ["IsA", mapped["Properties"]["Value"], "v"]}
+    stacks.create("s", {"A": parameter(otherwise), "B": {**mapped, "Condition": "IsA"}}, template=template)
+    assert stacks.status("s") == "CREATE_COMPLETE"
+
+
 # Policies and protection
+
+
+def test_a_policy_hangs_on_parameters(stacks: Stacks) -> None:
+    # recorded on AWS by LocalStack's test engine/test_deletion_policy.py
+    template = {
+        "Parameters": {"Kind": {"Type": "String"}},
+        "Conditions": {"Kept": {"Fn::Equals": [{"Ref": "Kind"}, "prod"]}},
+    }
+    policy = {"Fn::If": ["Kept", "Retain", "Delete"]}
+    for name in ("prod", "dev"):
+        given = [{"ParameterKey": "Kind", "ParameterValue": name}]
+        resources = {"A": parameter(Name=name, DeletionPolicy=policy, UpdateReplacePolicy=policy)}
+        stacks.create(name, resources, template=template, Parameters=given)
+        stacks.update(name, {"A": {**resources["A"], "Metadata": {"a": 1}}}, template=template, Parameters=given)
+        stacks.delete(name)
+    assert set(stacks.values()) == {"prod"}
+    wrong: tuple[tuple[Any, str], ...] = (
+        ({"Ref": "Kind"}, "Template format error: Unrecognized DeletionPolicy prod for resource A"),
+        ("Snapshot", "Template error: resource type AWS::SSM::Parameter does not support deletion policy Snapshot"),
+    )
+    for value, message in wrong:
+        with pytest.raises(ClientError) as refused:
+            stacks.create(
+                "s",
+                {"A": parameter(DeletionPolicy=value)},
+                template=template,
+                Parameters=[{"ParameterKey": "Kind", "ParameterValue": "prod"}],
+            )
+        assert code_and_message(refused.value) == ("ValidationError", message)
 
 
 def test_what_policies_keep_at_deletion(stacks: Stacks) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from config.edit import set_values
 from config.settings import load
-from emulator.aws import ACCOUNT, EmulatedAws, of_session
+from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.machines import image
 from scripts.emulated import accounts
 from tests.configurations import CONFIG
@@ -28,6 +28,7 @@ from tests.fake_commands import write_commands
 from tests.stacks.pipelines import lets_in
 from tests.workflows.code_pipeline import Execution
 from tests.workflows.runner import Repository, Run
+from tests.workflows.sessions import assume
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
@@ -56,15 +57,24 @@ class Team:
         self.own = {**runner, **aws.settings}
         del runner["PATH"]
         self.github = Repository(NAME, directory / "checkout", runner, self._sign_in, self.approve, {"prod"})
-        write_commands(directory / "runner" / "bin", {"make": 'echo "make $*"'})
+        write_commands(directory / "commands", {"make": 'echo "make $*"'})
 
     def _sign_in(self, claims: Mapping[str, str], role_arn: str, seconds: int) -> dict[str, str]:
-        iam, sts = self.aws.client("iam", REGION), self.aws.client("sts", REGION)
-        role = iam.get_role(RoleName=role_arn.rpartition("/")[2])["Role"]
-        if not lets_in(role["AssumeRolePolicyDocument"], claims) or seconds > role["MaxSessionDuration"]:
+        role = self.aws.client("iam", REGION).get_role(RoleName=role_arn.rpartition("/")[2])["Role"]
+        trusts = lets_in(role["AssumeRolePolicyDocument"], claims, self._provider(claims))
+        if not trusts or seconds > role["MaxSessionDuration"]:
             raise PermissionError("Not authorized to perform sts:AssumeRoleWithWebIdentity")
-        answer = sts.assume_role(RoleArn=role_arn, RoleSessionName="GitHubActions", DurationSeconds=seconds)
-        return of_session(answer["Credentials"])
+        return assume(self.aws.client("sts", REGION), self.aws, role_arn, seconds)
+
+    def _provider(self, claims: Mapping[str, str]) -> str | None:
+        """Return the ARN of the account's provider for a token: it names who issued it, and for whom."""
+        iam = self.aws.client("iam", REGION)
+        for each in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
+            provider = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=each["Arn"])
+            issuer = provider["Url"].removeprefix("https://")
+            if claims["iss"] == f"https://{issuer}" and claims["aud"] in provider["ClientIDList"]:
+                return str(each["Arn"])
+        return None
 
     def approve(self, name: str) -> None:
         self.approvals.append(name)
@@ -138,7 +148,7 @@ def team(directory: Path, connection: str | None = None) -> Iterator[Team]:
     (checkout / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
     with accounts.account(print, speed="fast", nodes=True) as account:
         made = Team(directory, account.aws)
-        made.github.git("init", "--quiet", "--initial-branch", "main")
+        made.github.found()
         made.run("version")
         write_golden(made, *OWN)
         made.github.commit("Settings of our own")
@@ -160,8 +170,9 @@ def write_golden(of: Team, *names: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def pull_request(of: Team, sha: str, repository: str = NAME, *, only: tuple[str, ...] = ()) -> Run:
+def pull_request(of: Team, head: str, repository: str = NAME, *, only: tuple[str, ...] = ()) -> Run:
     """Run the workflow of a pull request from a repository; with `only` these of its jobs."""
+    sha = of.github.merged(head)
     request = {"number": 7, "head": {"repo": {"full_name": repository}}, "user": {"login": "grace"}}
     event = {"pull_request": request, "repository": {"private": False}}
 

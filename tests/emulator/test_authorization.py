@@ -153,7 +153,9 @@ def test_a_role_is_assumed_by_those_whom_it_trusts(
 
 
 def test_a_permission_for_some_stacks_is_for_no_others(aws: EmulatedAws) -> None:
-    with aws.restricted(policy("CloudFormation:describestacks", resource="arn:aws:cloudformation:*:*:stack/a?/*")) as environment:
+    with aws.restricted(
+        policy("CloudFormation:describestacks", resource="arn:aws:cloudformation:*:*:stack/a?/*")
+    ) as environment:
         answers = {
             name: Call("cloudformation", "describe_stacks", "", "", {"StackName": name}).make(environment)
             for name in ("ab", "abc", "b")

@@ -1,14 +1,14 @@
 """Runs the pipeline inside AWS as CodePipeline does, by its template: stage after stage, until an action fails.
 
 Each action has the role that the template gives it, and calls an emulated account in which IAM judges it. Commands of
-CodeBuild's projects run in the checkout, or in what was built of it. The emulated account has no pipeline and no
-projects, only their roles: UpdatePipeline deploys these in place of all.
+CodeBuild's projects run in the checkout. The emulated account has no pipeline and no projects, only their roles, which
+is what UpdatePipeline deploys. Assets takes the newest cdk-assets from npm, which is not the same each day and not as
+new everywhere: in its place the emulator's own program publishes. So nothing of the phase `install` is left to run.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-import yaml
 from botocore.exceptions import ClientError, WaiterError
 
 from emulator.aws import ACCOUNT, EmulatedAws
+from emulator.templates import publish_files
 from tests.workflows.sessions import Credentials, assume, client, given_to
 from tests.workflows.workflows import run
+from toolchain.assembly import Assembly
 from toolchain.values import Evaluator, Scope
 
 STACK = "ultracluster-ci-pipeline"
@@ -81,7 +82,7 @@ class Execution:
 
     def found(self) -> None:
         """Deploy the stack, as a person does once."""
-        self._run(self.checkout, ["./ultracluster pipeline synth"], {})
+        assert self._run(["./ultracluster pipeline synth"], {}), self.log
         assert self._deploy_roles(self.aws.client("cloudformation", self.region)), self.log
 
     def run(self) -> Execution:
@@ -168,33 +169,30 @@ class Execution:
         role = given_to("codebuild.amazonaws.com", self.aws, self._value(properties["ServiceRole"]))
         self._said.append(f"--- {name}\n")
         if name == "UpdatePipeline/SelfMutate":
-            return self._update(role)
-        specification = properties["Source"]["BuildSpec"]
-        of_source = specification.startswith("{")
-        text = specification if of_source else (self._assembly / specification).read_text(encoding="utf-8")
-        phases = yaml.safe_load(text)["phases"]
-        commands = [each for phase in ("install", "build") for each in phases[phase].get("commands", [])]
+            return self._deploy_roles(client(self.aws, "cloudformation", self.region, self._of_cdk("deploy", role)))
+        if name == "Assets/FileAssets":
+            self._of_cdk("file-publishing", role)
+            for path in self._assembly.glob("assembly-*"):
+                publish_files(Assembly(path), self.aws)
+            return True
+        phases = json.loads(properties["Source"]["BuildSpec"])["phases"]
+        assert "commands" not in phases["install"]
         build = {"CODEBUILD_BUILD_ID": f"{name}:1", "CODEBUILD_INITIATOR": f"codepipeline/{STACK}"}
-        return self._run(self.checkout if of_source else self._assembly, commands, {**build, **role})
+        return self._run(phases["build"]["commands"], {**build, **role})
 
-    def _run(self, directory: Path, commands: list[str], variables: Mapping[str, str]) -> bool:
-        files = self.checkout.with_name("builder")
-        (files / "bin").mkdir(parents=True, exist_ok=True)
-        installed = {"NPM_CONFIG_PREFIX": str(files), "PATH": f"{files / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    def _of_cdk(self, purpose: str, role: Credentials) -> Credentials:
+        """Return a session of a role of `cdk bootstrap`, for a project whose own role may assume it."""
+        qualifier = self._template["Parameters"]["BootstrapVersion"]["Default"].split("/")[2]
+        role_arn = f"arn:aws:iam::{ACCOUNT}:role/cdk-{qualifier}-{purpose}-role-{ACCOUNT}-{self.region}"
+        return assume(client(self.aws, "sts", self.region, role), self.aws, role_arn)
+
+    def _run(self, commands: list[str], variables: Mapping[str, str]) -> bool:
         for command in commands:
-            done = run(command, directory, files, **self.variables, **installed, **variables)
+            done = run(command, self.checkout, self.checkout.with_name("builder"), **self.variables, **variables)
             self._said.append(done.stdout + done.stderr)
             if done.returncode != 0:
                 return False
         return True
-
-    def _update(self, role: Credentials) -> bool:
-        """Deploy the stack of the pipeline as `cdk deploy` does, in the role of `cdk bootstrap` for deployments."""
-        parameters = self._template["Parameters"]["BootstrapVersion"]["Default"]
-        qualifier = parameters.split("/")[2]
-        deploying = f"arn:aws:iam::{ACCOUNT}:role/cdk-{qualifier}-deploy-role-{ACCOUNT}-{self.region}"
-        session = assume(client(self.aws, "sts", self.region, role), self.aws, deploying)
-        return self._deploy_roles(client(self.aws, "cloudformation", self.region, session))
 
     def _deploy_roles(self, cloudformation: Any) -> bool:
         of = {"StackName": STACK, "ChangeSetName": "cdk-deploy-change-set", "Capabilities": "CAPABILITY_NAMED_IAM"}

@@ -48,7 +48,7 @@ class Team:
     """A fork of this project on GitHub, an account, and the people who look after both."""
 
     def __init__(self, directory: Path, aws: EmulatedAws) -> None:
-        self.aws, self.file = aws, directory / "checkout" / "config" / f"{DEV}.yaml"
+        self.aws = aws
         self.approvals: list[str] = []
         self.meanwhile: Callable[[], None] = lambda: None
         runner = {**aws.environment, **accounts.variables(REGION), "COLUMNS": "200"}
@@ -90,11 +90,12 @@ class Team:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def edit(self, *, nodes: int | None = None, script: tuple[str, str] | None = None) -> None:
-        """Change what is merged: the most nodes of dev, or words of the head node's script."""
+    def edit(self, nodes: Mapping[str, int] | None = None, *, script: tuple[str, str] | None = None) -> None:
+        """Change what is merged: the most nodes of deployments, or words of the head node's script."""
         self.github.git("checkout", "--quiet", "--force", "--detach", "main")
-        if nodes is not None:
-            set_values(self.file, {("cluster", "queues", 0, "compute_resources", 0, "max_count"): nodes})
+        for name, number in (nodes or {}).items():
+            path = self.github.checkout / "config" / f"{name}.yaml"
+            set_values(path, {("cluster", "queues", 0, "compute_resources", 0, "max_count"): number})
         if script is not None:
             path = self.github.checkout / "nodes" / "head_node.sh"
             text = path.read_text(encoding="utf-8")
@@ -289,18 +290,22 @@ def test_from_a_pull_request_to_production_and_back(tmp_path: Path) -> None:
 
 
 class Pipeline:
-    """The pipeline inside AWS of a team, and the logs of its executions."""
+    """The pipeline inside AWS of a team."""
 
     def __init__(self, of: Team) -> None:
         self._of = of
+        self._execution().found()
 
-    def release(self, *, failing: str = "") -> Execution:
-        """Take the newest commit through the pipeline, in which this action fails and no other."""
+    def release(self, *, failing: tuple[str, ...] = ()) -> Execution:
+        """Take the newest commit through the pipeline, in which these actions fail and no others."""
+        done = self._execution().run()
+        assert tuple(done.failed) == failing, done.log
+        return done
+
+    def _execution(self) -> Execution:
         of = self._of
         of.github.git("checkout", "--quiet", "--force", "--detach", "main")
-        done = Execution(of.aws, REGION, of.github.checkout, of.own, of.approve).run()
-        assert done.failed == failing, done.log
-        return done
+        return Execution(of.aws, REGION, of.github.checkout, of.github.variables, of.approve)
 
 
 def test_the_pipeline_inside_aws(tmp_path: Path) -> None:
@@ -314,14 +319,25 @@ def test_the_pipeline_inside_aws(tmp_path: Path) -> None:
         protected = of.aws.client("cloudformation", REGION).describe_stacks()["Stacks"]
         assert {each["StackName"] for each in protected if each["EnableTerminationProtection"]} >= {f"{PROD}-storage"}
 
+        cluster = f"dev/{DEV}-cluster.Deploy"
         of.edit(script=TYPO)
         of.github.commit("A word wrong")
-        pipeline.release(failing=f"dev/{DEV}-cluster.Deploy")
+        bad = pipeline.release(failing=(cluster,))
+        assert f"dev/{DEV}-monitoring.Deploy" in bad.done, "it is of the same order"
         assert "systemctl" in of.run("diagnose", DEV, code=1)
+        again = bad.retry("FAILED_ACTIONS")
+        assert again.failed == [cluster]
+        assert "EXECUTE_FAILED" in again.log, again.log
+        assert bad.retry("ALL_ACTIONS").failed == ["dev/Changes"], bad.log
+        assert of.approvals == ["prod/Approve"]
+        assert set(of.statuses(PROD).values()) == {"CREATE_COMPLETE"}
 
-        of.edit(script=(TYPO[1], TYPO[0]))
+        of.edit({DEV: 3, PROD: 15}, script=(TYPO[1], TYPO[0]))
         of.github.commit("The word right")
-        done = pipeline.release(failing="dev/Changes")  # CloudFormation cannot update what it could not roll back
+        done = pipeline.release(failing=("dev/Changes",))  # CloudFormation cannot update what it could not roll back
         assert f"./ultracluster deploy {DEV}" in done.log, done.log
         of.run("deploy", DEV, "--yes")
-        assert "Healthy." in pipeline.release().log
+        done.retry("ALL_ACTIONS")
+        assert (done.failed, done.log.count("Healthy.")) == ([], 2), done.log
+        assert of.approvals == ["prod/Approve"] * 2
+        assert of.statuses(PROD)[f"{PROD}-cluster"] == "UPDATE_COMPLETE"

@@ -291,7 +291,7 @@ class Engine:
             else:
                 stack = self.stack(region, stack_name, "Stack [{}] does not exist")
                 revision = self._updated_revision(stack, request)
-            if any(each.name == name for each in stack.change_sets.values()):
+            if any(each.is_named(name) for each in stack.change_sets.values()):
                 raise RequestError("AlreadyExistsException", f"ChangeSet {name} already exists for stack {stack.name}")
             if not stack.status:
                 stack.enter("REVIEW_IN_PROGRESS", "User Initiated")
@@ -326,7 +326,7 @@ class Engine:
             stacks = [self.stack(region, stack_name or "", "Stack [{}] does not exist")]
         for stack in stacks:
             for change_set in stack.change_sets.values():
-                if name in (change_set.id, change_set.name):
+                if name == change_set.id or change_set.is_named(name):
                     return stack, change_set
         raise RequestError("ChangeSetNotFoundException", f"ChangeSet [{name}] does not exist")
 

@@ -124,6 +124,13 @@ class ChangeSet:
         """Return the status."""
         return "FAILED" if self.failure else "CREATE_COMPLETE"
 
+    def is_named(self, name: str) -> bool:
+        """Tell whether it has a name: one whose execution failed has lost it.
+
+        https://github.com/aws/aws-cdk/issues/11995, https://github.com/aws/aws-cdk/issues/21677
+        """
+        return self.name == name and self.execution_status != "EXECUTE_FAILED"
+
 
 @dataclass(frozen=True)
 class Origin:

@@ -327,7 +327,7 @@ def test_the_pipeline_inside_aws(tmp_path: Path) -> None:
         assert "systemctl" in of.run("diagnose", DEV, code=1)
         again = bad.retry("FAILED_ACTIONS")
         assert again.failed == [cluster]
-        assert "EXECUTE_FAILED" in again.log, again.log
+        assert "ChangeSetNotFound" in again.log, again.log
         assert bad.retry("ALL_ACTIONS").failed == ["dev/Changes"], bad.log
         assert of.approvals == ["prod/Approve"]
         assert set(of.statuses(PROD).values()) == {"CREATE_COMPLETE"}

@@ -235,6 +235,11 @@ class Repository:
         self.git("update-ref", f"refs/heads/{branch}", "HEAD")
         return self.git("rev-parse", "HEAD")
 
+    def written(self, path: str) -> str:
+        """Return what files of jobs have that run, or of those that ran last."""
+        files = self.checkout.parent.glob(f"runner-*/checkout/{path}")
+        return "".join(file.read_text(encoding="utf-8") for file in files)
+
     def merged(self, head: str) -> str:
         """Return the commit that GitHub tries for a pull request: `head` merged into main, which stays as it is."""
         self.git("checkout", "--quiet", "--force", "--detach", "main")

@@ -131,7 +131,7 @@ def _of_systems_manager(request: BaseResponse) -> list[str]:
     if action == "SendCommand":
         document = request._get_param("DocumentName")
         owner = "" if document.startswith("AWS-") else request.current_account
-        instances = [_in_ec2(request, "instance", each) for each in request._get_param("InstanceIds") or []]
+        instances: list[str] = [_in_ec2(request, "instance", each) for each in request._get_param("InstanceIds") or []]
         return [f"{arn}:{owner}:document/{document}", *(instances or [_UNKNOWN])]
     if action not in _OF_PARAMETERS:
         return []
@@ -217,7 +217,7 @@ def _result(
         _names(statement, "Action", action)
         and _names(statement, "Resource", resource)
         and (principal is None or _is_principal(statement, principal))
-        and all(_holds(*each, known) for each in statement.get("Condition", {}).items())
+        and all(_holds(operator, keys, known) for operator, keys in statement.get("Condition", {}).items())
     )
     if not fits:
         return PermissionResult.NEUTRAL
@@ -255,7 +255,8 @@ def _holds(operator: str, keys: Mapping[str, str | list[str]], known: Callable[[
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
     """
-    equal = {"StringEquals": str.__eq__, "StringLike": _fits}.get(operator.removeprefix("ForAnyValue:"))
+    comparisons: dict[str, Callable[[str, str], bool]] = {"StringEquals": str.__eq__, "StringLike": _fits}
+    equal = comparisons.get(operator.removeprefix("ForAnyValue:"))
     for key, expected in keys.items():
         is_known, value = known(key)
         if equal and is_known and not (value is not None and any(equal(each, value) for each in _listed(expected))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def _is_about(statement: Mapping[str, Any], claims: Mapping[str, str], provider:
     return (
         "sts:AssumeRoleWithWebIdentity" in _listed(statement["Action"])
         and provider in _listed(statement["Principal"].get("Federated", []))
-        and all(_holds(*each, claims) for each in statement["Condition"].items())
+        and all(_holds(operator, values, claims) for operator, values in statement["Condition"].items())
     )
 
 
@@ -71,7 +71,8 @@ def _holds(operator: str, values: Mapping[str, Any], claims: Mapping[str, str]) 
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
     """
-    fits = {"StringEquals": str.__eq__, "StringLike": fnmatchcase}[operator]
+    comparisons: dict[str, Callable[[str, str], bool]] = {"StringEquals": str.__eq__, "StringLike": fnmatchcase}
+    fits = comparisons[operator]
     given = {key: claims.get(key.removeprefix(f"{ISSUER}:")) for key in values}
     return all(
         (claim := given[key]) is not None and any(fits(claim, each) for each in _listed(expected))

@@ -9,7 +9,7 @@ new everywhere: in its place the emulator's own program publishes. So nothing of
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -121,9 +121,9 @@ class Execution:
     def _value(self, value: Any) -> Any:
         return Evaluator(Deployed(self.aws, self.region)).evaluate(value)
 
-    def _continue(self, first: str, kept: tuple[str, ...] | list[str]) -> None:
+    def _continue(self, first: str, kept: Collection[str]) -> None:
         """Run the stages from one on, but for actions that are kept as they were."""
-        kept, self.failed = set(kept), []
+        kept, self.failed = tuple(kept), []
         stages = [each["Name"] for each in self._pipeline["Stages"]]
         for stage in stages[stages.index(first) :]:
             [actions] = [each["Actions"] for each in self._pipeline["Stages"] if each["Name"] == stage]

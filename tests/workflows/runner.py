@@ -147,7 +147,7 @@ class Groups:
         """Wait for one's turn, and tell whether it came: without `queue: max` a newer job cancels one that waits."""
         place = object()
         with self._changed:
-            queue = self._queues[group.lower()]  # https://docs.github.com/en/actions/reference/workflows-and-actions
+            queue = self._queues[group.lower()]
             assert not (queue and concurrency.get("cancel-in-progress")), "to cancel what runs is not played"
             if concurrency.get("queue") != "max":
                 del queue[1:]

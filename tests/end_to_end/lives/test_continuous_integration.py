@@ -1,7 +1,7 @@
 """The commands of the workflows and of the pipeline inside AWS, in their order, in an emulated account.
 
-Each job of GitHub has the actions of its role's policies and no others; the emulated IAM judges neither conditions nor
-most resources. CodeBuild's projects have the owner's. `make lint`, `type`, `docs` and `test` are not run: this is one
+Each job of GitHub and each action of CodePipeline has the permissions of its role and no others, as far as the emulated
+IAM judges them: emulator/README.md, "Who may do what". `make lint`, `type`, `docs` and `test` are not run: this is one
 of those tests. What GitHub and AWS themselves do is in tests/workflows/runner.py and code_pipeline.py.
 """
 
@@ -229,17 +229,20 @@ def review_what_is_refused(of: Team) -> None:
     refused = "\n  overrides:\n    Scheduling:\n      SlurmSettings:\n        DisableMemory: 5\n"
     path.write_text(path.read_text(encoding="utf-8") + refused, encoding="utf-8")
     write_golden(of, DEV)
-    done = pull_request(of, of.github.commit("A field that there is not", branch="unknown-field"))
+    unknown = of.github.commit("A field that there is not", branch="unknown-field")
+    done = pull_request(of, unknown, only=("check", "review", "comment"))
     assert done.failed == ["check: Ask ParallelCluster about every configuration"], done.text
     assert f"{DEV}: REJECTED" in done["check"].summary
     assert "'DisableMemory': ['Unknown field.']" in done["check"].summary
     assert "#when-a-job-fails" in done["check"].summary
+    [comment] = of.github.comments
+    assert "ParallelCluster was not asked" in comment["body"], comment["body"]
     of.github.comments.clear()
 
     of.edit()
     set_values(path, {("storage", "file_system", "capacity_gib"): 120_000})
     write_golden(of, DEV)
-    done = pull_request(of, of.github.commit("Too large", branch="too-large"), only=("check", "review", "comment"))
+    done = pull_request(of, of.github.commit("Too large", branch="too-large"), only=("review", "comment"))
     assert done.failed == [], done.text
     [comment] = of.github.comments
     assert "Preflight: not ready to deploy" in comment["body"], comment["body"]

@@ -161,8 +161,8 @@ class EmulatedAws:
     def restricted(self, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         """Make an IAM user with the rights of one policy and no others, and yield that user's environment variables.
 
-        Meanwhile IAM looks at every call but those of the account's owner, of nodes and of CloudFormation. What the
-        policy says of certain resources holds for all, wherever moto does not know what a request is about.
+        Meanwhile IAM looks at every call but those of `judged`. emulator/README.md, "Who may do what", has the
+        resources and conditions that it knows: what the policy says of others holds for all.
         """
         iam = self.client("iam", "us-east-1")
         name = f"restricted-{uuid.uuid4()}"
@@ -186,7 +186,10 @@ class EmulatedAws:
 
     @contextmanager
     def judged(self) -> Iterator[None]:
-        """Let IAM look at calls until the block ends, but not those of owner, nodes, functions and CloudFormation."""
+        """Let IAM look at calls until the block ends, but not those of owner, nodes, functions and CloudFormation.
+
+        Functions have the owner's key, whatever their roles.
+        """
         before = self._set_unchecked_calls("0")
         try:
             yield

@@ -333,7 +333,7 @@ class Engine:
             stacks = [self.stack(region, stack_name, "Stack [{}] does not exist")]
         for stack in stacks:
             for change_set in reversed(stack.change_sets.values()):
-                if name in (change_set.id, change_set.name):
+                if name == change_set.id or change_set.is_named(name):
                     return stack, change_set
         raise RequestError("ChangeSetNotFoundException", f"ChangeSet [{name}] does not exist")
 

@@ -129,6 +129,13 @@ class ChangeSet:
         """Tell whether it was executed, well or not."""
         return self.execution_status in ("EXECUTE_COMPLETE", "EXECUTE_FAILED")
 
+    def is_named(self, name: str) -> bool:
+        """Tell whether it has a name: one whose execution failed has lost it.
+
+        https://github.com/aws/aws-cdk/issues/11995, https://github.com/aws/aws-cdk/issues/21677
+        """
+        return self.name == name and self.execution_status != "EXECUTE_FAILED"
+
 
 @dataclass(frozen=True)
 class Origin:

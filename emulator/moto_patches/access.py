@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import json
 import re
-from re import Match
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 from moto.core.authorization import ActionAuthenticatorMixin
 from moto.core.exceptions import AccessDeniedError
 from moto.core.request import Request
 from moto.core.responses import BaseResponse
 from moto.core.utils import get_service_model
-from moto.iam.access_control import IAMPolicyStatement, IAMRequest
-from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, ManagedPolicy
+from moto.ec2.models import ec2_backends
+from moto.iam.access_control import IAMPolicyStatement, IAMRequest, PermissionResult
+from moto.iam.exceptions import NotFoundException
+from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, ManagedPolicy, iam_backends
 from moto.kms import models
 from moto.kms.responses import KmsResponse
 from moto.s3.responses import ACTION_MAP
@@ -26,16 +28,28 @@ from emulator.keys import KEYS, access_key
 from emulator.moto_patches.tags import chosen_id
 
 _UNKNOWN = "*"
-"""The resource of a request, where it is not found out: everywhere but in S3, SQS, for IAM's roles and parameters."""
+"""The resource of a request, where it is not found out: emulator/README.md says for which it is."""
 _OF_PARAMETERS = frozenset(
     {"DeleteParameter", "DeleteParameters", "GetParameter", "GetParameterHistory", "GetParameters", "PutParameter"}
 )
+_OF_EC2 = {
+    **dict.fromkeys(("RebootInstances", "StartInstances", "StopInstances", "TerminateInstances"), "instance"),
+    "CreateSnapshot": "volume",
+    "DeleteSecurityGroup": "security-group",
+}
+"""Actions of EC2 that are about things which exist, and their kind.
+
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+"""
+_IDS = {"instance": "InstanceId", "volume": "VolumeId", "security-group": "GroupId"}
+_TAGS = ("aws:ResourceTag", "ec2:ResourceTag", "iam:ResourceTag", "ssm:resourceTag")
+"""Keys of conditions on the tags of what a request is about."""
+_EXTERNAL_ID = "sts:ExternalId"
 _PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
 """Services' prefixes in IAM's actions, where they are not the names with which requests are signed.
 
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
-_match_known = IAMPolicyStatement._match
 _judge = ActionAuthenticatorMixin._authenticate_and_authorize_action
 
 
@@ -49,8 +63,7 @@ def refuse_as_services_do() -> None:
     ACTION_MAP["BUCKET"]["GET"]["encryption"] = "GetEncryptionConfiguration"
     ActionAuthenticatorMixin._authenticate_and_authorize_action = _judge_others  # type: ignore[method-assign]
     ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
-    IAMPolicyStatement._check_principal = _is_principal  # type: ignore[method-assign]
-    IAMPolicyStatement._match = staticmethod(_match)  # type: ignore[assignment,method-assign]
+    IAMPolicyStatement.is_action_permitted = _result  # type: ignore[method-assign]
 
 
 class _Request(IAMRequest):
@@ -92,35 +105,189 @@ def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
         raise
 
 
+class _Resource(str):
+    """The ARN of something that exists here, with its tags."""
+
+    tags: Mapping[str, str]
+
+    def __new__(cls, arn: str, tags: Mapping[str, str]) -> Self:
+        made = super().__new__(cls, arn)
+        made.tags = tags
+        return made
+
+
 def _resources(request: BaseResponse, resource: str) -> list[str]:
-    """Return what a request is about. Parameters are known by their names in it.
+    """Return what a request is about; all of it has to be allowed."""
+    find = _FOUND_BY.get(request.boto3_service_name)
+    return (find(request) if find else []) or [resource]
+
+
+def _of_systems_manager(request: BaseResponse) -> list[str]:
+    """Return parameters, or the document of a command and its instances.
 
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
     """
-    if request.boto3_service_name != "ssm" or request._get_action() not in _OF_PARAMETERS:
-        return [resource]
+    action, arn = request._get_action(), f"arn:aws:ssm:{request.region}"
+    if action == "SendCommand":
+        document = request._get_param("DocumentName")
+        owner = "" if document.startswith("AWS-") else request.current_account
+        instances: list[str] = [_in_ec2(request, "instance", each) for each in request._get_param("InstanceIds") or []]
+        return [f"{arn}:{owner}:document/{document}", *(instances or [_UNKNOWN])]
+    if action not in _OF_PARAMETERS:
+        return []
     names = request._get_param("Names") or [request._get_param("Name")]
-    prefix = f"arn:aws:ssm:{request.region}:{request.current_account}:parameter"
+    prefix = f"{arn}:{request.current_account}:parameter"
     bare = [name.removeprefix(prefix).split(":")[0].removeprefix("/") for name in names]  # without version or label
     return [f"{prefix}/{name}" for name in bare]
 
 
-def _match(pattern: str, value: str) -> Match[str] | None:
-    return re.match("", "") if value == _UNKNOWN else _match_known(pattern, value)
+def _of_cloudformation(request: BaseResponse) -> list[str]:
+    """Return the stack that a request names; one to come has no id.
 
-
-def _is_principal(self: IAMPolicyStatement, principal: str) -> bool:
-    """Tell whether a trust policy names somebody, or the whole account, whose policies decide then who may.
-
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html#principal-accounts
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscloudformation.html
     """
-    named = self._statement.get("Principal")
+    name = request._get_param("StackName")
+    if not name:
+        return []
+    stack = request.engine.store.find(request.region, name)  # type: ignore[attr-defined]
+    to_come = name if name.startswith("arn:") else f"{_arn(request, 'cloudformation')}:stack/{name}/*"
+    return [stack.id if stack else to_come]
+
+
+def _of_ec2(request: BaseResponse) -> list[str]:
+    kind = _OF_EC2.get(request._get_action())
+    if kind is None:
+        return []
+    found = [
+        _in_ec2(request, kind, value[0])
+        for key, value in request.querystring.items()
+        if key.partition(".")[0] == _IDS[kind]
+    ]
+    made = [f"arn:aws:ec2:{request.region}::snapshot/*"] if kind == "volume" else []
+    return [*found, *made]
+
+
+def _of_sts(request: BaseResponse) -> list[str]:
+    arn = request._get_param("RoleArn")
+    try:
+        role = iam_backends[request.current_account]["aws"].get_role_by_arn(arn)
+    except NotFoundException:
+        return []
+    return [_Resource(arn, {each["Key"]: each["Value"] for each in role.tags})]
+
+
+_FOUND_BY: dict[str, Callable[[BaseResponse], list[str]]] = {
+    "cloudformation": _of_cloudformation,
+    "ec2": _of_ec2,
+    "ssm": _of_systems_manager,
+    "sts": _of_sts,
+}
+
+
+def _in_ec2(request: BaseResponse, kind: str, resource_id: str) -> _Resource:
+    tags = ec2_backends[request.current_account][request.region].tags.get(resource_id, {})
+    return _Resource(f"{_arn(request, 'ec2')}:{kind}/{resource_id}", tags)
+
+
+def _arn(request: BaseResponse, service: str) -> str:
+    return f"arn:aws:{service}:{request.region}:{request.current_account}"
+
+
+def _result(
+    self: IAMPolicyStatement,
+    action: str,
+    resource: str = _UNKNOWN,
+    principal: str | None = None,
+    incoming_condition_values: Mapping[str, str] | None = None,
+) -> PermissionResult:
+    """Tell what a statement says of a request: nothing, where one of its elements does not fit.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
+
+    Args:
+        self: The statement.
+        action: What the request does.
+        resource: What it is about.
+        principal: Whose it is, for a statement of a trust policy.
+        incoming_condition_values: What a request to assume a role says of conditions.
+    """
+    statement = self._statement
+    known = _known(resource, incoming_condition_values)
+    fits = (
+        _names(statement, "Action", action)
+        and _names(statement, "Resource", resource)
+        and (principal is None or _is_principal(statement, principal))
+        and all(_holds(operator, keys, known) for operator, keys in statement.get("Condition", {}).items())
+    )
+    if not fits:
+        return PermissionResult.NEUTRAL
+    return PermissionResult.PERMITTED if statement["Effect"] == "Allow" else PermissionResult.DENIED
+
+
+def _names(statement: Mapping[str, Any], element: str, value: str) -> bool:
+    """Tell whether an element, or its opposite, takes in a value. Case counts in resources alone."""
+    if value == _UNKNOWN:
+        return True
+    flags = re.IGNORECASE if element == "Action" else re.NOFLAG
+    if negated := statement.get(f"Not{element}"):
+        return not any(_fits(pattern, value, flags) for pattern in _listed(negated))
+    return element not in statement or any(_fits(pattern, value, flags) for pattern in _listed(statement[element]))
+
+
+def _known(resource: str, values: Mapping[str, str] | None) -> Callable[[str], tuple[bool, str | None]]:
+    """Return what tells whether a key of conditions is known here, and which value it has; None: it is absent."""
+    tags = {key.lower(): value for key, value in resource.tags.items()} if isinstance(resource, _Resource) else None
+    prefixes = {each.lower() for each in _TAGS}
+
+    def value_of(key: str) -> tuple[bool, str | None]:
+        prefix, _, tag = key.lower().partition("/")
+        if prefix in prefixes and tags is not None:
+            return True, tags.get(tag)
+        if key.lower() == _EXTERNAL_ID.lower() and values is not None:
+            return True, values.get(_EXTERNAL_ID)
+        return False, None
+
+    return value_of
+
+
+def _holds(operator: str, keys: Mapping[str, str | list[str]], known: Callable[[str], tuple[bool, str | None]]) -> bool:
+    """Tell whether a condition holds: a key that is absent does not, one that is unknown here does.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    """
+    comparisons: dict[str, Callable[[str, str], bool]] = {"StringEquals": str.__eq__, "StringLike": _fits}
+    equal = comparisons.get(operator.removeprefix("ForAnyValue:"))
+    for key, expected in keys.items():
+        is_known, value = known(key)
+        if equal and is_known and not (value is not None and any(equal(each, value) for each in _listed(expected))):
+            return False
+    return True
+
+
+def _fits(pattern: str, value: str, flags: re.RegexFlag = re.NOFLAG) -> bool:
+    """Tell whether a value fits a pattern, in which only * and ? are special."""
+    return bool(re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), value, flags | re.DOTALL))
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _is_principal(statement: Mapping[str, Any], principal: str) -> bool:
+    """Tell whether a trust policy names somebody, the role of a session, or the whole account.
+
+    Of the whole account its policies decide then who may.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
+    """
+    named = statement.get("Principal")
     if not isinstance(named, dict):
         return named in (None, "*")
-    listed = named.get("AWS", [])
-    account = principal.split(":")[4]
+    account, role = principal.split(":")[4], principal.split("/")[1]
     allowed = {"*", account, principal, f"arn:aws:iam::{account}:root"}
-    return not allowed.isdisjoint([listed] if isinstance(listed, str) else listed)
+    if ":assumed-role/" in principal:
+        allowed.add(f"arn:aws:iam::{account}:role/{role}")
+    return not allowed.isdisjoint(_listed(named.get("AWS", [])))
 
 
 def name_service_roles() -> None:

@@ -16,6 +16,7 @@ from emulator.resources import make_bucket
 from tests.emulator.stacks import REGION
 
 BUCKET = "a-bucket"
+DOCUMENTS, INSTANCES = "arn:aws:ssm:*::document/AWS-*", "arn:aws:ec2:*:*:instance/*"
 
 
 def policy(*actions: str, resource: str = "*", effect: str = "Allow") -> dict[str, Any]:
@@ -124,14 +125,70 @@ def test_a_session_ends_with_its_time(aws: EmulatedAws) -> None:
         assert answers == [code, ""], service
 
 
-@pytest.mark.parametrize(("trusted", "code"), [("root", ""), ("role/other", "AccessDenied")])
-def test_a_role_is_assumed_by_those_whom_it_trusts(aws: EmulatedAws, trusted: str, code: str) -> None:
+@pytest.mark.parametrize(
+    ("trusted", "denied", "code"),
+    [
+        ("root", None, ""),
+        ("role/other", None, "AccessDenied"),
+        ("root", "root", "AccessDenied"),
+        ("root", "role/other", ""),
+    ],
+)
+def test_a_role_is_assumed_by_those_whom_it_trusts(
+    aws: EmulatedAws, trusted: str, denied: str | None, code: str
+) -> None:
     """Its trust policy and the policies of the caller both have to allow it."""
-    trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:{trusted}"}, "Action": "sts:AssumeRole"}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    trust = [
+        {"Effect": effect, "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:{who}"}, "Action": "sts:AssumeRole"}
+        for effect, who in (("Allow", trusted), ("Deny", denied))
+        if who
+    ]
+    document = json.dumps({"Version": "2012-10-17", "Statement": trust})
     role = aws.client("iam", REGION).create_role(RoleName="r", AssumeRolePolicyDocument=document)["Role"]["Arn"]
     call = Call("sts", "assume_role", "", "", {"RoleArn": role, "RoleSessionName": "session"})
     with aws.restricted(policy("sts:AssumeRole", resource=role)) as environment:
         assert call.make(environment) == code
     with aws.restricted(policy("sts:AssumeRole", resource=f"{role}-2")) as environment:
         assert call.make(environment) == "AccessDenied"
+
+
+def test_a_permission_for_some_stacks_is_for_no_others(aws: EmulatedAws) -> None:
+    with aws.restricted(
+        policy("CloudFormation:describestacks", resource="arn:aws:cloudformation:*:*:stack/a?/*")
+    ) as environment:
+        answers = {
+            name: Call("cloudformation", "describe_stacks", "", "", {"StackName": name}).make(environment)
+            for name in ("ab", "abc", "b")
+        }
+    assert answers == {"ab": "ValidationError", "abc": "AccessDenied", "b": "AccessDenied"}
+
+
+def test_a_permission_for_what_has_a_tag_is_for_nothing_else(aws: EmulatedAws) -> None:
+    ec2 = aws.client("ec2", REGION)
+    specification = {"ResourceType": "volume", "Tags": [{"Key": "Team", "Value": "ours"}]}
+    asked = {"AvailabilityZone": f"{REGION}a", "Size": 1}
+    ours = ec2.create_volume(**asked, TagSpecifications=[specification])["VolumeId"]
+    theirs = ec2.create_volume(**asked)["VolumeId"]
+    allowed = policy("ec2:CreateSnapshot", resource="arn:aws:ec2:*:*:volume/*")
+    allowed["Statement"][0]["Condition"] = {"StringLike": {"ec2:ResourceTag/team": ["our?"]}}
+    allowed["Statement"] += policy("ec2:CreateSnapshot", resource="arn:aws:ec2:*::snapshot/*")["Statement"]
+    with aws.restricted(allowed) as environment:
+        answers = [
+            Call("ec2", "create_snapshot", "", "", {"VolumeId": each}).make(environment) for each in (ours, theirs)
+        ]
+    assert answers == ["", "UnauthorizedOperation"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "code"),
+    [((DOCUMENTS,), "AccessDeniedException"), ((DOCUMENTS, INSTANCES), "InvalidInstanceId")],
+)
+def test_a_command_needs_permission_for_its_document_and_its_instances(
+    aws: EmulatedAws, resources: tuple[str, ...], code: str
+) -> None:
+    asked = {"DocumentName": "AWS-RunShellScript", "InstanceIds": ["i-0123456789abcdef0"]}
+    allowed = policy("ssm:SendCommand")
+    allowed["Statement"][0]["Resource"] = list(resources)
+    with aws.restricted(allowed) as environment:
+        command = Call("ssm", "send_command", "", "", {**asked, "Parameters": {"commands": ["id"]}})
+        assert command.make(environment) == code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,41 @@ def synthesize(settings: Pipeline, outdir: Path, stages: dict[str, Settings] | N
     return outdir
 
 
-def lets_in(policy: Mapping[str, Any], claims: Mapping[str, str]) -> bool:
+def lets_in(policy: Mapping[str, Any], claims: Mapping[str, str], provider: object) -> bool:
     """Tell whether a role's trust policy lets a token of GitHub in, as STS decides it.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
+
+    Args:
+        policy: The trust policy.
+        claims: Of the token.
+        provider: The account's provider for such tokens: its ARN, or in a template what refers to it.
+    """
+    effects = {each["Effect"] for each in policy["Statement"] if _is_about(each, claims, provider)}
+    return effects == {"Allow"}
+
+
+def _is_about(statement: Mapping[str, Any], claims: Mapping[str, str], provider: object) -> bool:
+    return (
+        "sts:AssumeRoleWithWebIdentity" in _listed(statement["Action"])
+        and provider in _listed(statement["Principal"].get("Federated", []))
+        and all(_holds(operator, values, claims) for operator, values in statement["Condition"].items())
+    )
+
+
+def _holds(operator: str, values: Mapping[str, Any], claims: Mapping[str, str]) -> bool:
+    """Tell whether a condition holds; of a claim that is absent none does.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
     """
-    [statement] = policy["Statement"]
-    assert statement["Condition"].keys() == {"StringEquals", "StringLike"}
-    subjects = statement["Condition"]["StringLike"][f"{ISSUER}:sub"]
-    exact = statement["Condition"]["StringEquals"].items()
-    is_known = any(fnmatchcase(claims.get("sub", ""), subject) for subject in subjects)
-    return is_known and all(claims.get(key.removeprefix(f"{ISSUER}:")) == value for key, value in exact)
+    comparisons: dict[str, Callable[[str, str], bool]] = {"StringEquals": str.__eq__, "StringLike": fnmatchcase}
+    fits = comparisons[operator]
+    given = {key: claims.get(key.removeprefix(f"{ISSUER}:")) for key in values}
+    return all(
+        (claim := given[key]) is not None and any(fits(claim, each) for each in _listed(expected))
+        for key, expected in values.items()
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -53,7 +53,8 @@ def token(context: str, repository: str = "Acme/trn1", *, ids: bool = True, **cl
 def entered(template: Template, claims: dict[str, str]) -> set[str]:
     """Return the names of the roles whose trust policies let a token in."""
     roles = [each["Properties"] for each in template.of_type("AWS::IAM::Role").values()]
-    return {each["RoleName"] for each in roles if lets_in(each["AssumeRolePolicyDocument"], claims)}
+    [provider] = [{"Ref": key} for key in template.of_type("AWS::IAM::OIDCProvider")]
+    return {each["RoleName"] for each in roles if lets_in(each["AssumeRolePolicyDocument"], claims, provider)}
 
 
 DEV_JOB, PROD_JOB = token("environment:dev"), token("environment:prod")

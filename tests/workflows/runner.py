@@ -1,7 +1,9 @@
 """Runs workflows as GitHub does, as far as those of this project need it.
 
 GitHub's own parser evaluates the expressions, bash runs the shell, and node the scripts of actions/github-script. Of
-the other actions, which are not here, what they do is done. Jobs run one after the other, in one checkout.
+the other actions, which are not here, what they do is done. Runs may overlap, in threads; the jobs of one run one after
+the other. A job has a runner of its own, on which it finds what an earlier one has left that git ignores, such as
+environments, in place of caches.
 """
 
 from __future__ import annotations
@@ -10,11 +12,16 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any
+from queue import Empty, LifoQueue
+from typing import Any, NamedTuple
 
 from tests.workflows.workflows import ACTIONS, WORKFLOWS, Document, read, run, run_script
 
@@ -27,6 +34,8 @@ Raises:
 """
 STATUS = re.compile(r"\b(always|cancelled|failure|success)\(\)")
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+LIMIT = 1800.0
+"""Seconds after which something has gone wrong that is waited for; nothing here takes a third of it."""
 NOT_HERE = ("actions/setup-python", "actions/cache", "actions/dependency-review-action")
 """Actions that do nothing here: there is a Python, there are caches, and GitHub alone knows its vulnerabilities."""
 
@@ -40,7 +49,7 @@ class Job:
     """A job that was run or skipped.
 
     Attributes:
-        result: success, failure or skipped.
+        result: success, failure, cancelled or skipped.
         outputs: What later jobs read.
         steps: The outcome of each step that has a name, an id or a command.
         log: What its steps printed.
@@ -59,7 +68,8 @@ class Run(dict[str, Job]):
 
     @property
     def result(self) -> str:
-        return "failure" if any(job.result == "failure" for job in self.values()) else "success"
+        results = {job.result for job in self.values()}
+        return next((each for each in ("failure", "cancelled") if each in results), "success")
 
     @property
     def failed(self) -> list[str]:
@@ -112,14 +122,85 @@ class Expressions:
         return answer
 
 
+def git(directory: Path, *words: str) -> str:
+    author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    done = subprocess.run(["git", *author, *words], cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class Groups:
+    """Concurrency groups, in each of which one job runs at a time.
+
+    A job has its place in the queue as soon as nothing else keeps it from running, also while it waits for reviewers
+    (https://github.com/hypothesis/lms/pull/4533, https://github.com/dotnet/docs/issues/28144).
+
+    https://docs.github.com/en/actions/how-tos/write-workflows/choose-when-workflows-run/control-workflow-concurrency
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._queues: dict[str, list[object]] = defaultdict(list)
+
+    @contextmanager
+    def turn(self, group: str, concurrency: Document) -> Iterator[bool]:
+        """Wait for one's turn, and tell whether it came: without `queue: max` a newer job cancels one that waits."""
+        place = object()
+        with self._changed:
+            queue = self._queues[group.lower()]
+            assert not (queue and concurrency.get("cancel-in-progress")), "to cancel what runs is not played"
+            if concurrency.get("queue") != "max":
+                del queue[1:]
+            queue.append(place)
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: place not in queue or queue[0] is place, LIMIT), f"{group} is taken"
+            has_turn = place in queue
+        try:
+            yield has_turn
+        finally:
+            with self._changed:
+                if has_turn:
+                    queue.remove(place)
+                self._changed.notify_all()
+
+
+class Runners:
+    """GitHub's runners: a directory each, with the checkout and what steps write for GitHub."""
+
+    def __init__(self, origin: Path) -> None:
+        self._origin = origin
+        self._numbers = count(1)
+        self._free: LifoQueue[Path] = LifoQueue()
+
+    @contextmanager
+    def one(self) -> Iterator[Path]:
+        """Yield one that no other job has."""
+        try:
+            runner = self._free.get_nowait()
+        except Empty:
+            runner = self._new()
+        try:
+            yield runner
+        finally:
+            self._free.put(runner)
+
+    def _new(self) -> Path:
+        runner = self._origin.with_name(f"runner-{next(self._numbers)}")
+        shutil.copytree(self._origin.with_name("commands"), runner / "bin")
+        (runner / "checkout").mkdir()
+        git(runner / "checkout", "init", "--quiet")
+        git(runner / "checkout", "remote", "add", "origin", f"file://{self._origin}")
+        return runner
+
+
 @dataclass
 class Repository:
     """A repository on GitHub.
 
     Attributes:
         name: OWNER/NAME.
-        checkout: Its commits, and where jobs run.
-        variables: Those of the runner.
+        checkout: Its commits, and where people work. Beside it are fakes of commands, in `commands`, and the runners.
+        variables: Those of the runners.
         sign_in: What STS does with a job's token.
         approve: Called when a job waits for the reviewers of an environment; it may take its time.
         reviewed: Environments with required reviewers.
@@ -133,18 +214,36 @@ class Repository:
     approve: Callable[[str], None]
     reviewed: set[str] = field(default_factory=set)
     comments: list[dict[str, Any]] = field(default_factory=list)
+    groups: Groups = field(default_factory=Groups, init=False)
+    runners: Runners = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.runners = Runners(self.checkout)
 
     def git(self, *words: str) -> str:
-        author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-        done = subprocess.run(["git", *author, *words], cwd=self.checkout, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return git(self.checkout, *words)
+
+    def found(self) -> None:
+        """Make the repository of the files that are there, from which any commit may be fetched, as from GitHub's."""
+        self.git("init", "--quiet", "--initial-branch", "main")
+        self.git("config", "uploadpack.allowAnySHA1InWant", "true")
 
     def commit(self, message: str, branch: str = "main") -> str:
         """Commit all that is changed, push it to a branch, and return the commit."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", message)
         self.git("update-ref", f"refs/heads/{branch}", "HEAD")
+        return self.git("rev-parse", "HEAD")
+
+    def written(self, path: str) -> str:
+        """Return what files of jobs have that run, or of those that ran last."""
+        files = self.checkout.parent.glob(f"runner-*/checkout/{path}")
+        return "".join(file.read_text(encoding="utf-8") for file in files)
+
+    def merged(self, head: str) -> str:
+        """Return the commit that GitHub tries for a pull request: `head` merged into main, which stays as it is."""
+        self.git("checkout", "--quiet", "--force", "--detach", "main")
+        self.git("merge", "--quiet", "--no-ff", "--message", f"Merge {head} into main", head)
         return self.git("rev-parse", "HEAD")
 
     def run(
@@ -185,11 +284,18 @@ class _Runner:
         self._github = github
         self._expressions = expressions
         self._wanted = wanted
-        self._artifacts = repository.checkout.with_name("artifacts")
+        self._artifacts = Path(tempfile.mkdtemp(prefix="artifacts-", dir=repository.checkout.parent))
 
     def workflow(self, name: str, inputs: Context, prefix: str = "") -> tuple[Run, dict[str, str]]:
         """Run a workflow, and return its jobs and, if another one calls it, its outputs."""
-        document, done = read(WORKFLOWS[name]), Run()
+        document = read(WORKFLOWS[name])
+        with self._turn(document, {"github": self._github, "inputs": inputs}) as has_turn:
+            if has_turn:
+                return self._jobs(document, inputs, prefix)
+        return Run({job: Job("cancelled") for job in document["jobs"]}), {}
+
+    def _jobs(self, document: Document, inputs: Context, prefix: str) -> tuple[Run, dict[str, str]]:
+        done = Run()
         for job, body in document["jobs"].items():
             needs = body.get("needs", [])
             needed = {each: done[each] for each in ([needs] if isinstance(needs, str) else needs)}
@@ -206,11 +312,30 @@ class _Runner:
                 done[job] = Job(inner.result, outputs)
             else:
                 for each, values in _matrix(job, body):
-                    runner = _JobRunner(self._repository, self._github, self._expressions, self._artifacts)
-                    done[each] = runner.job(body, {**contexts, "matrix": values})
+                    done[each] = self._job(body, {**contexts, "matrix": values})
         declared = (document[True].get("workflow_call") or {}).get("outputs", {})
         contexts = {"jobs": {each: {"outputs": of.outputs} for each, of in done.items()}}
         return done, {key: self._expressions.text(each["value"], contexts) for key, each in declared.items()}
+
+    def _job(self, body: Document, contexts: Context) -> Job:
+        """Run a job when nobody else in its group does, and its environment's reviewers agree."""
+        repository = self._repository
+        environment = self._expressions.text(str(body.get("environment", "")), contexts)
+        with self._turn(body, contexts) as has_turn:
+            if not has_turn:
+                return Job("cancelled")
+            if environment in repository.reviewed:
+                repository.approve(environment)
+            with repository.runners.one() as runner:
+                place = _Place(runner, self._artifacts, environment)
+                return _JobRunner(repository, self._github, self._expressions, place).job(body, contexts)
+
+    def _turn(self, body: Document, contexts: Context) -> AbstractContextManager[bool]:
+        """Wait for the turn of a workflow or job, if it has a group."""
+        if "concurrency" not in body:
+            return nullcontext(enter_result=True)
+        group = self._expressions.text(body["concurrency"]["group"], contexts)
+        return self._repository.groups.turn(group, body["concurrency"])
 
     def _holds(self, body: Document, contexts: Context, *, success: bool) -> bool:
         return holds(self._expressions, body.get("if"), contexts, success=success)
@@ -237,14 +362,21 @@ def holds(expressions: Expressions, condition: str | None, contexts: Context, *,
     return bool(expressions.value(text, contexts, **functions))
 
 
+class _Place(NamedTuple):
+    """Where a job runs: the directory of its runner, that of the run's artifacts, and the environment of GitHub."""
+
+    runner: Path
+    artifacts: Path
+    environment: str
+
+
 class _JobRunner:
     """One job, with the variables and the outputs of its steps."""
 
-    def __init__(self, repository: Repository, github: Context, expressions: Expressions, artifacts: Path) -> None:
+    def __init__(self, repository: Repository, github: Context, expressions: Expressions, place: _Place) -> None:
         self._repository, self._github, self._expressions = repository, github, expressions
-        self._artifacts = artifacts
-        self._files = repository.checkout.with_name("runner")
-        self._environment = ""
+        self._files, self._artifacts, self._environment = place
+        self._checkout = self._files / "checkout"
         self._claims: dict[str, str] = {}
         self._variables = {
             **repository.variables,
@@ -257,9 +389,8 @@ class _JobRunner:
         self._job = Job("success")
 
     def job(self, body: Document, contexts: Context) -> Job:
-        self._environment = self._expressions.text(str(body.get("environment", "")), contexts)
-        if self._environment in self._repository.reviewed:
-            self._repository.approve(self._environment)
+        for left in ("build", "review"):  # git ignores them, and no cache has them
+            shutil.rmtree(self._checkout / left, ignore_errors=True)
         self._claims = self._token() if body["permissions"].get("id-token") == "write" else {}
         contexts = {**contexts, "steps": {}}
         self._steps(body["steps"], contexts)
@@ -286,7 +417,7 @@ class _JobRunner:
         variables = {**self._variables, **self._texts(step.get("env", {}), contexts)}
         if "run" in step:
             script = self._expressions.text(step["run"], contexts)
-            done = run(script, self._repository.checkout, self._files, **variables)
+            done = run(script, self._checkout, self._files, **variables)
             self._job.log += done.stdout + done.stderr
             return done.returncode == 0
         try:
@@ -313,14 +444,15 @@ class _JobRunner:
         """Return the claims of the job's token (https://docs.github.com/en/actions/reference/security/oidc)."""
         where = f"environment:{self._environment}" if self._environment else f"ref:{self._github['ref']}"
         context = "pull_request" if self._github["event_name"] == "pull_request" and not self._environment else where
-        claims = {"sub": f"repo:{self._github['repository']}:{context}", "aud": "sts.amazonaws.com"}
+        subject = f"repo:{self._github['repository']}:{context}"
+        claims = {"iss": "https://token.actions.githubusercontent.com", "sub": subject, "aud": "sts.amazonaws.com"}
         named = {"environment": self._environment} if self._environment else {}
         return {**claims, **named, "ref": self._github["ref"], "repository": self._github["repository"]}
 
     def _action(self, step: Document, contexts: Context, variables: Mapping[str, str], outputs: dict[str, str]) -> None:
         action, given = step["uses"].partition("@")[0], step.get("with", {})
         if action == "actions/checkout":
-            self._check_out()
+            self._check_out(int(given.get("fetch-depth", 1)))
         elif action.startswith("./.github/actions/"):
             self._steps(read(ACTIONS[Path(action).name])["runs"]["steps"], {**contexts, "inputs": given})
         elif action == "aws-actions/configure-aws-credentials":
@@ -329,20 +461,19 @@ class _JobRunner:
             self._script(given["script"], variables, outputs)
         elif action == "actions/upload-artifact":
             shutil.rmtree(self._artifacts / given["name"], ignore_errors=True)
-            shutil.copytree(self._repository.checkout / given["path"], self._artifacts / given["name"])
+            shutil.copytree(self._checkout / given["path"], self._artifacts / given["name"])
         elif action == "actions/download-artifact":
-            place = self._repository.checkout / given["path"]
+            place = self._checkout / given["path"]
             shutil.copytree(self._artifacts / given["name"], place, dirs_exist_ok=True)
         elif action not in NOT_HERE:
             raise AssertionError(f"{action} is not known here")
 
-    def _check_out(self) -> None:
-        """Make the checkout that of a new runner, but for what caches would bring back."""
-        git = self._repository.git
-        git("checkout", "--quiet", "--force", "--detach", self._github["sha"])
-        git("clean", "--quiet", "--force", "-d")
-        for left in ("build", "review"):
-            shutil.rmtree(self._repository.checkout / left, ignore_errors=True)
+    def _check_out(self, depth: int) -> None:
+        """Fetch a commit with as much history as is wanted, 0 for all (https://github.com/actions/checkout#usage)."""
+        sha = self._github["sha"]
+        git(self._checkout, "fetch", "--quiet", "--no-tags", f"--depth={depth or 2**31 - 1}", "origin", sha)
+        git(self._checkout, "checkout", "--quiet", "--force", "--detach", sha)
+        git(self._checkout, "clean", "--quiet", "-ffd")
 
     def _configure_credentials(self, given: Mapping[str, str]) -> None:
         try:
@@ -368,7 +499,7 @@ class _JobRunner:
             "getRef": {"data": {"object": {"sha": repository.git("rev-parse", "main")}}},
             "listComments": {"data": repository.comments},
         }
-        done = run_script(script, repository.checkout, context, answers, **variables)
+        done = run_script(script, self._checkout, context, answers, **variables)
         for call in done.calls:
             self._apply(call, outputs)
         if done.error:

@@ -38,7 +38,8 @@ _MARKED = (*REPLACING, Effect.REMOVED)
 _SHOWN = (CheckStatus.FAIL, CheckStatus.UNKNOWN, CheckStatus.WARN)
 _LIMITS = (
     "Golden templates are compared, which name scripts and other assets without their content: a change of these alone "
-    "does not show. What runs in the account was not read."
+    "does not show. What runs in the account was not read, and ParallelCluster was not asked, as "
+    "`./ultracluster validate` does."
 )
 
 

@@ -1,7 +1,7 @@
 """The commands of the workflows and of the pipeline inside AWS, in their order, in an emulated account.
 
-Each job of GitHub has the actions of its role's policies and no others; the emulated IAM judges neither conditions nor
-most resources. CodeBuild's projects have the owner's. `make lint`, `type`, `docs` and `test` are not run: this is one
+Each job of GitHub and each action of CodePipeline has the permissions of its role and no others, as far as the emulated
+IAM judges them: emulator/README.md, "Who may do what". `make lint`, `type`, `docs` and `test` are not run: this is one
 of those tests. What GitHub and AWS themselves do is in tests/workflows/runner.py and code_pipeline.py.
 """
 
@@ -10,24 +10,26 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from config.edit import set_values
 from config.settings import load
-from emulator.aws import ACCOUNT, EmulatedAws, of_session
+from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.machines import image
 from scripts.emulated import accounts
 from tests.configurations import CONFIG
 from tests.fake_commands import write_commands
 from tests.stacks.pipelines import lets_in
 from tests.workflows.code_pipeline import Execution
-from tests.workflows.runner import Repository, Run
+from tests.workflows.runner import LIMIT, Repository, Run
+from tests.workflows.sessions import assume
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
@@ -41,13 +43,16 @@ OWN = {DEV: "dev", PROD: "trn1-16"}
 """Settings of the team, and the shipped ones that they are copies of: docs/guides/github.md."""
 TYPO = ("use_system\n", "use_system\nsystemctl reload-settings\n")
 """Of a head node's script: bash, shellcheck and the templates have nothing against it."""
+SIGN = "/var/tmp/go-on"  # noqa: S108 - of a machine of its own
+PATIENCE = ("use_system\n", f"use_system\nuntil [[ -e {SIGN} ]]; do sleep 1; done\n")
+FOLLOWED = "Yours is in progress, and is followed first:"
 
 
 class Team:
     """A fork of this project on GitHub, an account, and the people who look after both."""
 
     def __init__(self, directory: Path, aws: EmulatedAws) -> None:
-        self.aws, self.file = aws, directory / "checkout" / "config" / f"{DEV}.yaml"
+        self.aws = aws
         self.approvals: list[str] = []
         self.meanwhile: Callable[[], None] = lambda: None
         runner = {**aws.environment, **accounts.variables(REGION), "COLUMNS": "200"}
@@ -56,15 +61,24 @@ class Team:
         self.own = {**runner, **aws.settings}
         del runner["PATH"]
         self.github = Repository(NAME, directory / "checkout", runner, self._sign_in, self.approve, {"prod"})
-        write_commands(directory / "runner" / "bin", {"make": 'echo "make $*"'})
+        write_commands(directory / "commands", {"make": 'echo "make $*"'})
 
     def _sign_in(self, claims: Mapping[str, str], role_arn: str, seconds: int) -> dict[str, str]:
-        iam, sts = self.aws.client("iam", REGION), self.aws.client("sts", REGION)
-        role = iam.get_role(RoleName=role_arn.rpartition("/")[2])["Role"]
-        if not lets_in(role["AssumeRolePolicyDocument"], claims) or seconds > role["MaxSessionDuration"]:
+        role = self.aws.client("iam", REGION).get_role(RoleName=role_arn.rpartition("/")[2])["Role"]
+        trusts = lets_in(role["AssumeRolePolicyDocument"], claims, self._provider(claims))
+        if not trusts or seconds > role["MaxSessionDuration"]:
             raise PermissionError("Not authorized to perform sts:AssumeRoleWithWebIdentity")
-        answer = sts.assume_role(RoleArn=role_arn, RoleSessionName="GitHubActions", DurationSeconds=seconds)
-        return of_session(answer["Credentials"])
+        return assume(self.aws.client("sts", REGION), self.aws, role_arn, seconds)
+
+    def _provider(self, claims: Mapping[str, str]) -> str | None:
+        """Return the ARN of the account's provider for a token: it names who issued it, and for whom."""
+        iam = self.aws.client("iam", REGION)
+        for each in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
+            provider = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=each["Arn"])
+            issuer = provider["Url"].removeprefix("https://")
+            if claims["iss"] == f"https://{issuer}" and claims["aud"] in provider["ClientIDList"]:
+                return str(each["Arn"])
+        return None
 
     def approve(self, name: str) -> None:
         self.approvals.append(name)
@@ -80,11 +94,12 @@ class Team:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def edit(self, *, nodes: int | None = None, script: tuple[str, str] | None = None) -> None:
-        """Change what is merged: the most nodes of dev, or words of the head node's script."""
+    def edit(self, nodes: Mapping[str, int] | None = None, *, script: tuple[str, str] | None = None) -> None:
+        """Change what is merged: the most nodes of deployments, or words of the head node's script."""
         self.github.git("checkout", "--quiet", "--force", "--detach", "main")
-        if nodes is not None:
-            set_values(self.file, {("cluster", "queues", 0, "compute_resources", 0, "max_count"): nodes})
+        for name, number in (nodes or {}).items():
+            path = self.github.checkout / "config" / f"{name}.yaml"
+            set_values(path, {("cluster", "queues", 0, "compute_resources", 0, "max_count"): number})
         if script is not None:
             path = self.github.checkout / "nodes" / "head_node.sh"
             text = path.read_text(encoding="utf-8")
@@ -102,18 +117,43 @@ class Team:
         """Let the sessions of dev's role end while its cluster is updated."""
 
         def expire() -> None:
-            while self.statuses(DEV).get(f"{DEV}-cluster") != "UPDATE_IN_PROGRESS":
-                time.sleep(0.05)
+            wait_until(lambda: self.statuses(DEV).get(f"{DEV}-cluster") == "UPDATE_IN_PROGRESS")
             self.aws.expire(DEPLOY_DEV)
 
-        thread = threading.Thread(target=expire, daemon=True)
-        thread.start()
-        yield
-        thread.join()
+        with ThreadPoolExecutor() as pool:
+            expired = pool.submit(expire)
+            yield
+            expired.result(LIMIT)
+
+    def stacks(self, name: str) -> list[dict[str, Any]]:
+        stacks = self.aws.client("cloudformation", REGION).describe_stacks()["Stacks"]
+        return [each for each in stacks if each["StackName"].startswith(f"{name}-")]
 
     def statuses(self, name: str) -> dict[str, str]:
-        stacks = self.aws.client("cloudformation", REGION).describe_stacks()["Stacks"]
-        return {each["StackName"]: each["StackStatus"] for each in stacks if each["StackName"].startswith(f"{name}-")}
+        return {each["StackName"]: each["StackStatus"] for each in self.stacks(name)}
+
+    def on_head_node(self, command: str) -> None:
+        """Run a command on the head node of dev."""
+        tags = {"parallelcluster:cluster-name": DEV, "parallelcluster:node-type": "HeadNode"}
+        wanted = {**{f"tag:{key}": value for key, value in tags.items()}, "instance-state-name": "running"}
+        filters = [{"Name": key, "Values": [value]} for key, value in wanted.items()]
+        [found] = self.aws.client("ec2", REGION).describe_instances(Filters=filters)["Reservations"]
+        [instance] = [each["InstanceId"] for each in found["Instances"]]
+        asked = {"DocumentName": "AWS-RunShellScript", "Parameters": {"commands": [command]}}
+        self.aws.client("ssm", REGION).send_command(InstanceIds=[instance], **asked)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        TimeoutError: It does not for far longer than anything takes here.
+    """
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -138,7 +178,7 @@ def team(directory: Path, connection: str | None = None) -> Iterator[Team]:
     (checkout / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
     with accounts.account(print, speed="fast", nodes=True) as account:
         made = Team(directory, account.aws)
-        made.github.git("init", "--quiet", "--initial-branch", "main")
+        made.github.found()
         made.run("version")
         write_golden(made, *OWN)
         made.github.commit("Settings of our own")
@@ -160,8 +200,9 @@ def write_golden(of: Team, *names: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def pull_request(of: Team, sha: str, repository: str = NAME, *, only: tuple[str, ...] = ()) -> Run:
+def pull_request(of: Team, head: str, repository: str = NAME, *, only: tuple[str, ...] = ()) -> Run:
     """Run the workflow of a pull request from a repository; with `only` these of its jobs."""
+    sha = of.github.merged(head)
     request = {"number": 7, "head": {"repo": {"full_name": repository}}, "user": {"login": "grace"}}
     event = {"pull_request": request, "repository": {"private": False}}
 
@@ -180,37 +221,75 @@ def merge_the_first(of: Team) -> None:
         assert "Healthy." in first[f"{stage}/deploy"].summary
 
 
-def review_and_merge(of: Team) -> None:
-    """ParallelCluster is asked, templates are made, and one comment has the plan. Nothing changes before the merge."""
-    of.edit(nodes=3)
+def review_what_is_refused(of: Team) -> None:
+    """A pull request that ParallelCluster refuses, and one for which the account has no room: both say so."""
+    before = [of.stacks(name) for name in OWN]
+    of.edit()
+    path = of.github.checkout / "config" / f"{DEV}.yaml"
+    refused = "\n  overrides:\n    Scheduling:\n      SlurmSettings:\n        DisableMemory: 5\n"
+    path.write_text(path.read_text(encoding="utf-8") + refused, encoding="utf-8")
     write_golden(of, DEV)
+    unknown = of.github.commit("A field that there is not", branch="unknown-field")
+    done = pull_request(of, unknown, only=("check", "review", "comment"))
+    assert done.failed == ["check: Ask ParallelCluster about every configuration"], done.text
+    assert f"{DEV}: REJECTED" in done["check"].summary
+    assert "'DisableMemory': ['Unknown field.']" in done["check"].summary
+    assert "#when-a-job-fails" in done["check"].summary
+    [comment] = of.github.comments
+    assert "ParallelCluster was not asked" in comment["body"], comment["body"]
+    of.github.comments.clear()
+
+    of.edit()
+    set_values(path, {("storage", "file_system", "capacity_gib"): 120_000})
+    write_golden(of, DEV)
+    done = pull_request(of, of.github.commit("Too large", branch="too-large"), only=("review", "comment"))
+    assert done.failed == [], done.text
+    [comment] = of.github.comments
+    assert "Preflight: not ready to deploy" in comment["body"], comment["body"]
+    assert "of 100,800 GiB" in comment["body"], comment["body"]
+    of.github.comments.clear()
+    assert [of.stacks(name) for name in OWN] == before
+    assert of.approvals == ["prod"]
+
+
+def review_and_merge(of: Team) -> None:
+    """ParallelCluster is asked, templates are made, and comments have the plans.
+
+    Nothing changes before the merge, and nothing of prod before its reviewer agrees.
+    """
+    of.edit({DEV: 3, PROD: 17})
+    write_golden(of, *OWN)
     change = of.github.commit("More nodes", branch="more-nodes")
-    before = of.statuses(DEV)
+    before = [of.stacks(name) for name in OWN]
     done = pull_request(of, change)
     assert (done.result, done.failed) == ("success", []), done.text
     assert f"{DEV}: accepted" in done["check"].summary
     made = re.findall("^make .*", done["check"].log + done["test"].log, re.MULTILINE)
     assert [*dict.fromkeys(made)] == ["make lint", "make type", "make docs", "make test"]
-    [comment] = of.github.comments
-    assert comment["body"].startswith(f"<!-- ultracluster:{DEV} -->\n")
-    assert "MaxCount" in comment["body"]
-    assert "**Preflight**: ready to deploy" in comment["body"], comment["body"]
-    assert of.statuses(DEV) == before
+    for name, comment in zip((PROD, DEV), of.github.comments, strict=True):
+        assert comment["body"].startswith(f"<!-- ultracluster:{name} -->\n")
+        assert "MaxCount" in comment["body"]
+        assert "**Preflight**: ready to deploy" in comment["body"], comment["body"]
+    assert [of.stacks(name) for name in OWN] == before
     pull_request(of, change, only=("review", "comment"))
-    assert len(of.github.comments) == 1, "it is written again"
+    assert len(of.github.comments) == 2, "they are written again"
     fork = pull_request(of, change, "Mallory/trn1", only=("review", "comment"))
     assert (fork["review"].result, fork["comment"].result) == ("success", "skipped")
     assert fork["review"].steps["Credentials"] == "skipped"
     assert "MaxCount" in fork["review"].summary
 
-    of.github.git("update-ref", "refs/heads/main", change)
+    of.github.git("update-ref", "refs/heads/main", of.github.merged(change))
+    of.meanwhile = lambda: unchanged.append(of.stacks(PROD) == before[1])
+    unchanged: list[bool] = []
     of.deploys()
-    assert of.approvals == ["prod", "prod"]
-    assert of.statuses(DEV)[f"{DEV}-cluster"] == "UPDATE_COMPLETE"
+    assert (of.approvals, unchanged) == (["prod", "prod"], [True])
+    for name in OWN:
+        assert of.statuses(name)[f"{name}-cluster"] == "UPDATE_COMPLETE"
 
 
 def merge_a_bad_change(of: Team) -> None:
     """No check before the deployment can see it: it ends at dev, and the summary has the reason."""
+    approvals, prod = len(of.approvals), of.stacks(PROD)
     of.edit(script=TYPO)
     of.github.commit("A word wrong")
     done = of.deploys(failing=("dev/deploy: Deploy", "dev/deploy: Diagnosis"))
@@ -219,37 +298,48 @@ def merge_a_bad_change(of: Team) -> None:
     assert f"./ultracluster deploy {DEV}" in said, said
     assert "#when-a-job-fails" in said
     assert done["prod"].result == "skipped"
+    assert (len(of.approvals), of.stacks(PROD)) == (approvals, prod)
 
 
 def revert_beside_another_merge(of: Team) -> None:
-    """The first run waits for approval when the newer commit is merged, which alone is deployed to prod."""
+    """The newer commit is merged while the revert is deployed: its run waits for its turns, and alone gets to prod."""
+    approvals, prod = len(of.approvals), of.stacks(PROD)
     of.edit(script=(TYPO[1], TYPO[0]))
     revert = of.github.commit("The word right")
-    newer: list[Run] = []
-
-    def merge_another() -> None:
-        of.edit(nodes=4)
-        write_golden(of, DEV)
-        of.github.commit("Still more nodes")
-        newer.append(of.deploys())
-
-    of.meanwhile = merge_another
-    older = of.deploys(sha=revert)
-    assert "Healthy." in older["dev/deploy"].summary
-    assert "has moved on to" in older["prod/deploy"].summary
-    assert older["prod/deploy"].steps["Deploy"] == "skipped"
-    assert newer[0]["prod/deploy"].steps["Smoke check"] == "success"
-    assert "Healthy." in newer[0]["dev/deploy"].summary
+    of.edit({DEV: 4, PROD: 18})
+    newest = of.github.commit("Still more nodes", branch="still-more")
+    with ThreadPoolExecutor() as pool:
+        older = pool.submit(of.deploys, sha=revert)
+        wait_until(lambda: older.done() or of.statuses(DEV)[f"{DEV}-cluster"] == "UPDATE_IN_PROGRESS")
+        of.github.git("update-ref", "refs/heads/main", newest)
+        newer = pool.submit(of.deploys, sha=newest)
+        first, second = older.result(LIMIT), newer.result(LIMIT)
+    assert "Healthy." in first["dev/deploy"].summary
+    assert "has moved on to" in first["prod/deploy"].summary
+    assert first["prod/deploy"].steps["Deploy"] == "skipped"
+    for stage in ("dev", "prod"):
+        assert "Healthy." in second[f"{stage}/deploy"].summary
+    assert of.approvals[approvals:] == ["prod", "prod"], (
+        "of the older run, which then deploys nothing, and of the newer"
+    )
+    assert of.stacks(PROD) != prod
+    assert of.statuses(PROD)[f"{PROD}-cluster"] == "UPDATE_COMPLETE"
 
 
 def run_again_after_the_role_has_expired(of: Team) -> None:
-    """CloudFormation continues meanwhile."""
-    of.edit(nodes=5)
+    """CloudFormation continues meanwhile, for as long as the head node waits: the second run follows it first."""
+    of.edit({DEV: 5}, script=PATIENCE)
     of.github.commit("And more")
     with of.expiring():
         done = of.deploys(failing=("dev/deploy: Deploy", "dev/deploy: Diagnosis"))
     assert "get new session credentials" in done["dev/deploy"].summary, done.text
-    again = of.deploys()
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(of.deploys)
+        wait_until(lambda: running.done() or FOLLOWED in of.github.written("build/deploy.log"))
+        assert of.statuses(DEV)[f"{DEV}-cluster"] == "UPDATE_IN_PROGRESS"
+        of.on_head_node(f"touch {SIGN}")
+        again = running.result(LIMIT)
+    assert FOLLOWED in again["dev/deploy"].log
     assert "Healthy." in again["dev/deploy"].summary
 
 
@@ -270,6 +360,7 @@ def look_for_drift_and_destroy(of: Team) -> None:
 def test_from_a_pull_request_to_production_and_back(tmp_path: Path) -> None:
     with team(tmp_path) as of:
         merge_the_first(of)
+        review_what_is_refused(of)
         review_and_merge(of)
         merge_a_bad_change(of)
         revert_beside_another_merge(of)
@@ -278,18 +369,22 @@ def test_from_a_pull_request_to_production_and_back(tmp_path: Path) -> None:
 
 
 class Pipeline:
-    """The pipeline inside AWS of a team, and the logs of its executions."""
+    """The pipeline inside AWS of a team."""
 
     def __init__(self, of: Team) -> None:
         self._of = of
+        self._execution().found()
 
-    def release(self, *, failing: str = "") -> Execution:
-        """Take the newest commit through the pipeline, in which this action fails and no other."""
+    def release(self, *, failing: tuple[str, ...] = ()) -> Execution:
+        """Take the newest commit through the pipeline, in which these actions fail and no others."""
+        done = self._execution().run()
+        assert tuple(done.failed) == failing, done.log
+        return done
+
+    def _execution(self) -> Execution:
         of = self._of
         of.github.git("checkout", "--quiet", "--force", "--detach", "main")
-        done = Execution(of.aws, REGION, of.github.checkout, of.own, of.approve).run()
-        assert done.failed == failing, done.log
-        return done
+        return Execution(of.aws, REGION, of.github.checkout, of.github.variables, of.approve)
 
 
 def test_the_pipeline_inside_aws(tmp_path: Path) -> None:
@@ -303,14 +398,25 @@ def test_the_pipeline_inside_aws(tmp_path: Path) -> None:
         protected = of.aws.client("cloudformation", REGION).describe_stacks()["Stacks"]
         assert {each["StackName"] for each in protected if each["EnableTerminationProtection"]} >= {f"{PROD}-storage"}
 
+        cluster = f"dev/{DEV}-cluster.Deploy"
         of.edit(script=TYPO)
         of.github.commit("A word wrong")
-        pipeline.release(failing=f"dev/{DEV}-cluster.Deploy")
+        bad = pipeline.release(failing=(cluster,))
+        assert f"dev/{DEV}-monitoring.Deploy" in bad.done, "it is of the same order"
         assert "systemctl" in of.run("diagnose", DEV, code=1)
+        again = bad.retry("FAILED_ACTIONS")
+        assert again.failed == [cluster]
+        assert "ChangeSetNotFound" in again.log, again.log
+        assert bad.retry("ALL_ACTIONS").failed == ["dev/Changes"], bad.log
+        assert of.approvals == ["prod/Approve"]
+        assert set(of.statuses(PROD).values()) == {"CREATE_COMPLETE"}
 
-        of.edit(script=(TYPO[1], TYPO[0]))
+        of.edit({DEV: 3, PROD: 17}, script=(TYPO[1], TYPO[0]))
         of.github.commit("The word right")
-        done = pipeline.release(failing="dev/Changes")  # CloudFormation cannot update what it could not roll back
+        done = pipeline.release(failing=("dev/Changes",))  # CloudFormation cannot update what it could not roll back
         assert f"./ultracluster deploy {DEV}" in done.log, done.log
         of.run("deploy", DEV, "--yes")
-        assert "Healthy." in pipeline.release().log
+        done.retry("ALL_ACTIONS")
+        assert (done.failed, done.log.count("Healthy.")) == ([], 2), done.log
+        assert of.approvals == ["prod/Approve"] * 2
+        assert of.statuses(PROD)[f"{PROD}-cluster"] == "UPDATE_COMPLETE"

@@ -48,6 +48,7 @@ _RUNTIME: Final = Path(__file__).with_name("lambda_runtime.py")
 _SESSION: Final = boto3.Session(KEYS.own, SECRET)
 _PATIENCE: Final[dict[Speed, int]] = {"real": 1, "fast": 3}
 _LONGEST_SLEEP: Final = "0.1"
+_TEMPORARY: Final = ".temporary"
 _SHORTEST_INTERVAL: Final = 0.5
 _LONGEST_INTERVAL: Final = 2.0
 """Of what is repeated at speed `fast`: to ask for a cluster takes a tenth of a second of CPU, and nodes a minute."""
@@ -199,6 +200,8 @@ class _Process:
             command += ["--longest-sleep", _LONGEST_SLEEP]
         with zipfile.ZipFile(io.BytesIO(function.code_bytes)) as archive:
             archive.extractall(self._directory.name)
+        self._temporary = Path(self._directory.name, _TEMPORARY)
+        self._temporary.mkdir()
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -293,13 +296,15 @@ class _Process:
     def _environment(self, function: LambdaFunction, endpoint: str) -> dict[str, str]:
         """Return the variables that Lambda sets, those of the function, and those that lead to the emulated AWS.
 
-        Of this process's own only the way to programs.
+        Of this process's own only the way to programs. Temporary files end with the process, as on Lambda with the
+        execution environment: what is killed leaves them, the CDK of ParallelCluster 65 MB.
 
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
         """
         return {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),  # the CDK looks for `node`
             "LANG": "en_US.UTF-8",
+            "TMPDIR": str(self._temporary),
             "TZ": ":UTC",
             **settings_for(endpoint, KEYS.own),
             "AWS_REGION": function.region,

@@ -75,7 +75,11 @@ LISTINGS: Mapping[str, tuple[str, str, str]] = {
         "DBParameterGroups[?!starts_with(DBParameterGroupName, 'default.')].DBParameterGroupName",
     ),
     "AWS::RDS::DBSnapshot": ("rds", "describe_db_snapshots", "DBSnapshots[].DBSnapshotIdentifier"),
-    "AWS::RDS::DBSubnetGroup": ("rds", "describe_db_subnet_groups", "DBSubnetGroups[].DBSubnetGroupName"),
+    "AWS::RDS::DBSubnetGroup": (
+        "rds",
+        "describe_db_subnet_groups",
+        "DBSubnetGroups[?DBSubnetGroupName!='default'].DBSubnetGroupName",
+    ),
     "AWS::Route53::HostedZone": ("route53", "list_hosted_zones", "HostedZones[].Name"),
     "AWS::S3::Bucket": ("s3", "list_buckets", "Buckets[].Name"),
     "AWS::SecretsManager::Secret": ("secretsmanager", "list_secrets", "SecretList[].Name"),

@@ -155,12 +155,16 @@ class Evaluator:
 
     def _select(self, argument: list[Any]) -> Any:
         index, values = (self._evaluate(each) for each in argument)
+        if not isinstance(values, list):
+            raise TemplateError(f"Template error: Fn::Select got {values!r}; allowed: a list")
         if not str(index).isdecimal() or int(index) >= len(values):
             raise TemplateError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
         return values[int(index)]
 
     def _split(self, argument: list[Any]) -> list[str]:
         delimiter, text = (self._text(each) for each in argument)
+        if not delimiter:
+            raise TemplateError("Template error: Fn::Split got '' as delimiter; allowed: a text")
         return text.split(delimiter)
 
     def _sub(self, argument: list[Any] | str) -> str:

@@ -31,6 +31,7 @@ POLICIES: Final = ("DeletionPolicy", "UpdateReplacePolicy")
 _RESOURCE_MEMBERS: Final = frozenset({"Condition", "DependsOn", "Metadata", "Properties", "Type", *POLICIES})
 _UNSUPPORTED_MEMBERS: Final = frozenset({"CreationPolicy", "UpdatePolicy"})
 _SECTIONS_OF_MEMBERS: Final = ("Conditions", "Mappings", "Metadata", "Outputs", "Parameters", "Resources", "Rules")
+_CONDITION_IS_TEXT: Final = "Template format error: Every Condition member must be a string."
 _NAME: Final = re.compile("[a-zA-Z0-9]+")
 _BOOLEAN: Final = frozenset({"Condition", "Fn::And", "Fn::Equals", "Fn::Not", "Fn::Or"})
 """Functions of the section Conditions."""
@@ -65,10 +66,7 @@ def check_structure(body: Mapping[str, Any]) -> None:
                 raise TemplateError(f"Template format error: Any {section} member must be an object.")
             check(name, member)
     for name, member in body.get("Outputs", {}).items():
-        if not isinstance(member, Mapping) or "Value" not in member:
-            raise TemplateError("Template format error: Every Outputs member must contain a Value object")
-        if "Export" in member and "Name" not in member["Export"]:
-            raise TemplateError(f"Template format error: [/Outputs/{name}/Export] must contain a Name")
+        _check_output(name, member)
     _check_mappings(body.get("Mappings", {}))
 
 
@@ -185,10 +183,20 @@ def _check_resource(logical_id: str, member: Mapping[str, Any]) -> None:
         if not isinstance(member.get(name, {}), Mapping):
             raise TemplateError(f"Template format error: [/Resources/{logical_id}/{name}] must be an object.")
     if not isinstance(member.get("Condition", ""), str):
-        raise TemplateError("Template format error: Every Condition member must be a string.")
+        raise TemplateError(_CONDITION_IS_TEXT)
     if not all(isinstance(each, str) for each in depends_on(member)):
         message = f"[/Resources/{logical_id}/DependsOn] must be a string or a list of strings."
         raise TemplateError(f"Template format error: {message}")
+
+
+def _check_output(name: str, member: Any) -> None:
+    if not isinstance(member, Mapping) or "Value" not in member:
+        raise TemplateError("Template format error: Every Outputs member must contain a Value object")
+    if not isinstance(member.get("Condition", ""), str):
+        raise TemplateError(_CONDITION_IS_TEXT)
+    export = member.get("Export", {"Name": ""})
+    if not isinstance(export, Mapping) or "Name" not in export:
+        raise TemplateError(f"Template format error: [/Outputs/{name}/Export] must be an object with a Name.")
 
 
 def _check_mappings(mappings: Mapping[str, Any]) -> None:
@@ -205,19 +213,22 @@ def _check_conditions(conditions: Mapping[str, Any], body: Mapping[str, Any]) ->
     graph: dict[str, set[str]] = {}
     for name, definition in conditions.items():
         graph[name] = set()
+        if not isinstance(definition, Mapping) or len(definition) != 1 or not _BOOLEAN & definition.keys():
+            raise TemplateError(
+                "Template format error: Conditions can only be boolean operations on parameters and other conditions"
+            )
         for function, argument in _functions_of_condition(definition):
             if function == "Fn::ImportValue":
                 raise TemplateError("Template error: Cannot use Fn::ImportValue in Conditions.")
             if function not in _ARGUMENTS or function == "Fn::GetStackOutput":
                 raise UnsupportedError(f"intrinsic function {function} in Conditions")
+            _check_shape(function, argument)
+            _check_meaning(function, argument, body)
             if function == "Condition":
-                if argument not in conditions:
-                    raise TemplateError(f"Template error: unresolved condition dependency {argument} in Conditions")
                 graph[name].add(argument)
-            else:
-                _check_shape(function, argument)
-                _check_meaning(function, argument, body)
-    unresolved = references(conditions, pseudo=True) - body.get("Parameters", {}).keys() - PSEUDO_PARAMETERS
+    unresolved = (
+        references(list(conditions.values()), pseudo=True) - body.get("Parameters", {}).keys() - PSEUDO_PARAMETERS
+    )
     if unresolved:
         listed = ", ".join(sorted(unresolved))
         message = (
@@ -254,6 +265,8 @@ def _check_shape(function: str, argument: Any) -> None:
 
 def _check_meaning(function: str, argument: Any, body: Mapping[str, Any]) -> None:
     match function:
+        case "Condition" if argument not in body.get("Conditions", {}):
+            raise TemplateError(f"Template error: unresolved condition dependency {argument} in Condition")
         case "Fn::If" if argument[0] not in body.get("Conditions", {}):
             raise TemplateError(f"Template error: unresolved condition dependency {argument[0]} in Fn::If")
         case "Fn::FindInMap" if isinstance(argument[0], str) and argument[0] not in body.get("Mappings", {}):

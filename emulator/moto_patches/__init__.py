@@ -45,7 +45,7 @@ from emulator.moto_patches.dlm import add_lifecycle_manager
 from emulator.moto_patches.efs import Efs
 from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.fsx import Fsx
-from emulator.moto_patches.instances import place_offerings_by_zone_id
+from emulator.moto_patches.instances import filter_offerings_by_wildcards, place_offerings_by_zone_id
 from emulator.moto_patches.launches import complete_launches_of_groups
 from emulator.moto_patches.lives import LivingInstance
 from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
@@ -91,6 +91,7 @@ def fill() -> None:
     choose_arns()
     count_calls()
     place_offerings_by_zone_id()
+    filter_offerings_by_wildcards()
     withhold_offerings()
     complete_launches_of_groups()
     avoid_repetitions()

@@ -3,6 +3,7 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -10,9 +11,9 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.amis import Ami
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
-from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, InstanceTypeOfferingBackend
 from moto.ec2.responses import EC2Response
-from moto.ec2.utils import random_ami_id
+from moto.ec2.utils import random_ami_id, simple_aws_filter_to_re
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 from emulator.moto_patches.tags import listed, requested_tags
@@ -100,6 +101,27 @@ class Instances(EC2Response):
     def _placement_groups(self) -> dict[str, dict[str, Any]]:
         groups: dict[str, dict[str, Any]] = vars(self.ec2_backend).setdefault("placement_groups", {})
         return groups
+
+
+_OFFERING_FILTERS = {"instance-type": "InstanceType", "location": "Location"}
+
+
+def filter_offerings_by_wildcards() -> None:
+    """Let filters of DescribeInstanceTypeOfferings have wildcards, such as `hpc*`, as all of EC2's have.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
+    """
+
+    def matches_filters(_: Any, offering: dict[str, Any], filters: dict[str, list[str]], __: str) -> bool:
+        for name in filters:
+            if name not in _OFFERING_FILTERS:
+                raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
+        return all(
+            any(re.match(simple_aws_filter_to_re(each), offering[_OFFERING_FILTERS[name]]) for each in values)
+            for name, values in filters.items()
+        )
+
+    InstanceTypeOfferingBackend.matches_filters = matches_filters  # type: ignore[assignment,method-assign]
 
 
 def place_offerings_by_zone_id() -> None:

@@ -32,6 +32,7 @@ from emulator.aws import ACCOUNT
 _ENGINES: Final = {"mysql": "8.4.7", "mariadb": "11.8.5"}
 """Engines that have servers, and the version of an instance for which none is asked."""
 _ZONES: Final = 2
+_DEFAULT_GROUP: Final = "default"
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,9 @@ class Rds(RDSResponse):
         if engine in _ENGINES:
             self.params.setdefault("EngineVersion", _ENGINES[engine])
         self.params.setdefault("VpcSecurityGroupIds", [])
-        subnet = self._subnet(self.params.get("DBSubnetGroupName"), self.params.get("AvailabilityZone"))
+        if "DBSubnetGroupName" not in self.params:
+            self.params["DBSubnetGroupName"] = self._default_group()
+        subnet = self._subnet(self.params["DBSubnetGroupName"], self.params.get("AvailabilityZone"))
         ec2 = self._ec2_backend
         groups = self.params["VpcSecurityGroupIds"] or [ec2.get_default_security_group(subnet.vpc_id).id]
         self.params["VpcSecurityGroupIds"] = groups
@@ -286,16 +289,26 @@ class Rds(RDSResponse):
     def _instance(self) -> DBInstance:
         return self.backend.describe_db_instances(self.params["DBInstanceIdentifier"])[0]
 
-    def _subnet(self, group_name: str | None, zone: str | None) -> Any:
-        """Return the subnet that an instance is in: of its group, or of the default VPC."""
-        if group_name:
-            subnets = list(self.backend.describe_db_subnet_groups(group_name)[0]._subnets)
-        else:
-            ec2 = self._ec2_backend
-            subnets = [each for each in ec2.get_all_subnets() if each.vpc_id == getattr(ec2.default_vpc, "id", None)]
+    def _default_group(self) -> str:
+        """Return the name of the group of the default VPC's subnets; RDS makes it for the first instance without one.
+
+        The words are those that many quote who had deleted these subnets.
+        """
+        vpc = self._ec2_backend.get_default_vpc()
+        subnets = self._ec2_backend.describe_subnets(filters={"vpc-id": [vpc.id]}) if vpc else []
+        if not subnets:
+            message = "No default subnet detected in VPC. Please contact AWS Support to recreate default Subnets."
+            raise RDSClientError("InvalidSubnet", message)
+        if _DEFAULT_GROUP not in self.backend.subnet_groups:
+            self.backend.create_subnet_group(_DEFAULT_GROUP, _DEFAULT_GROUP, subnets, [])
+        return _DEFAULT_GROUP
+
+    def _subnet(self, group_name: str, zone: str | None) -> Any:
+        """Return the subnet of its group that an instance is in."""
+        subnets = list(self.backend.describe_db_subnet_groups(group_name)[0]._subnets)
         fitting = [each for each in subnets if zone in (None, each.availability_zone)]
         if not fitting:
-            raise RDSClientError("InvalidVPCNetworkStateFault", f"There is no subnet in {zone or 'a default VPC'}.")
+            raise RDSClientError("InvalidVPCNetworkStateFault", f"There is no subnet in {zone}.")
         return fitting[0]
 
     def _check_zones(self) -> None:

@@ -47,6 +47,25 @@ def test_what_an_instance_needs_is_not_deleted(account: Account) -> None:
     account.client("ec2").delete_security_group(GroupId=security_group)
 
 
+def test_an_instance_without_a_subnet_group_is_in_the_default_vpc(aws: EmulatedAws) -> None:
+    """https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html, DBSubnetGroupName."""
+    account = Account(aws)
+    ec2, rds = account.client("ec2"), account.client("rds")
+    [vpc] = ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"]
+    properties = database(account, "")
+    del properties["DBSubnetGroupName"], properties["VPCSecurityGroups"]
+    instance = account.create("AWS::RDS::DBInstance", **properties)
+    [described] = rds.describe_db_instances()["DBInstances"]
+    group = described["DBSubnetGroup"]
+    assert (group["DBSubnetGroupName"], group["VpcId"]) == ("default", vpc["VpcId"])
+    account.delete(instance)
+    for subnet in ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc["VpcId"]]}])["Subnets"]:
+        ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+    message = "No default subnet detected in VPC. Please contact AWS Support to recreate default Subnets."
+    with refused("InvalidSubnet", message):
+        account.create("AWS::RDS::DBInstance", **properties)
+
+
 def test_a_subnet_group_covers_two_zones(account: Account) -> None:
     vpc = account.vpc()
     subnet = account.zonal_subnet(vpc, 0)

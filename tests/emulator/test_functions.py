@@ -130,6 +130,21 @@ def test_what_a_function_prints_is_in_its_log_group(functions: Lambda) -> None:
     assert "Memory Size: 128 MB" in report
 
 
+def test_temporary_files_end_with_the_process(functions: Lambda) -> None:
+    """ParallelCluster's CDK keeps its packages in such a directory, and removes it only if it is not killed."""
+    source = """
+        import tempfile
+
+        def handler(event, context):
+            return tempfile.mkdtemp()
+        """
+    functions.make("f", source)
+    directory = Path(functions.invoke("f")[0])
+    assert directory.is_dir()
+    functions.account.aws.reset()
+    assert not directory.exists()
+
+
 @pytest.mark.slow
 def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait_for: WaitFor) -> None:
     source = """

@@ -224,3 +224,23 @@ def test_anybody_sees_what_is_public_and_nothing_else(account: Account) -> None:
         nobody.head_object(Bucket=bucket, Key="public")
         with pytest.raises(ClientError, match="403"):
             nobody.head_object(Bucket=bucket, Key="private")
+
+
+# Filters
+
+
+def test_offerings_are_filtered_by_wildcards(account: Account) -> None:
+    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html."""
+    ec2 = account.client("ec2")
+
+    def offered(**filters: str) -> set[tuple[str, str]]:
+        wanted = [{"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()]
+        answer = ec2.describe_instance_type_offerings(LocationType="availability-zone-id", Filters=wanted)
+        return {(each["InstanceType"], each["Location"]) for each in answer["InstanceTypeOfferings"]}
+
+    trn1 = {each for name in ("trn1.2xlarge", "trn1.32xlarge") for each in offered(instance_type=name)}
+    assert trn1
+    assert offered(instance_type="trn1.*") == trn1
+    assert offered(instance_type="trn1.?xlarge", location="usw2-*") == offered(instance_type="trn1.2xlarge")
+    with refused("InvalidParameterValue", "The filter 'type' is invalid"):
+        offered(type="trn1.*")

@@ -1,14 +1,16 @@
 """Templates are read and refused as CloudFormation does, in its words."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from cfnlint.helpers import FUNCTION_CONDITIONS, FUNCTIONS  # type: ignore[import-untyped]
 
 from emulator.aws import EmulatedAws
 from emulator.cloudformation.parameters import resolve_parameters
 from emulator.cloudformation.template import Template
-from toolchain.values import TemplateError, UnsupportedError
+from toolchain.values import Evaluator, Scope, TemplateError, UnsupportedError
 
 BUCKET: dict[str, Any] = {"Type": "AWS::S3::Bucket"}
 
@@ -176,6 +178,120 @@ def test_text_that_is_no_template(text: str, message: str) -> None:
     with pytest.raises(TemplateError) as raised:
         Template.parse(text)
     assert str(raised.value) == message
+
+
+WHOLE: dict[str, Any] = {
+    "AWSTemplateFormatVersion": "2010-09-09",
+    "Description": "d",
+    "Metadata": {"a": {"b": 1}},
+    "Parameters": {"P": {"Type": "String", "Default": "a", "AllowedValues": ["a"], "AllowedPattern": "a"}},
+    "Mappings": {"M": {"a": {"b": "c", "d": ["e"]}}},
+    "Conditions": {
+        "C": {"Fn::Equals": [{"Ref": "P"}, "a"]},
+        "D": {"Fn::And": [{"Condition": "C"}, {"Fn::Not": [{"Fn::Or": [{"Condition": "C"}, {"Condition": "C"}]}]}]},
+        "E": {"Fn::Equals": ["a", {"Fn::FindInMap": ["M", "a", "b"]}]},
+    },
+    "Resources": {
+        "A": {
+            "Type": "AWS::S3::Bucket",
+            "Properties": {
+                "a": {"Fn::Sub": ["${B}-${X}-${AWS::Region}", {"X": {"Fn::Join": ["-", [{"Ref": "P"}]]}}]},
+                "b": {"Fn::Select": ["0", {"Fn::Split": ["-", {"Fn::GetAtt": ["B", "Value"]}]}]},
+                "c": {"Fn::Base64": {"Fn::If": ["C", {"Fn::ImportValue": "x"}, {"Ref": "AWS::NoValue"}]}},
+                "d": {"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o"}},
+                "e": {"Fn::FindInMap": ["M", "a", "d"]},
+            },
+            "DependsOn": ["B"],
+            "Condition": "C",
+            "Metadata": {"x": "y"},
+            "DeletionPolicy": {"Fn::If": ["C", "Retain", "Delete"]},
+            "UpdateReplacePolicy": "Retain",
+        },
+        "B": BUCKET,
+    },
+    "Outputs": {"O": {"Value": {"Ref": "A"}, "Condition": "C", "Description": "x", "Export": {"Name": "e"}}},
+}
+
+
+class Anything(Scope):
+    """A scope in which every name stands for a text, but in mappings."""
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+
+    def ref(self, name: str) -> Any:
+        return "a"
+
+    def attribute(self, logical_id: str, attribute: str) -> Any:
+        return "a"
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
+        return "a"
+
+    def import_value(self, name: str) -> str:
+        return name
+
+    def condition(self, name: str) -> bool:
+        return True
+
+    def mapping(self, name: str, top_level_key: str, second_level_key: str) -> Any:
+        return self._template.find_in_map(name, top_level_key, second_level_key)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of all that a value contains."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in members:
+        yield (*path, key)
+        yield from places(each, (*path, key))
+
+
+def test_anything_anywhere_is_done_or_refused_and_functions_by_name() -> None:
+    """Every part of a template is replaced by values of other shapes, and by every function that cfn-lint knows."""
+    shapes: list[Any] = [
+        None,
+        "",
+        "x",
+        5,
+        True,
+        [],
+        {},
+        ["x"],
+        [{}],
+        {"x": {}},
+        {"Ref": "x"},
+        {"Ref": ["P"]},
+        {"Fn::If": ["C", "a"]},
+    ]
+    functions = {each.partition("::[")[0] for each in FUNCTIONS | FUNCTION_CONDITIONS} - {"Ref"}
+    arguments: list[Any] = ["", [], 5]
+    values: list[Any] = [
+        *shapes,
+        *({function: argument} for function in sorted(functions) for argument in arguments),
+    ]
+    Template.parse(json.dumps(WHOLE))
+    for path in places(WHOLE):
+        for value in values:
+            changed = json.loads(json.dumps(WHOLE))
+            container = changed
+            for key in path[:-1]:
+                container = container[key]
+            container[path[-1]] = value
+            refusal = ""
+            try:
+                parsed = Template.parse(json.dumps(changed))
+                evaluator = Evaluator(Anything(parsed))
+                for resource in parsed.resources.values():
+                    evaluator.evaluate([dict(resource.properties), resource.policies, resource.metadata])
+                for output in parsed.outputs.values():
+                    evaluator.evaluate(output["Value"])
+                for condition in parsed.conditions.values():
+                    evaluator.condition(condition)
+            except (TemplateError, UnsupportedError) as error:
+                refusal = str(error)
+                assert refusal, (path, value)
+            if path[:3] == ("Resources", "A", "Properties") and len(path) == len(("Resources", "A", "Properties", "a")):
+                assert not refusal or value in shapes or next(iter(value)) in refusal, (path, value)
 
 
 def test_a_circle_counts_under_its_condition() -> None:

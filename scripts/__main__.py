@@ -15,8 +15,10 @@ def main() -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in {"config", "emulator", "scripts", "toolchain"}:
             raise
-        lacking = f"{sys.executable} has no package {error.name}"
-        print(f"error: {lacking}\n\nhint: `./ultracluster version` builds the environment, and ./ultracluster runs in it", file=sys.stderr)
+        from scripts.core.text import echo
+
+        builds = "hint: `./ultracluster version` builds the environment, and ./ultracluster runs in it"
+        echo(f"error: {sys.executable} has no package {error.name}\n\n{builds}", err=True)
         return 2
 
 

@@ -14,6 +14,7 @@ from enum import IntEnum
 from scripts.account import compute_fleet
 from scripts.account.remote.head_node import Answer
 from scripts.account.slurm import COMMAND, Problem, SlurmError, SlurmState, parse
+from scripts.core.figures import counted
 
 KINDS = ("answer", "disk", "fleet", "accounting", "node")
 """Kinds of troubles, that which concerns most of the cluster first."""
@@ -135,7 +136,8 @@ def _of_fleet(deployment: str, fleet: str | None, slurm: SlurmState | None) -> I
         sentence = f"the fleet is {fleet}: queues are closed whose nodes kept failing{which}"
         yield Trouble("fleet", scope, sentence, diagnose, (text,))
     elif fleet in compute_fleet.STOP_STATUSES and slurm and slurm.waiting_jobs:
-        text = f"The compute fleet is {fleet}, and {slurm.waiting_jobs:,} jobs wait"
+        waits = "waits" if slurm.waiting_jobs == 1 else "wait"
+        text = f"The compute fleet is {fleet}, and {counted(slurm.waiting_jobs, 'jobs')} {waits}"
         sentence = f"The compute fleet is {fleet}{_waiting(slurm.waiting_jobs)}"
         yield Trouble("fleet", Severity.CLUSTER, sentence, f"./ultracluster fleet start {deployment}", (text,))
     elif slurm and fleet in (compute_fleet.RUNNING, None):

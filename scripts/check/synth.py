@@ -13,6 +13,7 @@ from pydantic import Field
 from scripts.check import targets
 from scripts.check.plan import cdk
 from scripts.core.document import Document, Result
+from scripts.core.figures import counted
 from scripts.core.report import Block, Line
 
 
@@ -33,7 +34,7 @@ class SynthResult(Result):
     def blocks(self) -> Iterator[Block]:
         """Yield it for people."""
         for template in self.templates:
-            yield Line(f"{template.path}: {sum(template.resources.values())} resources")
+            yield Line(f"{template.path}: {counted(sum(template.resources.values()), 'resources')}")
             for kind, count in template.resources.items():
                 yield Line(f"{count:3} {kind.removeprefix('AWS::')}", level=1)
         for path in self.configurations:

@@ -15,6 +15,7 @@ from pydantic import computed_field
 from config.settings import Settings
 from scripts.core import options
 from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.figures import counted
 from scripts.core.report import Block, Gap, Line
 from scripts.core.temporary import temporary_directory
 from scripts.core.text import echo
@@ -73,7 +74,7 @@ class ValidationOutcome(Result):
             yield Gap()
             return
         said = self.report
-        queues = f"{said.queues} queue{'s' if said.queues != 1 else ''}"
+        queues = counted(said.queues, "queues")
         yield Line(f"{self.deployment}: {'REJECTED' if said.problems else 'accepted'}")
         asked = f"schema and all validators of ParallelCluster {PINNED}, with real types and as strings"
         yield Line(f"cluster {said.cluster_name}, {queues}; {asked}", level=1)

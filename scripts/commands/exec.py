@@ -62,7 +62,7 @@ def command(
 ) -> int:
     """Run the command, or show an earlier one, and return its exit code."""
     if bool(words) == bool(attach):
-        got = f"{len(words)} words after --, and {'an' if attach else 'no'} --attach"
+        got = "a command and --attach" if words else "neither"
         raise click.UsageError(f"got {got}; allowed: -- COMMAND..., or --attach COMMAND-ID")
     if sends and attach:
         raise click.UsageError("--stdin does not go with --attach.")

@@ -58,7 +58,7 @@ def number(value: float) -> str:
 def counted(value: float, unit: str) -> str:
     """Return a number with its unit, which is in the plural: ``1 address``, ``2 addresses``, ``1 GiB``."""
     if value == 1:
-        unit = {"addresses": "address"}.get(unit, unit.removesuffix("s"))
+        unit = unit.removesuffix("es" if unit.endswith("sses") else "s")
     return f"{number(value)} {unit}"
 
 

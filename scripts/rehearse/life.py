@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from config.settings import Settings
 from scripts.core.errors import ExitCode
+from scripts.core.figures import counted
 from scripts.core.options import ROOT
 from scripts.emulated import FAULTS, EmulatedAws
 from scripts.emulated.accounts import TRAINING
@@ -50,8 +51,8 @@ def too_many(settings: Settings, nodes: int) -> str:
     static = sum(each.min_count for each in resources)
     if static > limit:
         return (
-            f"the settings keep {static} nodes running (min_count), and {limit} run on this computer at once; "
-            f"pass --nodes {static}, or settings with fewer"
+            f"the settings keep {counted(static, 'nodes')} running (min_count), and {limit} run on this computer at "
+            f"once; pass --nodes {static}, or settings with fewer"
         )
     if nodes > resources[0].max_count:
         return f"--nodes: got {nodes}; allowed: 1 to {resources[0].max_count}, max_count of {resources[0].name}"
@@ -150,7 +151,9 @@ class Life:
             "group, all or none. State CF: the job has nodes, which boot."
         )
         running = "Its nodes run since the cluster was made (min_count): it starts at once."
-        with self.stage.step(f"A first job, on {self.nodes} nodes", running if self._is_static else starting):
+        with self.stage.step(
+            f"A first job, on {counted(self.nodes, 'nodes')}", running if self._is_static else starting
+        ):
             self._job = self._submit(_PROGRAM)
             self.stage.run("jobs", "list", self.name)
 

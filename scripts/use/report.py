@@ -15,6 +15,7 @@ from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.values import Line as Text
 from scripts.core.document import Document, Result
 from scripts.core.errors import HeadNodeError, UnusableError
+from scripts.core.figures import counted
 from scripts.core.report import Block, Column, Gap, Table
 from training.pretraining import summary
 from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, described, read_run, references
@@ -90,7 +91,7 @@ def compare_on_cluster(deployment: Deployment, directories: Sequence[str]) -> Co
     if answer.problems:
         raise UnusableError("\n".join(answer.problems))
     if len(answer.runs) != len(directories):
-        raise HeadNodeError(f"The head node {head_node.instance_id} compared {len(answer.runs)} runs")
+        raise HeadNodeError(f"The head node {head_node.instance_id} compared {counted(len(answer.runs), 'runs')}")
     try:
         return _comparison(directories, directories, answer.runs)
     except ValidationError as error:

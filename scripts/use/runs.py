@@ -13,6 +13,7 @@ from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.values import JobNumber, Line
 from scripts.core import report
 from scripts.core.document import Document, Result
+from scripts.core.figures import counted
 from scripts.core.report import Block, Table, columns
 
 LISTED = 50
@@ -42,7 +43,7 @@ class RunList(Result):
     def blocks(self) -> Iterator[Block]:
         """Yield it for people."""
         yield report.Line(
-            f"{self.total} runs" + (f", the {len(self.runs)} newest:" if len(self.runs) < self.total else "")
+            counted(self.total, "runs") + (f", the {len(self.runs)} newest:" if len(self.runs) < self.total else "")
         )
         titles = columns("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
         yield Table("", titles, list(map(_row, self.runs)))

@@ -188,7 +188,7 @@ def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
         (["destroy", "dev"], "standard input is not a terminal; pass --confirm dev"),
         (["destroy", "dev", "--confirm", "trn1-16"], "--confirm: got trn1-16; allowed: dev"),
         (["destroy", "dev", "--retained-bucket", "--dry-run"], "--retained-bucket goes with --storage"),
-        (["exec", "dev"], "got 0 words after --, and no --attach"),
+        (["exec", "dev"], "got neither; allowed: -- COMMAND"),
         (["jobs", "cancel", "dev", "1;reboot"], "got 1;reboot; allowed: a job's number"),
         (["estimate", "dev", "--nodes", "2"], "--nodes and --tokens go with --workload"),
         (["estimate", "dev", "--workload", "llama-2-7b", "--tokens", "many"], "got many; allowed: a number of tokens"),

@@ -24,6 +24,7 @@ from scripts.change.fleet import control as fleet
 from scripts.core.aws_errors import credentials_hint
 from scripts.core.clock import Changes, Clock, with_retries
 from scripts.core.errors import OperationError, UnusableError, told
+from scripts.core.figures import counted
 from scripts.core.terminal import Say
 from scripts.core.text import echo
 from scripts.watch.inventory import leftovers
@@ -111,12 +112,12 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
     for first in range(0, len(nodes), _IDS_PER_CALL):
         deployment.account.client("ec2").terminate_instances(InstanceIds=nodes[first : first + _IDS_PER_CALL])
     report = Changes(say)
-    report(f"{len(nodes):,} compute nodes are being terminated.")
+    report(f"Being terminated: {counted(len(nodes), 'compute nodes')}.")
 
     def are_terminated() -> bool:
         deployment.account.forget()
         left = len(compute_fleet.instances(deployment))
-        report(f"{left:,} compute nodes are left.")
+        report(f"Left: {counted(left, 'compute nodes')}.")
         return not left
 
     clock.wait(are_terminated, report, every=_EVERY, limit=_LIMIT)

@@ -8,7 +8,7 @@ from scripts.account.backups import vault_name
 from scripts.account.deployment import Deployment
 from scripts.change.destroy.model import ORDER, Backup, DestroyOutcome, DestroyPlan
 from scripts.check.estimate.products import table_dates
-from scripts.core.figures import dollars, duration
+from scripts.core.figures import counted, dollars, duration
 from scripts.core.report import Block, Command, Conclusion, Gap, Line, Toned
 from scripts.watch.inventory.model import Inventory, Leftover, Resource, summed
 from scripts.watch.inventory.resources import KEPT, LEFT
@@ -41,9 +41,8 @@ def planned(deployment: Deployment, present: Inventory, plan: DestroyPlan) -> It
             kind, stack = resource.type.rpartition("::")[2], resource.root or resource.stack
             yield Line(f"{title}: {kind} {resource.id} of {stack}{_cost(resource)}")
     monthly = f"{dollars(present.dollars_per_month)} a month, by prices of {table_dates()}"
-    yield Line(
-        f"{len(present.resources):,} resources, {monthly}. All of them: ./ultracluster inventory {deployment.name}"
-    )
+    found = counted(len(present.resources), "resources")
+    yield Line(f"{found}, {monthly}. All of them: ./ultracluster inventory {deployment.name}")
     yield from (Line(f"Not listed: {refusal}") for refusal in present.not_listed)
     if plan.blockers:
         yield Conclusion([Gap(), *(Line(Toned(f"Blocked: {text}", "bad")) for text in plan.blockers)])

@@ -40,6 +40,7 @@ from scripts.core.aws_errors import credentials_hint
 from scripts.core.clock import Changes, Clock
 from scripts.core.document import Document
 from scripts.core.errors import HeadNodeError, OperationError, told
+from scripts.core.figures import counted
 from scripts.core.terminal import Say
 from toolchain.parallelcluster import FleetRequestError, ParallelCluster
 
@@ -160,7 +161,7 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
     left = unfinished(slurm_state(head_node))
     if left and (now := compute_fleet.known_status(deployment)) in compute_fleet.STOP_STATUSES:
         hint = f"./ultracluster fleet start {deployment.name}"
-        raise OperationError(f"The fleet is {now}: {left} waiting jobs cannot end", hint)
+        raise OperationError(f"The fleet is {now}: {counted(left, 'waiting jobs')} cannot end", hint)
     _drain(deployment, head_node, clock, say, limit)
 
 

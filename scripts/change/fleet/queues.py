@@ -13,7 +13,7 @@ from scripts.account.remote.head_node import HeadNode
 from scripts.account.slurm import ACTIVE, SlurmState, slurm_state
 from scripts.core.clock import Changes, Clock, with_retries
 from scripts.core.errors import OperationError
-from scripts.core.figures import duration
+from scripts.core.figures import counted, duration
 from scripts.core.terminal import Say
 
 PROGRAM: Final = Path(__file__).with_name("set_queues.sh")
@@ -56,7 +56,7 @@ def listed(state: SlurmState, *, waiting: bool) -> str:
 
 def nodes(count: int) -> str:
     """Return a number of nodes for people."""
-    return f"{count:,} node{'' if count == 1 else 's'}"
+    return counted(count, "nodes")
 
 
 def close_queues(head_node: HeadNode, say: Say) -> None:

@@ -18,6 +18,7 @@ from scripts.change.fleet import control as fleet
 from scripts.change.upgrade.homes import copy
 from scripts.core.clock import Changes, Clock
 from scripts.core.errors import HeadNodeError, OperationError, UnusableError
+from scripts.core.figures import counted
 from scripts.core.terminal import Say
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ class UpgradeBackend:
         new = candidate.settings
         if always := sum(r.min_count for queue in new.cluster.queues for r in queue.compute_resources):
             self._say(
-                f"{always} nodes of {new.cluster_spec.name} are static (min_count): they need capacity beside those of "
-                "the first cluster, or creation fails. To start without them: "
+                f"{new.cluster_spec.name} has {counted(always, 'static nodes')} (min_count), which need capacity "
+                "beside those of the first cluster, or creation fails. To start without them: "
                 "--set cluster.queues[0].compute_resources[0].min_count=0"
             )
         try:
@@ -250,7 +251,7 @@ class UpgradeBackend:
         chosen = restoration.choose(known, (), snapshot)
         hours = (self._clock.now() - chosen.since).total_seconds() / 3600
         return (
-            f"Of /home remains what {chosen.id} has, which was taken {hours:.0f} hours ago, "
+            f"Of /home remains what {chosen.id} has, which was taken {counted(round(hours), 'hours')} ago, "
             f"at {chosen.since:%Y-%m-%d %H:%M} UTC; what was written since is lost."
         )
 

@@ -215,7 +215,7 @@ def _run(run: TrainingRun) -> Table:
     ]
     titles = ("sequences/s", "global batch", "steps", "time", "cost of nodes", "cost of everything")
     measured = "; ".join(
-        f"{row.nodes} node{'s' if row.nodes > 1 else ''} {number(row.sequences_per_second)}/s (Neuron {row.sdk})"
+        f"{counted(row.nodes, 'nodes')} {number(row.sequences_per_second)}/s (Neuron {row.sdk})"
         for row in run.measurements
     )
     notes = [
@@ -233,7 +233,7 @@ def _run(run: TrainingRun) -> Table:
             "not whether the model would learn."
         )
     if not all(each.fits for each in run.estimates):
-        notes.append(f"* More than the {run.largest_job_nodes} nodes of this deployment's largest queue.")
+        notes.append(f"* More than the {counted(run.largest_job_nodes, 'nodes')} of this deployment's largest queue.")
     return Table(workload.title, [Column("Nodes"), Column("basis", False), *map(Column, titles)], rows, notes=notes)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from scripts.check.plan.comparison import Comparison, is_not_known_yet
 from scripts.check.plan.model import ClusterChange, ClusterPlan, Kind, PlanError, StackPlan
+from scripts.core.figures import counted
 from toolchain.assembly import Stack
 from toolchain.cluster import CLUSTER_TYPE, ClusterRequest
 from toolchain.parallelcluster import Change, Configuration, ParallelCluster, RunningCluster, UnreadableClusterError
@@ -289,7 +290,8 @@ def _ways(change: Change, kind: Kind, passing: list[str], deployment_name: str, 
         case Kind.FLEET_STOPPED:
             return _ways_past_the_fleet(change, passing, deployment_name)
         case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED if notice is not None:
-            return [f"wait: login nodes end with the last connection, or {notice} minutes after count: 0 was deployed"]
+            time = counted(notice, "minutes")
+            return [f"wait: login nodes end with the last connection, or {time} after count: 0 was deployed"]
         case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED:
             then = "with" if kind is Kind.LOGIN_NODES_STOPPED else "on a stopped fleet,"
             return [f"two deployments: first with count: 0 in cluster.login_nodes, then {then} this change"]

@@ -22,6 +22,7 @@ from scripts.check.plan.model import (
 )
 from scripts.check.plan.permissions import UNRELATED, PermissionChange, permission_change
 from scripts.core.document import DeploymentName, Result
+from scripts.core.figures import counted
 from scripts.core.findings import CheckStatus, Finding
 from scripts.core.report import Block, Changes, Conclusion, Folded, Gap, Line, Table, Toned, columns
 
@@ -98,7 +99,7 @@ class Plan(Result):
         """The result in a sentence."""
         blocking = sum(each.status is CheckStatus.FAIL for each in self.findings)
         if blocking:
-            return f"{blocking} blocking issue{'s' if blocking > 1 else ''}: this cannot be deployed."
+            return f"{counted(blocking, 'blocking issues')}: this cannot be deployed."
         if self.empty:
             return "Nothing would change."
         unknown = sum(each.status is CheckStatus.UNKNOWN for each in self.findings)
@@ -146,7 +147,7 @@ def _stack(stack: StackPlan) -> Iterator[Block]:
         return _section(stack.name, f"{stack.source}: {len(stack.changes)} resources are added")
     shown = [change for change in stack.changes if not change.metadata_only]
     hidden = len(stack.changes) - len(shown)
-    others = [*stack.other, *([f"metadata of {hidden} resource{'s' if hidden > 1 else ''}"] if hidden else [])]
+    others = [*stack.other, *([f"metadata of {counted(hidden, 'resources')}"] if hidden else [])]
     remark = f"from {stack.source}" + (f" ({stack.reason})" if stack.reason else "")
     if others:
         remark += f"; also changed: {', '.join(others)}"

@@ -20,6 +20,7 @@ from scripts.account.stack_state import StackState
 from scripts.check.preflight.check import Permission, check
 from scripts.core.aws_errors import is_denied
 from scripts.core.errors import HeadNodeError
+from scripts.core.figures import counted
 from scripts.core.findings import PASS, UNKNOWN, WARN, Finding
 
 MANY_LAUNCH_TEMPLATES: Final = 25
@@ -79,7 +80,7 @@ def login_nodes(deployment: Deployment) -> Iterator[Finding]:
         return
     logins = {each: tags for each, tags in nodes_that_run(deployment).items() if tags[_TYPE] == "LoginNode"}
     found = [*_ending(deployment, logins), *_too_many(deployment, logins)]
-    yield from found or [Finding(PASS, f"{len(logins)} login nodes run, and none is to end late")]
+    yield from found or [Finding(PASS, f"{counted(len(logins), 'login nodes')}, of which none is to end late")]
 
 
 @check(
@@ -105,7 +106,9 @@ def update_nodes(deployment: Deployment) -> Iterator[Finding]:
         return
     nodes = nodes_that_run(deployment)
     found = [*_impaired(deployment, nodes), *_behind(deployment, nodes)]
-    yield from found or [Finding(PASS, f"{len(nodes)} nodes run, and nothing keeps them from taking over an update")]
+    yield from found or [
+        Finding(PASS, f"{counted(len(nodes), 'nodes')} running, which nothing keeps from taking over an update")
+    ]
 
 
 def nodes_that_run(deployment: Deployment) -> dict[str, dict[str, str]]:
@@ -217,8 +220,9 @@ def _too_many(deployment: Deployment, logins: Mapping[str, Mapping[str, str]]) -
         if notice > LONGEST_NOTICE:
             yield Finding(
                 WARN,
-                f"login pool {pool} goes from {count} to {wanted.get(pool, 0)} nodes, and {notice // 60} minutes pass "
-                "before a node ends: an update waits 15 for it, and may be rolled back (aws/aws-parallelcluster 7172)",
+                f"login pool {pool} goes from {count} to {counted(wanted.get(pool, 0), 'nodes')}, of which one may "
+                f"take {counted(notice // 60, 'minutes')} to end: an update waits 15 for it, and may be rolled back "
+                "(aws/aws-parallelcluster 7172)",
                 f"two deployments: first cluster.login_nodes[{pool}].grace_minutes: {LONGEST_NOTICE // 60}, then count",
             )
 

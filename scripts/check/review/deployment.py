@@ -21,7 +21,7 @@ from scripts.check.review.templates import Resource, listed, resources_of
 from scripts.check.validation import Validation, outcomes
 from scripts.core import options
 from scripts.core.errors import UnusableError
-from scripts.core.figures import NONE, usd
+from scripts.core.figures import NONE, counted, usd
 from scripts.core.report import Column, Table
 from scripts.core.temporary import temporary_directory
 from toolchain.assembly import Assembly
@@ -85,7 +85,8 @@ def review(deployment_name: str) -> Review:
     return Review(
         deployment_name=deployment_name,
         lead=(
-            f"{settings.region}, {settings.zone_id}; {len(resources)} resources in {len(stacks)} stacks",
+            f"{settings.region}, {settings.zone_id}; {counted(len(resources), 'resources')} "
+            f"in {counted(len(stacks), 'stacks')}",
             _verdict(outcome.report),
             f"cdk-nag: {_levels(row[0] for row in findings.rows)}",
             f"Permissions: {marked} of {len(permissions.rows)} are for more than one resource ({MARK})",

@@ -12,6 +12,7 @@ from typing import Final
 
 from scripts.check.plan.permissions import ports
 from scripts.check.review.templates import NOBODY, Part, Resource, listed, resources_of
+from scripts.core.figures import counted
 from toolchain.assembly import Stack
 from toolchain.cluster import CLUSTER_TYPE
 
@@ -123,7 +124,7 @@ class _Drawing:
         addresses = len(self._all("AWS::EC2::EIP"))
         for gateway in self._all("AWS::EC2::NatGateway"):
             ways[gateway.id] = "nat"
-            box = Box("nat", "NAT gateway", counted(addresses, "public address", "es"), stack=gateway.stack)
+            box = Box("nat", "NAT gateway", some(addresses, "public addresses"), stack=gateway.stack)
             self._frame(gateway.properties["SubnetId"]).add(box)
         if ways:
             self.others.append(Box("internet", "Internet", shape=_ROUND))
@@ -157,7 +158,7 @@ class _Drawing:
             words = [
                 f"FSx for Lustre, {mounts[system.id]} on all nodes" if system.id in mounts else "FSx for Lustre",
                 size + (f", {speed} MB/s per TiB" if speed else ""),
-                f"backups for {days} days" if days else "",
+                f"backups for {counted(days, 'days')}" if days else "",
                 "stays when its stack is deleted" if system.retained else "",
                 *(f"{port} from {source}" for each in ways for source, port in ports(groups[each])),
             ]
@@ -259,7 +260,7 @@ class _Drawing:
                 words = "Placement group" if group in own else f"Placement group {group}, which exists"
                 groups[group] = Box(f"group{len(groups)}", words, stack=own.get(group, ""))
                 frame.add(groups[group])
-            several = f"in {len(placements)} placement groups" if placements else ""
+            several = f"in {counted(len(placements), 'placement groups')}" if placements else ""
             (groups[group] if group else frame).add(
                 Box(_id(f"queue_{alike[0]['Name']}"), *_words(alike), several, stack=stack)
             )
@@ -283,7 +284,7 @@ class _Drawing:
         """Add alarms, dashboard, and who gets mail."""
         alarms, dashboards = self._all("AWS::CloudWatch::Alarm"), self._all("AWS::CloudWatch::Dashboard")
         for each in (alarms + dashboards)[:1]:
-            words = [counted(len(alarms), "alarm"), counted(len(dashboards), "dashboard")]
+            words = [some(len(alarms), "alarms"), some(len(dashboards), "dashboards")]
             self.others.append(Box("monitoring", "CloudWatch", ", ".join(filter(None, words)), stack=each.stack))
             self._connect(self._last(), "-.->", "monitoring")
         addresses = [each.properties["Endpoint"] for each in self._all("AWS::SNS::Subscription")]
@@ -296,7 +297,7 @@ class _Drawing:
         stacks = Box("stacks", "Stacks")
         for index, name in enumerate(names):
             count = sum(each.stack == name for each in self._resources)
-            stacks.add(Box(f"stack{index}", name, counted(count, "resource"), stack=name))
+            stacks.add(Box(f"stack{index}", name, some(count, "resources"), stack=name))
         self.others.append(stacks)
         self._connect(" --> ".join(each.id for each in stacks.members), "", "")
         self._connect(self._last(), "~~~", "stacks")  # invisible: it puts them below
@@ -387,9 +388,9 @@ def _id(name: str) -> str:
     return name.replace("-", "_")
 
 
-def counted(number: int, noun: str, plural: str = "s") -> str:
+def some(number: int, things: str) -> str:
     """Return a number of things; nothing for none."""
-    return f"{number:,} {noun}{'' if number == 1 else plural}" if number else ""
+    return counted(number, things) if number else ""
 
 
 def _escaped(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from config.settings import Settings
 from scripts.check.plan.model import REPLACING
 from scripts.core.errors import ExitCode
-from scripts.core.figures import duration
+from scripts.core.figures import counted, duration
 from scripts.rehearse.prove.ladder import SMALL, Interface
 from scripts.rehearse.prove.walk import Ran, RungError, Walk
 from ultracluster.domain import neuron
@@ -348,7 +348,7 @@ def sixteen_nodes(walk: Walk) -> None:
     seen = f"numbers of nodes that were seen: {', '.join(map(str, sorted(counts)))}"
     walk.observe("all-or-none", good=is_whole and counts <= {0, count}, seen=seen)
     if not is_whole:
-        raise RungError(f"the job does not run on {count} nodes: {seen}")
+        raise RungError(f"the job does not run on {counted(count, 'nodes')}: {seen}")
     if not walk.is_emulated:
         walk.until(lambda: bool(_checkpoints(walk, output)), minutes=_WAIT)
     killed = walk.compute_nodes()[-1]["InstanceId"]

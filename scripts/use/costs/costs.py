@@ -27,6 +27,7 @@ from scripts.check.estimate import products
 from scripts.check.estimate.prices import find_prices
 from scripts.core.clock import Clock
 from scripts.core.errors import OperationError
+from scripts.core.figures import counted
 from scripts.core.interrupts import uninterrupted
 from scripts.use.costs.report import By, Cost, CostReport
 from ultracluster.domain import metrics
@@ -385,14 +386,15 @@ def report(
 
 def _notes(summary: Summary) -> Iterator[str]:
     if summary.cut:
-        yield f"{summary.cut:,} runs without an end of their own end with the last nodes of their cluster."
+        runs = counted(summary.cut, "runs")
+        yield f"Without an end of their own, so until the last nodes of their cluster ended: {runs}."
     if summary.unknown:
         yield (
-            f"{summary.unknown:,} runs without an end are not counted: CloudWatch has no {metrics.NODES_RUNNING} of "
-            "their cluster, an earlier one."
+            f"Not counted: {counted(summary.unknown, 'runs')} without an end, for CloudWatch has no "
+            f"{metrics.NODES_RUNNING} of their cluster, an earlier one."
         )
     if summary.unreadable:
-        yield f"{summary.unreadable:,} records of Slurm's accounting cannot be read, and are not counted."
+        yield f"Not counted: {counted(summary.unreadable, 'records')} of Slurm's accounting that cannot be read."
 
 
 def _cost(names: Names, counts: tuple[int, int], hours: Decimal, usd: Decimal | None) -> Cost:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from scripts.account.causes import Cause, Evidence, FoundCause, State, table
+from scripts.core.figures import counted
 from scripts.watch.diagnose.present import SCOPES, Present
 
 SUSPICIOUS_SHOWN = 5
@@ -78,7 +79,7 @@ def state_of(
         return State.SEEN, ""
     age = (now - line.time) // timedelta(minutes=1)
     if age > row.lasts:
-        return State.ENDED, f"no such line for {age} minutes"
+        return State.ENDED, f"no such line for {counted(age, 'minutes')}"
     return (State.NOW if row.lasts <= MINUTES_OF_NOW else State.SEEN), ""
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pydantic import Field, computed_field
 
 from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.figures import counted
 from scripts.core.report import Block, Conclusion, Folded, Line, Toned
 
 
@@ -72,7 +73,7 @@ class DriftReport(Result):
     @property
     def coverage(self) -> str:
         """How much CloudFormation compared, in a sentence."""
-        return f"{self.checked} resources compared; CloudFormation does not compare {len(self.unchecked)}."
+        return f"{counted(self.checked, 'resources')} compared; CloudFormation does not compare {len(self.unchecked)}."
 
     def blocks(self) -> Iterator[Block]:
         """Yield it for people."""

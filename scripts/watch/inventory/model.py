@@ -14,7 +14,7 @@ from scripts.account.resource_kinds import PREFIX, kind_of
 from scripts.check.estimate.products import table_dates
 from scripts.core.aws_errors import is_denied
 from scripts.core.document import DeploymentName, Document, Result
-from scripts.core.figures import dollars, duration
+from scripts.core.figures import counted, dollars, duration
 from scripts.core.report import Block, Conclusion, Gap, Line, Table, Toned, columns
 
 _T = TypeVar("_T")
@@ -138,7 +138,7 @@ class Inventory(Result):
     @property
     def _total(self) -> str:
         monthly = f"{dollars(self.dollars_per_month)} a month as they are now, by prices of {table_dates()}"
-        return f"{len(self.resources):,} resources, {monthly}. {_LEGEND}"
+        return f"{counted(len(self.resources), 'resources')}, {monthly}. {_LEGEND}"
 
     @property
     def _refused(self) -> list[Line]:

@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from scripts.core.errors import ExitCode, UnusableError
+from scripts.core.figures import counted
 from scripts.watch.progress.model import Progress
 from scripts.watch.progress.tracker import GRACE_SECONDS, Tracker
 
@@ -79,7 +80,7 @@ def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | Non
             return ExitCode.DONE if current.outcome in ("complete", "nothing") else ExitCode.FAILED
         screen.show(current)
         if not clock.pause(interval, started, inf if timeout is None else timeout * 60):
-            screen.stop(f"The {timeout:g} minutes are over. {CONTINUES}")
+            screen.stop(f"The limit of {counted(timeout or 0, 'minutes')} is over. {CONTINUES}")
             return ExitCode.TIMED_OUT
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from scripts.check.estimate.costs import costs, wanted
 from scripts.check.estimate.prices import Prices, kept_prices
 from scripts.check.estimate.products import SOURCES, instance
+from scripts.core.figures import counted
 from scripts.watch.status.model import Cost
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _unknown(settings: Settings, running: Mapping[tuple[str, str], int]) -> Iter
     known = {(queue.name, each.name) for queue in settings.cluster.queues for each in queue.compute_resources}
     for (queue, resource), count in running.items():
         if count and (queue, resource) not in known:
-            yield f"{count} nodes of {queue}/{resource}"
+            yield f"{counted(count, 'nodes')} of {queue}/{resource}"
 
 
 def _with_nodes(settings: Settings, running: Mapping[tuple[str, str], int]) -> Settings:

@@ -199,7 +199,7 @@ def test_queues_that_another_cluster_or_last_month_closed_overrule_nothing(
 def test_a_stopped_fleet_does_not_drain_waiting_jobs(cluster: FakeCluster) -> None:
     cluster.status = "STOPPED"
     cluster.slurm.jobs("PENDING")
-    with pytest.raises(OperationError, match="The fleet is STOPPED: 1 waiting jobs cannot end"):
+    with pytest.raises(OperationError, match="The fleet is STOPPED: 1 waiting job cannot end"):
         cluster.drain()
     assert cluster.slurm.commands == []
 

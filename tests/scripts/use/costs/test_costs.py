@@ -86,7 +86,7 @@ def test_a_record_that_cannot_be_read_is_counted_and_ends_nothing(line: str) -> 
     good = f"7|bob|a|trn1|500|3|12|10|{TWO}|COMPLETED"
     assert summarize("user", good, line, good) == summarize("user", good, good) | {"unreadable": 1}
     [note] = report(settings(), [], {}, unreadable=2).notes
-    assert note == "2 records of Slurm's accounting cannot be read, and are not counted."
+    assert note == "Not counted: 2 records of Slurm's accounting that cannot be read."
 
 
 def test_a_job_has_the_share_of_its_cpus_of_nodes_that_jobs_share() -> None:

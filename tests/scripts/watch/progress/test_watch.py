@@ -138,7 +138,7 @@ def test_the_time_limit(api: FakeCloudFormation, clock: FakeClock) -> None:
     fake.creation(api)
     code, text = follow(api, clock, timeout=5.05)
     assert (code, clock.elapsed) == (124, 303)
-    assert text.replace("\n", " ").endswith("The 5.05 minutes are over. " + module.CONTINUES + " ")
+    assert text.replace("\n", " ").endswith("The limit of 5.05 minutes is over. " + module.CONTINUES + " ")
 
 
 def test_ctrl_c_says_that_it_continues(api: FakeCloudFormation, clock: FakeClock) -> None:

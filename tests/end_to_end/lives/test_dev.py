@@ -24,7 +24,7 @@ IN_ORDER = (
     r"\$ ./ultracluster jobs list dev\n  \d running.*? first trn1-dy-",
     # an update replaces nodes by QueueUpdateStrategy DRAIN
     r"RootVolume\.Size .*? drains nodes\n.*?exit code 0",
-    r"\$ ./ultracluster status dev\n.*?Nodes +2 running.*? draining!.*? during cluster update\n.*?  exit code 0",
+    r"\$ ./ultracluster status dev\n.*?Nodes +2 running.*? trn1 +- +- +1 +- +2 +- +- +1 .*?Healthy\.\n.*?  exit code 0",
     r"job \d output \| [01]: trn1-dy-trn1-32xl-[12]\n",
     # aws/aws-parallelcluster 4172: the instance of a node ends under a job
     r"EC2 terminates (i-\w+), which is (trn1-dy-trn1-32xl-\d)\n",

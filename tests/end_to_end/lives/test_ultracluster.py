@@ -20,10 +20,10 @@ IN_ORDER = (
     r"bootstrapped\.",
     r"✅  ultracluster-cluster",
     r"ultracluster-trn1-trn1-32xl\W+trn1\.32xlarge\W+1 interface, 8",
-    # off; then two that the update drains, and the others off, or still on their way there
+    # off; then two stop after their job, because the update drains them, and the others are off, or still on their way there
     r" trn1 +- +- +1,875 +- ",
     r"UPDATE_COMPLETE +Custom::PclusterCluster",
-    r" trn1 +- +- +\S+ +- +\S+ +2 ",
+    r" trn1 +- +- +\S+ +- +[\d,]+ +- +- +1 ",
     r"EC2 terminates i-",
     r"FAIL +cluster ultracluster: HeadNode.InstanceType from \S+ to \S+ is refused",
     r"\$ ./ultracluster jobs list ultracluster\n  1 running.*? RUNNING +2 ",

@@ -37,7 +37,11 @@ ROOT = Path(__file__).parents[3]
 NAME = "Acme/trn1"
 REGION = "us-west-2"
 DEV, PROD = "team-dev", "prod"
-DEPLOY_DEV = f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-dev"
+DEPLOYING = (
+    f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-dev",
+    f"arn:aws:iam::{ACCOUNT}:role/cdk-hnb659fds-deploy-role-{ACCOUNT}-{REGION}",
+)
+"""Of dev's jobs, and of the CDK, which assumes it by the first."""
 CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/0123"
 OWN = {DEV: "dev", PROD: "trn1-16"}
 """Settings of the team, and the shipped ones that they are copies of: docs/guides/github.md."""
@@ -114,11 +118,12 @@ class Team:
 
     @contextmanager
     def expiring(self) -> Iterator[None]:
-        """Let the sessions of dev's role end while its cluster is updated."""
+        """Let the sessions of a job end, and of the CDK in it, while dev's cluster is updated."""
 
         def expire() -> None:
             wait_until(lambda: self.statuses(DEV).get(f"{DEV}-cluster") == "UPDATE_IN_PROGRESS")
-            self.aws.expire(DEPLOY_DEV)
+            for role_arn in DEPLOYING:
+                self.aws.expire(role_arn)
 
         with ThreadPoolExecutor() as pool:
             expired = pool.submit(expire)
@@ -303,14 +308,14 @@ def merge_a_bad_change(of: Team) -> None:
 
 def revert_beside_another_merge(of: Team) -> None:
     """The newer commit is merged while the revert is deployed: its run waits for its turns, and alone gets to prod."""
-    approvals, prod = len(of.approvals), of.stacks(PROD)
+    approvals, prod, dev = len(of.approvals), of.stacks(PROD), of.statuses(DEV)
     of.edit(script=(TYPO[1], TYPO[0]))
     revert = of.github.commit("The word right")
     of.edit({DEV: 4, PROD: 18})
     newest = of.github.commit("Still more nodes", branch="still-more")
     with ThreadPoolExecutor() as pool:
         older = pool.submit(of.deploys, sha=revert)
-        wait_until(lambda: older.done() or of.statuses(DEV)[f"{DEV}-cluster"] == "UPDATE_IN_PROGRESS")
+        wait_until(lambda: older.done() or of.statuses(DEV) != dev)
         of.github.git("update-ref", "refs/heads/main", newest)
         newer = pool.submit(of.deploys, sha=newest)
         first, second = older.result(LIMIT), newer.result(LIMIT)

@@ -199,10 +199,11 @@ def test_more_than_a_command_can_bring_is_refused_before_it_starts(
 
 
 def test_without_the_option_nothing_is_read_and_that_is_said(
-    started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    operated: Operated, started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(streamed_command, "is_something_left", lambda: True)
     monkeypatch.setattr("sys.stdin", None)
+    operated.shell('runuser() { bash -c "$3"; }; export -f runuser; exec bash')  # which reads its script line by line
     assert started("--", "bash", "-c", "cat; echo done") == 0
     assert capsys.readouterr() == ("done\n", "Standard input is not sent to the command: --stdin sends it.\n")
 

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from scripts.account.slurm import parse
@@ -288,8 +288,9 @@ def test_the_remark_on_a_stack() -> None:
     assert remark(new, new, source=Source.NEW) == "the stack does not exist yet: 2 resources are added"
 
 
+LONG = st.builds(lambda count, end: "a" * count + end, st.integers(0, 80), st.text("ab.", max_size=3))
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(0, 2) | st.text("ab.", max_size=50),
+    st.none() | st.booleans() | st.integers(0, 2) | LONG,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["Name", "a", "b"]), inner),
     max_leaves=8,
 )
@@ -297,6 +298,8 @@ VALUES = st.recursive(
 
 @QUICK
 @given(before=VALUES, after=VALUES, longest=st.sampled_from([30, 60]))
+@example(before="a" * 70 + "b", after="a" * 70 + "c", longest=60)
+@example(before=["a" * 29], after=["a" * 30], longest=30)
 def test_different_values_look_different_and_fit(before: Any, after: Any, longest: int) -> None:
     assume(before != after)
     first, second = findings.shown_difference(before, after, longest)

@@ -110,7 +110,7 @@ MANY = [node(number) for number in range(250)]
              **cluster(node(1), impaired=("i-1", "i-of-somebody"))),
         case(login_nodes, WARN, "login node i-1 ends", base=new_network, edit=pool(count=0),
              **cluster(login(1), ending=("i-1",))),
-        case(login_nodes, WARN, "from 2 to 0 nodes, of which one may take 120 minutes", "grace_minutes: 10", base=new_network,
+        case(login_nodes, WARN, "from 2 to 0 nodes, of which one may take 120", "grace_minutes: 10", base=new_network,
              edit=pool(count=0), **cluster(login(1), login(2), notice=7200)),
         case(login_nodes, PASS, base=new_network, edit=pool(count=0), **cluster(login(1), login(2))),
         case(login_nodes, PASS, base=new_network, edit=pool(), **cluster(login(1), login(2), notice=7200)),

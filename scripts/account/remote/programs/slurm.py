@@ -31,7 +31,6 @@ from typing import Any
 
 JOBS_LISTED = 40
 PROBLEMS_LISTED = 25
-REASONS_LISTED = 10
 LARGEST_STATE = 18_000
 """Characters of what `state` prints: an answer of Systems Manager has 24,000, with the software of jobs beside it."""
 ACTIVE = ("COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED")
@@ -80,6 +79,7 @@ _TASK_FIELDS = ("%A", "%F", "%K", "%T", "%u", "%40j", "%i")
 _PROBLEM_WIDTHS = (25, 120, 120)
 _NODES = "--Format=PartitionName:256,NodeList:256,StateComplete:512"
 _ACCOUNTING_SECONDS = 3
+REASONS_LISTED = 10
 
 
 def call(command: Sequence[str], **variables: str) -> str:

@@ -329,3 +329,24 @@ def test_slurm_is_asked_what_it_has_cancelled(
     found = program.chosen("tasks", asked, cancel=True, wait=lambda _: None)
     assert told == cancelled
     assert found[0]["left"] == (left if len(asked) == 1 else {"RUNNING": 1})
+
+
+def test_a_controller_that_does_not_answer_has_not_forgotten_a_job(tmp_path: Path) -> None:
+    """Asked for JSON, scontrol 24.11 prints no jobs, no error and exit code 0."""
+    scontrol = """#!/bin/sh
+    case "$*" in
+    *--json) echo '{"jobs": []}' ;;
+    *) echo "$SAID" >&2; exit 1 ;;
+    esac
+    """
+    (tmp_path / "scontrol").write_text(scontrol, encoding="utf-8")
+    (tmp_path / "scontrol").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            program, "_ENVIRONMENT", {"PATH": path, "SAID": "slurm_load_jobs error: Invalid job id specified"}
+        )
+        assert program.described("7") is None
+        patch.setattr(program, "_ENVIRONMENT", {"PATH": path, "SAID": "slurm_load_jobs error: Socket timed out"})
+        with pytest.raises(SystemExit, match="Socket timed out"):
+            program.described("7")

@@ -543,12 +543,14 @@ def described(number: str) -> list[dict[str, Any]] | None:
     """
     asked = ("scontrol", "show", "job", number)
     done = subprocess.run(asked, env=_ENVIRONMENT, capture_output=True, check=False)
+    if not done.returncode:
+        done = subprocess.run((*asked, "--json"), env=_ENVIRONMENT, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         if "Invalid job id" in said:
             return None
         sys.exit(said or f"scontrol: exit code {done.returncode}")
-    jobs: list[dict[str, Any]] = json.loads(call((*asked, "--json")))["jobs"]
+    jobs: list[dict[str, Any]] = json.loads(done.stdout.decode(errors="replace"))["jobs"]
     return jobs
 
 

@@ -232,7 +232,7 @@ class _Job(NamedTuple):
 
 class _Wait(NamedTuple):
     reason: Line
-    count: int
+    size: int
     job: JobNumber
 
 

@@ -339,7 +339,8 @@ JOBS = [
 
 def test_jobs_that_no_free_node_lets_start_are_noted_with_their_reasons() -> None:
     def notes(*jobs: tuple[int | str, ...]) -> list[str]:
-        return status(slurm=SlurmStatus.of(parse(answer(**{**HEALTHY, "jobs": jobs})), NOW)).notes
+        told: dict[str, Any] = {**HEALTHY, "jobs": jobs}
+        return status(slurm=SlurmStatus.of(parse(answer(**told)), NOW)).notes
 
     assert notes(*JOBS) == [
         "3 jobs wait for more than free nodes: JobHeldUser (7 and 1 more), DependencyNeverSatisfied (9) "
@@ -353,7 +354,7 @@ def test_jobs_that_no_free_node_lets_start_are_noted_with_their_reasons() -> Non
 
 def test_a_reason_that_only_contains_words_of_parallelcluster_is_not_one_of_its_own() -> None:
     for reason in TRANSIENT:
-        told = {"problems": [row(1, "drained", f"see ticket: {reason}")], **nodes(drain=1)}
+        told: dict[str, Any] = {"problems": [row(1, "drained", f"see ticket: {reason}")], **nodes(drain=1)}
         assert status(slurm=SlurmStatus.of(parse(answer(**{**HEALTHY, **told})), NOW)).problems
 
 

@@ -304,9 +304,9 @@ def _make_so(account: Recorded, text: str) -> None:
     elif queue := re.fullmatch(r"The queue (\S+) takes no jobs: Slurm has it (\w+)", text):
         account.answer = slurm_samples.answer({queue[1]: queue[2]}), ""
     elif kept := re.fullmatch(r"(\d+) of (\d+) nodes of queue (\S+) are reserved, .* wants (\d+) waits", text):
-        count, total, queue_name, wanted = int(kept[1]), int(kept[2]), kept[3], int(kept[4])
-        nodes = {queue_name: {"dy-a": {"idle+reserved": count, "idle": total - count}}}
-        account.answer = slurm_samples.answer({queue_name: "up"}, nodes, wanted={queue_name: wanted}), ""
+        of_kind = {"idle+reserved": int(kept[1]), "idle": int(kept[2]) - int(kept[1])}
+        nodes, wanted = {kept[3]: {"dy-a": of_kind}}, {kept[3]: int(kept[4])}
+        account.answer = slurm_samples.answer({kept[3]: "up"}, nodes, wanted=wanted), ""
     else:
         row = re.fullmatch(r"(\d+) ([\w ]+) since (\S+): node (\S+) reason set to: (.+)", text)
         assert row, text

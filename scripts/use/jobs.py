@@ -314,7 +314,8 @@ def list_jobs(deployment: Deployment, since: timedelta | None = None) -> JobList
         return listed
     seconds = int(since.total_seconds())
     with _slurm_of(deployment):
-        command = program.words("slurm", "ended", str(seconds), str(ENDED_LISTED))
+        how = ["controller"] if state.accounting else []
+        command = program.words("slurm", "ended", str(seconds), str(ENDED_LISTED), *how)
         answer = program.ask(head_node, command, "ended", _EndedAnswer)
     return listed.model_copy(
         update={

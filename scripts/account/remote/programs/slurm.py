@@ -1,7 +1,8 @@
 """Print what Slurm knows, as JSON, on the head node as root.
 
     slurm.py state                  queues, nodes, jobs
-    slurm.py ended SECONDS MOST     the newest jobs that ended in so many seconds before now
+    slurm.py ended SECONDS MOST [HOW] the newest jobs that ended in so many seconds before now; HOW is `controller`:
+                                    accounting is not asked
     slurm.py chosen HOW JOB...      jobs by number; HOW is `tasks`, or `arrays`: the number of an array is all its tasks
     slurm.py cancel HOW JOB...      the same, cancelled if each of them is one that could be
     slurm.py job JOB NODES          a job by number, as 12_3 of an array, or the newest of a name; so many of its nodes
@@ -332,10 +333,13 @@ def _as_squeue(field: str, value: str) -> str:
     return "" if value in ("None assigned", "Unknown", "None") else value
 
 
-def ended(seconds: int, most: int) -> dict[str, Any]:
-    """Return the newest jobs that ended in so many seconds, by accounting or, without, as long as Slurm knows them."""
+def ended(seconds: int, most: int, how: str = "") -> dict[str, Any]:
+    """Return the newest jobs that ended in so many seconds, by accounting or, without, as long as Slurm knows them.
+
+    How ``controller``: accounting is not asked. Where it hangs, sacct waits for minutes.
+    """
     window = (f"--starttime=now-{seconds}seconds", "--endtime=now", f"--state={','.join(ENDED)}")
-    rows = accounted(_ENDED_FIELDS, *window)
+    rows = None if how == "controller" else accounted(_ENDED_FIELDS, *window)
     is_whole = rows is not None
     if rows is None:
         rows = list(_remembered(most))
@@ -705,7 +709,7 @@ def main(what: str, *arguments: str) -> None:
     elif what == "job":
         answer = job(arguments[0], int(arguments[1]))
     elif what == "ended":
-        answer = ended(int(arguments[0]), int(arguments[1]))
+        answer = ended(int(arguments[0]), int(arguments[1]), *arguments[2:])
     elif what in ("chosen", "cancel"):
         answer = chosen(arguments[0], arguments[1:], cancel=what == "cancel")
     else:

@@ -90,8 +90,7 @@ class KnownJob(Document):
             found = explain_end(self.state, self.exit_code, self.number, names, self.reason)
         if found is not None:
             yield found
-        for state in FAILED & self.of_array.keys():
-            yield self._failed_tasks(state, names)
+        yield from (self._failed_tasks(state, names) for state in self.of_array if state in FAILED)
 
     def _failed_tasks(self, state: str, names: Mapping[str, str]) -> Explanation:
         """Return what to do about tasks of an array that have failed."""

@@ -33,7 +33,7 @@ TRANSIENT = frozenset(
 )
 """Reasons that ParallelCluster gives nodes which it replaces or starts; what led to that is in its logs.
 
-Nothing but these words: whoever drains a node may write some of them into a reason of their own.
+Nothing but these words: a reason that somebody else gives a node may contain them.
 clustermgtd.py and slurm_commands.py of aws-parallelcluster-node; finalize_compute.rb and update_head_node.rb of
 aws-parallelcluster-cookbook.
 """
@@ -47,24 +47,31 @@ _LAST_WORDS = (
     "paste --serial --delimiters=';' | sed 's/;/; /g'"
 )
 """Prints the last two errors after the last start that succeeded."""
-SCRIPT = f"""\
+
+
+def script(seconds: int) -> str:
+    """Return what the head node runs, as root, so that `read` reads what it prints; Slurm has so many seconds.
+
+    Commands of Slurm keep trying for MessageTimeout, a minute, where nothing listens as where nothing answers.
+    """
+    return f"""\
 timeout 3 df --output=pcent,target / /home /tmp /var/log /var/spool/slurm.state 2>/dev/null
-timeout --kill-after=1 {SECONDS_FOR_SLURM} {shlex.join(COMMAND)}
+timeout --kill-after=1 {seconds} {shlex.join(COMMAND)}
 case $? in
 124 | 137)
     words=$({_LAST_WORDS})
     if pgrep --exact slurmctld >/dev/null; then
-        echo "slurmctld runs, and gave no answer within {SECONDS_FOR_SLURM} s" >&2
+        echo "slurmctld runs, and gave no answer within {seconds} s" >&2
     else
         printf '%s\\n' "slurmctld does not run${{words:+. Its last words: $words}}" >&2
     fi
     ;;
 esac
 """
-"""For the head node, as root; `read` reads what it prints.
 
-Commands of Slurm keep trying for MessageTimeout, a minute, where nothing listens as where nothing answers.
-"""
+
+SCRIPT = script(SECONDS_FOR_SLURM)
+"""`script` for one screen of everything."""
 _REASONS_SHOWN = 2
 _NEVER_STARTED = "off and not responding, so Slurm never starts it"
 

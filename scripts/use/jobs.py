@@ -29,6 +29,8 @@ from scripts.core.report import Block, Command, Facts, Line, Table, Toned, colum
 
 SECONDS_TO_SUBMIT: Final = 3600
 """How long submit.py may take, which reads the data before anything is submitted."""
+SECONDS_TO_LIST: Final = 30
+"""How long Slurm may take to list its jobs: less than its own programs would wait."""
 ENDED_LISTED: Final = 50
 """Ended jobs of one answer, the newest."""
 
@@ -296,7 +298,7 @@ def list_jobs(deployment: Deployment, since: timedelta | None = None) -> JobList
         HeadNodeError: The head node cannot be asked, or Slurm does not answer.
     """
     head_node = HeadNode(deployment)
-    told = troubles.read(head_node.run(troubles.SCRIPT))
+    told = troubles.read(head_node.run(troubles.script(SECONDS_TO_LIST)))
     state = told.slurm
     if isinstance(state, str):
         hint = f"./ultracluster diagnose {deployment.name}"

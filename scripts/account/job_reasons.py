@@ -41,6 +41,7 @@ class Row:
     why: str
     reason: re.Pattern[str] | None = None
     ended: re.Pattern[str] | None = None
+    passes: bool = False
     do: tuple[str, ...] = ()
 
 
@@ -65,22 +66,31 @@ def explain_reason(reason: str, job: str, names: Mapping[str, str]) -> Explanati
     found = find(Evidence(kind="job", source=f"job {job}", time=datetime.now(UTC), text=reason), names)
     if found is not None:
         return Explanation(words=reason, why=found.why, to_do=found.to_do)
+    row = _of_reason(reason)
+    return None if row is None else _filled(row, reason, job, names)
+
+
+def passes(reason: str) -> bool:
+    """Tell whether a wait ends without anybody, or is about queues or nodes; what nobody has heard of may not."""
+    row = _of_reason(reason)
+    return row is not None and row.passes
+
+
+def _of_reason(reason: str) -> Row | None:
     spoken = reason.replace("_", " ")
     return next(
-        (
-            _filled(each, reason, job, names)
-            for each in table()
-            if each.reason and (each.reason.fullmatch(reason) or each.reason.fullmatch(spoken))
-        ),
+        (each for each in table() if each.reason and (each.reason.fullmatch(reason) or each.reason.fullmatch(spoken))),
         None,
     )
 
 
-def explain_end(state: str, exit_code: str, job: str, names: Mapping[str, str]) -> Explanation | None:
-    """Return how a job has ended; None: it has not."""
+def explain_end(state: str, exit_code: str, job: str, names: Mapping[str, str], reason: str = "") -> Explanation | None:
+    """Return how a job has ended, by its state, exit code and reason; None: it has not."""
     words = f"{state} {exit_code}"
+    said = (words, f"{words} {reason}")
     return next(
-        (_filled(each, words, job, names) for each in table() if each.ended and each.ended.fullmatch(words)), None
+        (_filled(each, words, job, names) for each in table() if each.ended and any(map(each.ended.fullmatch, said))),
+        None,
     )
 
 

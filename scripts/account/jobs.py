@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import cast
 
 from pydantic import Field
 
+from scripts.account.causes import filled
 from scripts.account.job_reasons import Explanation, explain_end, explain_reason
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.values import Address, FilePath, JobNumber, Line, Name, State, User
-from scripts.account.slurm import ACTIVE, WAITING
+from scripts.account.slurm import ACTIVE, FAILED, WAITING
 from scripts.core.document import Document
 
 MOST_NODES = 32
@@ -85,9 +87,29 @@ class KnownJob(Document):
         is_waiting = self.waits or any(state in WAITING for state in self.of_array)
         found = explain_reason(self.reason or "None", job, names) if is_waiting else None
         if self.has_ended and not is_waiting and not self.of_array:
-            found = explain_end(self.state, self.exit_code, self.number, names)
+            found = explain_end(self.state, self.exit_code, self.number, names, self.reason)
         if found is not None:
             yield found
+        yield from (self._failed_tasks(state, names) for state in self.of_array if state in FAILED)
+
+    def _failed_tasks(self, state: str, names: Mapping[str, str]) -> Explanation:
+        """Return what to do about tasks of an array that have failed."""
+        tasks = self.of_array[state]
+        known = {**names, "array": self.number, "task": f"{self.number}_{re.split('[-,]', tasks)[0]}"}
+        to_do = ["$ ./ultracluster jobs show {deployment} {task}", "$ ./ultracluster jobs logs {deployment} {task}"]
+        if (WAITING | ACTIVE) & self.of_array.keys():
+            to_do += ["If the others would fail, too, cancel what is left of it."]
+            to_do += ["$ ./ultracluster jobs cancel {deployment} {array} --array"]
+        return Explanation(
+            words=f"{state} {of_array(self.number, tasks)}",
+            why="These tasks have failed; how the first of them ended, and its output:",
+            to_do=tuple(filter(None, (filled(each, known) for each in to_do))),
+        )
+
+
+def of_array(number: str, tasks: str) -> str:
+    """Return what tasks of an array are called, such as 12_3 or 12_[4-9]."""
+    return f"{number}_{tasks if tasks.isdigit() else f'[{tasks}]'}"
 
 
 def find(head_node: HeadNode, job: str, *, most_nodes: int = MOST_NODES) -> KnownJob | None:

@@ -14,15 +14,18 @@ from typing_extensions import TypedDict
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.programs.slurm import ACTIVE as _ACTIVE
+from scripts.account.remote.programs.slurm import ENDED as _ENDED
 from scripts.account.remote.programs.slurm import TAKES, condition, takes_jobs
 from scripts.account.remote.programs.slurm import WAITING as _WAITING
-from scripts.account.remote.values import Line, Name, NodeState, State
+from scripts.account.remote.values import JobNumber, Line, Name, NodeState, State
 from scripts.core.errors import HeadNodeError
 
 ACTIVE = frozenset(_ACTIVE)
 """States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
 WAITING = frozenset(_WAITING)
 """States of jobs that wait for nodes (the same page)."""
+FAILED = frozenset({*_ENDED} - {"COMPLETED", "CANCELLED", "PREEMPTED", "REVOKED"})
+"""States of jobs that have ended as they should not have (the same page)."""
 COMMAND = program.words("slurm", "state")
 """For the head node, as root: users may not see jobs of others. `parse` reads what it prints."""
 _TASKS = r"[0-9][0-9,:.-]*(%[0-9]+)?"
@@ -67,7 +70,7 @@ class Job:
         elapsed: How long it has run.
         reason: Why it waits; the word ``None``: it does not.
         name: On one line, truncated after 40 bytes.
-        id: ``12``; ``17_1`` of an array, or ``17_[2-9]``, its tasks that wait.
+        id: ``12``; ``17_1`` of an array, or ``17_[2-9]``, its tasks that wait; ``12+1`` of a heterogeneous job.
         array: The number of its array; None: it is in none.
         tasks: Its number in the array, or those that wait, such as ``2-9``.
         time_limit: How long it may run, as squeue has it.
@@ -87,6 +90,21 @@ class Job:
     tasks: str = ""
     time_limit: str = ""
     node_list: str = ""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A reason why jobs wait, as squeue has it.
+
+    Attributes:
+        reason: On one line, truncated after 60 bytes; the word ``None``: Slurm has not looked at them yet.
+        count: How many have it; each task of an array is one.
+        job: One of them, as Slurm's commands take it.
+    """
+
+    reason: str
+    count: int
+    job: str
 
 
 @dataclass(frozen=True)
@@ -114,9 +132,10 @@ class SlurmState:
 
     Attributes:
         nodes: Numbers of nodes by state, by queue. Nodes that could be used but are off or on their way are
-            ``power saving``, ``powering up`` and ``powering down``; those that do not respond are ``not responding``
-            or, if they are off, so that Slurm never starts them, ``stuck off``; the other states are Slurm's, such as
-            ``idle`` and ``drained``. `programs.slurm.condition` says which is which.
+            ``power saving``, ``powering up`` and ``powering down``; those that a reservation of Slurm's keeps for its
+            own jobs are ``reserved`` or, if they are off, ``reserved off``; those that do not respond are ``not
+            responding`` or, if they are off, so that Slurm never starts them, ``stuck off``; the other states are
+            Slurm's, such as ``idle`` and ``drained``. `programs.slurm.condition` says which is which.
         availability: Whether a queue takes jobs: ``up``, ``down``, ``drain`` or ``inactive``, by queue. ParallelCluster
             makes those inactive that it protects, and all while the fleet is stopped.
         kinds: The nodes by queue, compute resource and whether they are static.
@@ -125,6 +144,7 @@ class SlurmState:
         queue_counts: The same by queue; a job that waits in several counts in each.
         jobs: The first `JOBS_LISTED` of those that wait or run; an array that waits is one.
         wanted: How many nodes the largest job wants that waits, by queue.
+        waits: Why jobs wait, the first `REASONS_LISTED` reasons, that of most jobs first.
         seconds: How long Slurm took to tell all this.
         accounting: Why the accounting database cannot be asked; empty: it can; None: there is none.
     """
@@ -137,6 +157,7 @@ class SlurmState:
     queue_counts: Mapping[str, Mapping[str, int]]
     jobs: tuple[Job, ...]
     wanted: Mapping[str, int] = field(default_factory=dict)
+    waits: tuple[Wait, ...] = ()
     seconds: float = 0
     accounting: str | None = None
 
@@ -163,6 +184,10 @@ class SlurmState:
     def out_in(self, queue: str) -> int:
         """Return how many nodes of a queue take no jobs, whatever happens to them."""
         return sum(count for state, count in self.nodes.get(queue, {}).items() if not takes_jobs(state))
+
+    def reserved_in(self, queue: str) -> int:
+        """Return how many nodes of a queue take only jobs of a reservation of Slurm's."""
+        return sum(self.nodes.get(queue, {}).get(state, 0) for state in ("reserved", "reserved off"))
 
     def active_in(self, queue: str) -> int:
         """Return how many jobs have nodes in a queue."""
@@ -195,13 +220,20 @@ class _Job(NamedTuple):
     tasks: Line = ""
     time_limit: Line = ""
     node_list: Line = ""
+    id: Line = ""
 
     def read(self) -> Job:
-        values = self._asdict() | {"id": str(self.number), "array": None, "tasks": ""}
+        values = self._asdict() | {"id": self.id if "+" in self.id else str(self.number), "array": None, "tasks": ""}
         if re.fullmatch(_TASKS, self.tasks):
             written = self.tasks if self.tasks.isdigit() else f"[{self.tasks}]"
             values |= {"id": f"{self.array}_{written}", "array": int(self.array), "tasks": self.tasks}
         return Job(**values)
+
+
+class _Wait(NamedTuple):
+    reason: Line
+    size: int
+    job: JobNumber
 
 
 class _Answer(TypedDict):
@@ -214,6 +246,7 @@ class _Answer(TypedDict):
     queue_counts: dict[Name, dict[State, int]]
     jobs: list[_Job]
     wanted: dict[Name, int]
+    waits: list[_Wait]
     seconds: float
     accounting: Line | None
 
@@ -248,6 +281,7 @@ def parse(text: str, errors: str = "") -> SlurmState:
         answer["queue_counts"],
         tuple(each.read() for each in answer["jobs"]),
         answer["wanted"],
+        tuple(Wait(*each) for each in answer["waits"]),
         answer["seconds"],
         answer["accounting"],
     )

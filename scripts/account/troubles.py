@@ -22,21 +22,57 @@ FULL_PERCENT = 99
 SECONDS_FOR_SLURM = 8
 """Slurm that has not answered by then is stuck: of 1,875 nodes it tells in less than a second."""
 SLOW_SECONDS = 5
-TRANSIENT = re.compile(
-    r"Scheduler health check failed|Static node maintenance|Node start up|inactive partition|during cluster update"
+TRANSIENT = frozenset(
+    {
+        "Scheduler health check failed",
+        "Static node maintenance: unhealthy node is being replaced",
+        "inactive partition",
+        "stopping cluster",
+        "Node start up",
+        "updating node state during cluster update",
+    }
 )
 """Reasons that ParallelCluster gives nodes which it replaces or starts; what led to that is in its logs.
 
-clustermgtd.py of aws-parallelcluster-node; finalize_compute.rb and update_head_node.rb of aws-parallelcluster-cookbook.
+Nothing but these words: a reason that somebody else gives a node may contain them.
+clustermgtd.py and slurm_commands.py of aws-parallelcluster-node; finalize_compute.rb and update_head_node.rb of
+aws-parallelcluster-cookbook.
 """
 _DISK = re.compile(r"^ *(\d+)% (/\S*)$", re.MULTILINE)
 _DF = re.compile(r"^(Use% .*| *\d+% /.*)$", re.MULTILINE)
-SCRIPT = (
-    "timeout 3 df --output=pcent,target / /home /tmp /var/log /var/spool/slurm.state 2>/dev/null\n"
-    f"timeout --signal=KILL {SECONDS_FOR_SLURM} {shlex.join(COMMAND)}\n"
-    f'[ $? -ne 137 ] || echo "no answer within {SECONDS_FOR_SLURM} s" >&2'
+_LOG = "/var/log/slurmctld.log"
+"""ParallelCluster keeps the setting to itself (slurmctldlogfile)."""
+_LAST_WORDS = (
+    f"tail --lines=1000 {_LOG} | tac | sed '/Running as primary controller/q' | "
+    r"sed --quiet 's/^.*\(\(error\|fatal\): .*\)$/\1/p' | sed 2q | tac | cut --characters=1-200 | "
+    "paste --serial --delimiters=';' | sed 's/;/; /g'"
 )
-"""For the head node, as root; `read` reads what it prints."""
+"""Prints the last two errors after the last start that succeeded."""
+
+
+def script(seconds: int) -> str:
+    """Return what the head node runs, as root, so that `read` reads what it prints; Slurm has so many seconds.
+
+    Commands of Slurm keep trying for MessageTimeout, a minute, where nothing listens as where nothing answers.
+    """
+    return f"""\
+timeout 3 df --output=pcent,target / /home /tmp /var/log /var/spool/slurm.state 2>/dev/null
+timeout --kill-after=1 {seconds} {shlex.join(COMMAND)}
+case $? in
+124 | 137)
+    words=$({_LAST_WORDS})
+    if pgrep --exact slurmctld >/dev/null; then
+        echo "slurmctld runs, and gave no answer within {seconds} s" >&2
+    else
+        printf '%s\\n' "slurmctld does not run${{words:+. Its last words: $words}}" >&2
+    fi
+    ;;
+esac
+"""
+
+
+SCRIPT = script(SECONDS_FOR_SLURM)
+"""`script` for one screen of everything."""
 _REASONS_SHOWN = 2
 _NEVER_STARTED = "off and not responding, so Slurm never starts it"
 
@@ -124,6 +160,7 @@ def troubles(
     is_nothing_left = all(sum(nodes.values()) == state.out_in(queue) for queue, nodes in state.nodes.items())
     for queue in dict.fromkeys([*state.nodes, *(each.queue for each in state.problems)]):
         yield from _of_nodes(queue, state, diagnose, is_nothing_left=is_nothing_left)
+        yield from _of_reservations(queue, state, diagnose)
 
 
 def _of_fleet(deployment: str, fleet: str | None, slurm: SlurmState | None) -> Iterator[Trouble]:
@@ -150,7 +187,7 @@ def _of_fleet(deployment: str, fleet: str | None, slurm: SlurmState | None) -> I
 def _of_nodes(queue: str, slurm: SlurmState, command: str, *, is_nothing_left: bool) -> Iterator[Trouble]:
     """Yield that nodes of a queue take no jobs, unless ParallelCluster is at it."""
     of_queue = [each for each in slurm.problems if each.queue == queue]
-    lasting = [each for each in of_queue if not TRANSIENT.search(each.reason)]
+    lasting = [each for each in of_queue if each.reason not in TRANSIENT]
     replaced = sum(each.count for each in of_queue if each not in lasting)
     out = max(slurm.out_in(queue) - replaced, sum(each.count for each in lasting))
     if out <= 0:
@@ -168,6 +205,16 @@ def _of_nodes(queue: str, slurm: SlurmState, command: str, *, is_nothing_left: b
     if lasting:
         sentence += f": {_reasons(lasting)}"
     yield Trouble("node", severity, sentence, command, tuple(map(_text, lasting)))
+
+
+def _of_reservations(queue: str, slurm: SlurmState, command: str) -> Iterator[Trouble]:
+    """Yield that a job waits which only nodes could run that a reservation keeps; others are no trouble."""
+    kept, wanted = slurm.reserved_in(queue), slurm.wanted.get(queue, 0)
+    total = sum(slurm.nodes.get(queue, {}).values())
+    left = total - slurm.out_in(queue) - kept
+    if kept and left < wanted <= left + kept:
+        text = f"{kept:,} of {total:,} nodes of queue {queue} are reserved, and a job that wants {wanted:,} waits"
+        yield Trouble("node", Severity.JOBS, text, command, (text,))
 
 
 def _waiting(jobs: int) -> str:

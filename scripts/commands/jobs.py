@@ -22,15 +22,20 @@ TASKS = rf"_({_LIST}|\[{_LIST}(%\d{{1,7}})?\])"
 """Of an array, as `jobs list` shows them."""
 
 
+PART = rf"{TASKS}|\+\d{{1,3}}"
+"""Tasks, or a component of a heterogeneous job."""
+
+
 class JobNumber(click.ParamType[str]):
-    """The number of a job, or 12_3 or 12_[4-9] of an array."""
+    """The number of a job, 12_3 or 12_[4-9] of an array, or 12+1 of a heterogeneous job."""
 
     name = "job"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the number; it goes into a command on the head node."""
-        if not re.fullmatch(rf"[1-9]\d{{0,9}}({TASKS})?", value, re.ASCII):
-            self.fail(f"got {value}; allowed: a job's number, or 12_3 or 12_[4-9] of an array", param, ctx)
+        if not re.fullmatch(rf"[1-9]\d{{0,9}}({PART})?", value, re.ASCII):
+            allowed = "a job's number, 12_3 or 12_[4-9] of an array, or 12+1 of a heterogeneous job"
+            self.fail(f"got {value}; allowed: {allowed}", param, ctx)
         return value
 
 
@@ -68,7 +73,7 @@ def list_(*, deployment: Deployment, all_: bool, since: timedelta | None, output
 
     jobs = list_jobs(deployment, since or (timedelta(days=1) if all_ else None))
     view = terminal.show(jobs, output)
-    for each in explained(jobs.jobs, {"deployment": deployment.name, "file": deployment.file}):
+    for each in explained(jobs, {"deployment": deployment.name, "file": deployment.file}):
         view.show(each.blocks())
     if not jobs.jobs and not jobs.ended:
         terminal.suggest("submit --help", "how to submit a training run")
@@ -117,7 +122,8 @@ def show(*, deployment: Deployment, job: str, output: str) -> int:
     """Cancel jobs, after a question.
 
     JOB is a number, or what `jobs list` shows: 12_3 or 12_[4-9] of an array, and no other task of it. The number of an
-    array is refused without --array. If Slurm does not know a number, nothing is cancelled. What was cancelled is what
+    array is refused without --array. Of a heterogeneous job 12 and 12+0 are all of it; Slurm cancels 12+1 alone only
+    while it runs. If Slurm does not know a number, nothing is cancelled. What was cancelled is what
     Slurm says afterwards.
 
     Exit code 0: cancelled; 1: Slurm knows no such job, one had ended before or is still there, the head node cannot be

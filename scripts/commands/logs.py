@@ -24,14 +24,16 @@ from scripts.core.errors import ExitCode
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
 
-JOB_NUMBER = r"[1-9]\d*(_\d+)?"
+JOB_NUMBER = r"[1-9]\d*([_+]\d+)?"
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def check_job(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
     """Return the number or name of a job; a callback of parameters."""
     if text is not None and not re.fullmatch(rf"{JOB_NUMBER}|[A-Za-z][\w.+-]*", text, re.ASCII):
-        raise click.BadParameter(f"got {text}; allowed: a job's number, 12_3 of an array, or a job's name")
+        raise click.BadParameter(
+            f"got {text}; allowed: a job's number, 12_3 of an array, 12+1 of a heterogeneous job, or its name"
+        )
     return text
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
 from scripts.account import jobs as one_job
+from scripts.account import troubles
 from scripts.account.deployment import Deployment
 from scripts.account.job_reasons import Explanation, explain_reason
 from scripts.account.jobs import KnownJob
@@ -19,14 +21,16 @@ from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.streamed_command import login_command, print_output, start
 from scripts.account.remote.values import Line as Text
 from scripts.account.remote.values import State
-from scripts.account.slurm import WAITING, Job, slurm_state
-from scripts.core.document import Document, Result
-from scripts.core.errors import OperationError, UnusableError
+from scripts.account.slurm import FAILED, WAITING, Job, Wait
+from scripts.core.document import DeploymentName, Document, Result
+from scripts.core.errors import HeadNodeError, OperationError, UnusableError
 from scripts.core.figures import duration
-from scripts.core.report import Block, Facts, Line, Table, columns
+from scripts.core.report import Block, Command, Facts, Line, Table, Toned, columns
 
 SECONDS_TO_SUBMIT: Final = 3600
 """How long submit.py may take, which reads the data before anything is submitted."""
+SECONDS_TO_LIST: Final = 30
+"""How long Slurm may take to list its jobs: less than its own programs would wait."""
 ENDED_LISTED: Final = 50
 """Ended jobs of one answer, the newest."""
 
@@ -53,9 +57,14 @@ class EndedJob(Document):
 class JobList(Result):
     """What ``jobs list --output json`` prints."""
 
+    deployment: DeploymentName
     running: int = Field(description="Number of jobs that have nodes.")
     waiting: int = Field(description="Number of jobs that wait for nodes.")
     jobs: tuple[Job, ...] = Field(description="The jobs, those that have nodes first; of many the first 40.")
+    waits: tuple[Wait, ...] = Field(default=(), description="Why jobs wait: the reasons that most jobs have.")
+    problems: tuple[str, ...] = Field(
+        default=(), description="What keeps jobs from running, as `status` has it, with the next command."
+    )
     ended: tuple[EndedJob, ...] | None = Field(
         default=None, description=f"The newest {ENDED_LISTED} that have ended, the newest first; null: not asked for."
     )
@@ -68,6 +77,7 @@ class JobList(Result):
 
     def blocks(self) -> Iterator[Block]:
         """Yield it for people."""
+        yield from (Line(Toned(each, "bad")) for each in self.problems)
         yield Line(f"{self.running} running, {self.waiting} waiting")
         titles = columns(">job", "user", "queue", "state", ">nodes", ">elapsed", ">limit", "reason", "name", "on")
         yield Table("", titles, list(map(_row, self.jobs)), narrow=True)
@@ -80,6 +90,9 @@ class JobList(Result):
             ">job", "user", "queue", "state", ">exit", ">nodes", ">elapsed", ">limit", "ended, UTC", "name", "on"
         )
         yield Table("", titles, list(map(_ended_row, self.ended)), narrow=True)
+        if failed := next((each for each in self.ended if each.state in FAILED), None):
+            yield Line(f"The newest that failed is {failed.id}; how it ended:")
+            yield Command(f"./ultracluster jobs show {self.deployment} {failed.id}")
         if not self.accounting:
             yield Line("There is no accounting, or it does not answer: Slurm forgets ended jobs after some minutes.")
 
@@ -158,7 +171,7 @@ class ShownJob(Result):
         if job.of_array:
             yield "Array", job.number
             for state, tasks in job.of_array.items():
-                yield state, f"{job.number}_{tasks if tasks.isdigit() else f'[{tasks}]'}"
+                yield state, one_job.of_array(job.number, tasks)
         else:
             yield "Job", job.id or job.number
             yield "State", job.said
@@ -205,14 +218,16 @@ def _ended_row(job: EndedJob) -> list[str]:
     ]  # fmt: skip
 
 
-def explained(jobs: Sequence[Job], names: Mapping[str, str]) -> list[Explanation]:
-    """Return what the reasons of jobs that wait mean, each once; `names` fill placeholders."""
+def explained(jobs: JobList, names: Mapping[str, str]) -> list[Explanation]:
+    """Return what the reasons why jobs wait mean, each once, of a listed job if there is one; `names` fill the rest."""
+    rows = {each.reason: each.id for each in reversed(jobs.jobs) if each.state in WAITING}
     found: dict[str, Explanation] = {}
-    for job in jobs:
-        if job.state in WAITING and job.reason not in found and job.reason != "None":
-            meaning = explain_reason(job.reason, job.id.partition("%")[0] + ("]" if "%" in job.id else ""), names)
-            if meaning is not None and meaning.why not in {each.why for each in found.values()}:
-                found[job.reason] = meaning
+    for each in jobs.waits:
+        row = rows.get(each.reason, each.job)
+        job = row.partition("%")[0] + ("]" if "%" in row else "")
+        meaning = explain_reason(each.reason, job, names) if each.reason != "None" else None
+        if meaning is not None:
+            found.setdefault(meaning.why, meaning)
     return list(found.values())
 
 
@@ -263,6 +278,19 @@ class _EndedAnswer(Document):
     jobs: tuple[_Ended, ...]
 
 
+@contextmanager
+def _slurm_of(deployment: Deployment) -> Iterator[None]:
+    """Name what says why Slurm or the head node does not answer, where nothing better is known.
+
+    Raises:
+        HeadNodeError: It does not.
+    """
+    try:
+        yield
+    except HeadNodeError as error:
+        raise HeadNodeError(str(error), error.hint or f"./ultracluster diagnose {deployment.name}") from error
+
+
 def list_jobs(deployment: Deployment, since: timedelta | None = None) -> JobList:
     """Return the jobs that wait or run, and those that ended since then.
 
@@ -270,14 +298,27 @@ def list_jobs(deployment: Deployment, since: timedelta | None = None) -> JobList
         HeadNodeError: The head node cannot be asked, or Slurm does not answer.
     """
     head_node = HeadNode(deployment)
-    state = slurm_state(head_node)
-    listed = JobList(running=state.active_jobs, waiting=state.waiting_jobs, jobs=state.jobs)
+    told = troubles.read(head_node.run(troubles.script(SECONDS_TO_LIST)))
+    state = told.slurm
+    if isinstance(state, str):
+        hint = f"./ultracluster diagnose {deployment.name}"
+        raise HeadNodeError(f"Slurm on the head node does not answer: {state}", hint)
+    problems = troubles.troubles(deployment.name, None, state, told.disks)
+    listed = JobList(
+        deployment=deployment.name,
+        running=state.active_jobs,
+        waiting=state.waiting_jobs,
+        jobs=state.jobs,
+        waits=state.waits,
+        problems=tuple(f"{each.sentence} ({each.command})" for each in problems),
+    )
     if since is None:
         return listed
     seconds = int(since.total_seconds())
-    answer = program.ask(
-        head_node, program.words("slurm", "ended", str(seconds), str(ENDED_LISTED)), "ended", _EndedAnswer
-    )
+    with _slurm_of(deployment):
+        how = ["controller"] if state.accounting else []
+        command = program.words("slurm", "ended", str(seconds), str(ENDED_LISTED), *how)
+        answer = program.ask(head_node, command, "ended", _EndedAnswer)
     return listed.model_copy(
         update={
             "ended": tuple(each.read() for each in answer.jobs),
@@ -295,7 +336,8 @@ def show(deployment: Deployment, job: str) -> ShownJob:
         HeadNodeError: The head node cannot be asked, or Slurm does not answer.
         OperationError: Nobody knows the job.
     """
-    known = one_job.find(HeadNode(deployment), job, most_nodes=0)
+    with _slurm_of(deployment):
+        known = one_job.find(HeadNode(deployment), job, most_nodes=0)
     if known is None:
         raise OperationError(
             f"Neither Slurm nor its accounting knows a job {job}", f"./ultracluster jobs list {deployment.name} --all"
@@ -312,7 +354,7 @@ def choose(deployment: Deployment, jobs: Sequence[str], *, arrays: bool) -> list
         OperationError: Slurm knows none of a number.
         UnusableError: A number is that of an array, and `arrays` does not allow that.
     """
-    return _ask(HeadNode(deployment), "chosen", jobs, arrays=arrays)
+    return _ask(deployment, "chosen", jobs, arrays=arrays)
 
 
 def cancel(deployment: Deployment, jobs: Sequence[str], *, arrays: bool) -> CancelledJobs:
@@ -330,7 +372,7 @@ def cancel(deployment: Deployment, jobs: Sequence[str], *, arrays: bool) -> Canc
     """
     cancelled: list[str] = []
     others: list[NotCancelled] = []
-    for each in _ask(HeadNode(deployment), "cancel", jobs, arrays=arrays):
+    for each in _ask(deployment, "cancel", jobs, arrays=arrays):
         if not each.words:
             others.append(NotCancelled(id=each.asked, why=f"it has ended: {counted(each.before)}"))
         elif each.left:
@@ -341,16 +383,15 @@ def cancel(deployment: Deployment, jobs: Sequence[str], *, arrays: bool) -> Canc
     return CancelledJobs(jobs=tuple(cancelled), not_cancelled=tuple(others))
 
 
-def _ask(head_node: HeadNode, what: str, jobs: Sequence[str], *, arrays: bool) -> list[ChosenJobs]:
+def _ask(deployment: Deployment, what: str, jobs: Sequence[str], *, arrays: bool) -> list[ChosenJobs]:
     command = program.words("slurm", what, "arrays" if arrays else "tasks", *jobs)
-    found = program.ask(head_node, command, what, list[ChosenJobs])
+    with _slurm_of(deployment):
+        found = program.ask(HeadNode(deployment), command, what, list[ChosenJobs])
     if unknown := [each.asked for each in found if each.problem == "unknown"]:
         raise OperationError(f"Slurm knows no job {', '.join(unknown)}, or no longer knows it: nothing was cancelled")
     arrays_asked = [
         f"{each.asked} is an array of jobs: "
-        + ", ".join(
-            f"{state} {each.asked}_{tasks if tasks.isdigit() else f'[{tasks}]'}" for state, tasks in each.tasks.items()
-        )
+        + ", ".join(f"{state} {one_job.of_array(each.asked, tasks)}" for state, tasks in each.tasks.items())
         for each in found
         if each.problem == "array"
     ]

@@ -34,9 +34,18 @@ def answer(
     state = {
         "queues": queues or {}, "nodes": nodes or {}, "counts": states,
         "problems": [each if len(each) > 5 else (*each, queue) for each in problems],
-        "queue_counts": of_queues, "jobs": jobs, "wanted": wanted or {}, "seconds": seconds, "accounting": accounting,
+        "queue_counts": of_queues, "jobs": jobs, "wanted": wanted or {}, "waits": _waits(jobs), "seconds": seconds,
+        "accounting": accounting,
     }  # fmt: skip
     return f"{json.dumps({'state': state}, separators=(',', ':'))}\n"
+
+
+def _waits(jobs: Sequence[Row]) -> list[list[int | str]]:
+    waiting = [row for row in jobs if row[3] == "PENDING"]
+    reasons = Counter(str(row[6]) for row in waiting)
+    return [
+        [reason, n, next(str(row[0]) for row in waiting if row[6] == reason)] for reason, n in reasons.most_common()
+    ]
 
 
 RECORDED = Path(__file__).with_name("slurm_state.json").read_text(encoding="utf-8")

@@ -24,12 +24,11 @@ ALLOWED = {
     ("account/jobs.py", "self.reason not in ('', 'None')"),  # a value of squeue
     (
         "account/troubles.py",
-        "TRANSIENT.search(each.reason)",
+        "each.reason not in TRANSIENT",
     ),  # ParallelCluster has no other field for why a node is down
     ("account/troubles.py", "problem.reason == 'none'"),  # a value of sinfo
     ("use/jobs.py", "job.reason == 'None'"),  # a value of squeue
-    ("use/jobs.py", "job.reason != 'None'"),  # a value of squeue
-    ("use/jobs.py", "job.reason not in found"),  # each is explained once
+    ("use/jobs.py", "each.reason != 'None'"),  # a value of squeue
     ("watch/inventory/model.py", "str(error) not in denied"),  # each is shown once
 }
 

@@ -92,11 +92,11 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "jobs list",
-        {"use.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=(), ended=None)},
+        {"use.jobs.list_jobs": SimpleNamespace(running=0, waiting=0, jobs=(), waits=(), ended=None)},
         "submit --help  # how to submit a training run",
     ),
     *(
-        ("jobs list", {"use.jobs.list_jobs": SimpleNamespace(jobs=jobs, ended=ended)}, following)
+        ("jobs list", {"use.jobs.list_jobs": SimpleNamespace(jobs=jobs, waits=(), ended=ended)}, following)
         for jobs, ended, following in (
             ([SimpleNamespace(id="17_1", state="RUNNING")], None, "jobs logs trn1-16 17_1 --follow"),
             ([SimpleNamespace(id="17_[2-9%4]", state="RUNNING")], None, "jobs show trn1-16 17"),

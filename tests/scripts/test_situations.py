@@ -470,6 +470,7 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
             "queue_counts": {"trn1": {"PENDING": 1}},
             "jobs": [[1, "ann", "trn1", "PENDING", 1, "0:00", text, text]],
             "wanted": {"trn1": 1},
+            "waits": [[text, 1, "1"]],
             "seconds": 0.1,
             "accounting": text,
         }

@@ -26,8 +26,8 @@ State = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]+[^\w\s]?$", max_le
 """Of a queue or a job, in Slurm's words."""
 NodeState = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]+(\+[A-Za-z_]+)*$", max_length=512)]
 """Of a node with its flags, in Slurm's words, such as ``idle+powered_down``."""
-JobNumber = Annotated[str, StringConstraints(pattern=r"^[0-9]+(_[0-9]+)?$", max_length=24)]
-"""Such as 12, or 12_3 of an array."""
+JobNumber = Annotated[str, StringConstraints(pattern=r"^[0-9]+([_+][0-9]+)?$", max_length=24)]
+"""Such as 12, 12_3 of an array, or 12+1 of a heterogeneous job."""
 FilePath = Annotated[str, StringConstraints(pattern=r"(?s)^(/[^\x00]*)?$", max_length=4096)]
 """Of a file, absolute; empty: there is none."""
 Text = Annotated[str, AfterValidator(_whole)]

@@ -30,6 +30,8 @@ SILENT = timedelta(minutes=15)
 """A head node that logs nothing for so long is unhealthy: clustermgtd logs every minute."""
 LINES_OF_UNKNOWN = 5
 """The lines before the end of an unknown failure that are shown."""
+LINES_BEHIND = 3
+"""The lines of a log that are shown of what is behind a symptom."""
 STUCK = frozenset({"rollback-failed"})
 """Causes of which `Diagnosis.ways_out` says more."""
 
@@ -162,7 +164,7 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
 
     Calls: one for each stack, then for what failed one per 100 events of a stack and per 100 deleted stacks. One for
     the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10 for the provider's, and for a
-    running cluster 20 for each time of `LOOK_BACK`, 10 for whether the head node logs, and 17 for how it is now.
+    running cluster 20 for each time of `LOOK_BACK`, 10 for whether the head node logs, and 22 for how it is now.
 
     Raises:
         botocore.exceptions.ClientError: Credentials are not valid; missing permissions are told in `unread`.
@@ -242,9 +244,22 @@ def of_operation(reader: Reader, operation: Operation) -> tuple[list[FoundCause]
     known = (each for each in _known(reader, reversed(lines)) if _is_of(each, kinds) and _is_behind(each, first))
     causes, symptoms = _parted(known)
     behind = [*causes, *(each for each in symptoms if each.behind)]
-    behind = [each.model_copy(update={"evidence": (events[0], *each.evidence)}) for each in behind]
+    behind = [
+        each.model_copy(update={"evidence": (events[0], *each.evidence, *_last_words(each, lines))}) for each in behind
+    ]
     explained = [*behind, *([first] if first else []), *symptoms]
     return [*explained, *others], [] if explained else [events[0], *lines[-LINES_OF_UNKNOWN:]]
+
+
+def _last_words(symptom: FoundCause, lines: Sequence[Evidence]) -> Sequence[Evidence]:
+    """Return the last lines before a symptom that its node wrote into the logs where the cause is seen."""
+    at, node = symptom.evidence[-1].time, symptom.evidence[-1].source.rpartition(".")[0]
+    before = [
+        each
+        for each in lines
+        if each.kind in (symptom.logs or ()) and each.source.rpartition(".")[0] == node and each.time <= at
+    ]
+    return before[-LINES_BEHIND:]
 
 
 @dataclass(frozen=True)
@@ -265,7 +280,8 @@ class OfCluster:
 def of_cluster(reader: Reader, operation: Operation | None, clock: Clock) -> OfCluster:
     """Return what is wrong with a cluster that was created: how it is now, and what its logs tell.
 
-    Its logs are not read if the operation that failed is a recent one of the cluster, to which they belong. Needs
+    Its logs are not read if the operation that failed is a recent one of the cluster, to which they belong, and nothing
+    is wrong now beside. Needs
     cloudformation:DescribeStacks, ec2:DescribeInstances, logs:DescribeLogGroups and FilterLogEvents; for how it is
     now also dynamodb:GetItem, ssm:SendCommand and GetCommandInvocation.
     """
@@ -275,8 +291,9 @@ def of_cluster(reader: Reader, operation: Operation | None, clock: Clock) -> OfC
         return OfCluster()
     looked = present.look(reader, clock)
     evident = list(_known(reader, [*_of_head_node(reader, now), *looked.evidence]))
-    if operation and _is_of_cluster(reader, operation) and operation.started >= now - LOOK_BACK[-1]:
-        return OfCluster(tuple(judged(evident, looked, [], now)), (), looked.unknown)
+    is_recent = operation and _is_of_cluster(reader, operation) and operation.started >= now - LOOK_BACK[-1]
+    if is_recent and not evident:
+        return OfCluster((), (), looked.unknown)
     lines: list[Evidence] = []
     found: list[FoundCause] = []
     causes: list[FoundCause] = []
@@ -343,6 +360,7 @@ def _find(reader: Reader, evidence: Evidence) -> FoundCause | None:
         "resource": cluster_stack,
         "type": "the type",
         "zone": "the zone",
+        "folder": "/",
     }
     return find(evidence, {**names, **evidence.names})
 

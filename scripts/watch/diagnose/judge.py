@@ -29,6 +29,9 @@ HARMLESS = re.compile(
     r"|Node ping apparently hung"
     # Who connects and says nothing, such as a port scan (slurm_errno.c).
     r"|Zero Bytes were transmitted or received"
+    # At each start: settings of this stack that replace ParallelCluster's (parse_config.c), and a head node that sends
+    # no mail and whose /var/log is root's (controller.c).
+    r"|specified more than once, latest value used|Configured MailProg is invalid|chdir\(/var/log\)"
 )
 """What is written without anything being wrong."""
 _FINE = re.compile(r"\b(INFO|DEBUG|SUCCESS)\b")

@@ -18,8 +18,8 @@ from scripts.watch.diagnose.reader import Reader
 
 SCOPES = ("instance", *troubles.KINDS)
 """Kinds of evidence of the present, that which concerns most of the cluster first."""
-WAIT_SECONDS = 15.0
-"""How long to wait for the answer of the head node at most: a call each second."""
+WAIT_SECONDS = 20.0
+"""How long to wait for the answer of the head node: a call each second. That Slurm does not answer takes ten."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Present:
 
 
 def look(reader: Reader, clock: Clock) -> Present:
-    """Look at a cluster: its fleet's status, what Slurm answers, the head node's disks. A call each second for 15 s.
+    """Look at a cluster: its fleet's status, what Slurm answers, the head node's disks. A call each second for 20 s.
 
     Needs dynamodb:GetItem, ec2:DescribeInstances, ssm:SendCommand and GetCommandInvocation; without them it is unknown.
     """

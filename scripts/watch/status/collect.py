@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from scripts.watch.diagnose.diagnose import Diagnosis
 
 _WORKERS = 10
-WAIT_SECONDS = 10.0
-"""How long to wait for the answer of the head node at most: a call each second."""
+WAIT_SECONDS = 20.0
+"""How long to wait for the answer of the head node: a call each second. That Slurm does not answer takes ten."""
 _LONGEST_SECONDS = 60
 _LOOK_BACK = timedelta(minutes=10)
 _PERIOD_SECONDS = 60

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import Field, model_serializer
 from pydantic.dataclasses import dataclass
 
-from scripts.account.slurm import Job, Problem, SlurmState
+from scripts.account.slurm import Job, Problem, SlurmState, Wait
 from scripts.account.stack_state import StackState
 from scripts.core.document import Document
 from scripts.core.figures import dollars, duration
@@ -136,6 +136,7 @@ class SlurmStatus(Document):
     problems: tuple[Problem, ...] = Field(description="The first groups of nodes that take no jobs.")
     jobs: tuple[Job, ...] = Field(description="The first jobs that have nodes or wait for some.")
     job_counts: dict[str, int] = Field(description="Numbers of jobs by state.")
+    waits: tuple[Wait, ...] = Field(default=(), description="Why jobs wait: the reasons that most jobs have.")
     seconds: float = Field(default=0, description="How long Slurm took to say so.")
     accounting: str | None = Field(
         default=None, description="Why the accounting database cannot be asked; empty: it can; None: there is none."
@@ -162,6 +163,7 @@ class SlurmStatus(Document):
             problems=state.problems,
             jobs=state.jobs,
             job_counts=dict(state.counts),
+            waits=state.waits,
             seconds=state.seconds,
             accounting=state.accounting,
             state=state,

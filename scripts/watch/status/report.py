@@ -11,6 +11,7 @@ from pydantic import Field, computed_field
 
 from scripts.account.compute_fleet import PROTECTED, STOP_STATUSES
 from scripts.account.compute_fleet import UNKNOWN as NO_FLEET
+from scripts.account.job_reasons import passes
 from scripts.account.reservations import Reservation
 from scripts.account.troubles import Severity, Trouble, troubles
 from scripts.account.way_out import WayOut
@@ -40,13 +41,14 @@ T = TypeVar("T")
 _STATES = {
     "idle": ("idle", "planned", "reserved", "blocked"),
     "running": ("allocated", "mixed", "completing"),
-    "off": ("power saving",),
+    "off": ("power saving", "reserved off"),
     "starting": ("powering up",),
     "stopping": ("powering down",),
     "drained": ("drained", "draining"),
 }
 """Columns of the table of queues, and the states of nodes that count in each; others count in ``other``."""
 _SOFTWARE: dict[str, Tone] = {"building": "warn", "failed": "bad", "interrupted": "bad"}
+_REASONS_SHOWN = 4
 _NAMES_WHAT_IS_NEXT = re.compile(r"\./ultracluster \w|\baws \w+ \w|docs/\w+/\w+\.md")
 _Fact = tuple[str, str]
 
@@ -137,7 +139,7 @@ class Status(Result):
         if self.fleet in STOP_STATUSES and not any(each.kind == "fleet" for each in self.troubles):
             sentence = f"the fleet is {self.fleet}: no node starts, and jobs would wait"
             notes.append(f"{sentence} (./ultracluster fleet start {self.deployment})")
-        return notes
+        return [*notes, *_notes_of_cluster(self)]
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -260,11 +262,37 @@ def _problems_of_cluster(status: Status) -> Iterator[str]:
         yield f"the head node {status.head_node.instance_id} is {status.head_node.state}"
     logins = status.login_nodes
     if isinstance(logins, LoginNodes) and logins.wanted and not logins.running and not status.is_changing:
-        yield f"no login node runs of {logins.wanted:,}"
+        yield f"no login node runs of {logins.wanted:,} ({_launches(status)})"
     if status.software and (status.software.state == "failed" or status.software.is_interrupted):
         why = status.software.reason if status.software.state == "failed" else "nothing builds it now."
         retry = f"./ultracluster exec {status.deployment} -- sudo systemctl restart {UNIT}"
         yield f"the software of jobs is not ready: {why} To retry: {retry}"
+
+
+def _launches(status: Status) -> str:
+    """Return the command that shows why login nodes do not start: Auto Scaling launches those of each pool."""
+    query = (
+        f"Activities[?starts_with(AutoScalingGroupName, '{status.cluster}-')].[StartTime, StatusCode, StatusMessage]"
+    )
+    return f'aws autoscaling describe-scaling-activities --region {status.region} --query "{query}" --output table'
+
+
+def _notes_of_cluster(status: Status) -> Iterator[str]:
+    """Yield which login nodes are missing, and which jobs wait until somebody acts."""
+    logins = status.login_nodes
+    if isinstance(logins, LoginNodes) and 0 < logins.running < logins.wanted and not status.is_changing:
+        is_are = "runs" if logins.running == 1 else "run"
+        yield f"{logins.running:,} of {logins.wanted:,} login nodes {is_are} ({_launches(status)})"
+    waits = () if isinstance(status.slurm, Unavailable) else status.slurm.waits
+    if lasting := [each for each in waits if not passes(each.reason)]:
+        jobs = sum(each.count for each in lasting)
+        named = [f"{each.job}{f' and {each.count - 1:,} more' if each.count > 1 else ''}" for each in lasting]
+        reasons = [f"{each.reason} ({job})" for each, job in zip(lasting, named, strict=True)]
+        shown = ", ".join(reasons[:_REASONS_SHOWN])
+        shown += f" and {len(reasons) - _REASONS_SHOWN} more reasons" if len(reasons) > _REASONS_SHOWN else ""
+        what = f"jobs show {status.deployment} {lasting[0].job}" if jobs == 1 else f"jobs list {status.deployment}"
+        waiting = f"{jobs:,} job{'s wait' if jobs > 1 else ' waits'}"
+        yield f"{waiting} for more than free nodes: {shown} (./ultracluster {what})"
 
 
 def _other_problems(status: Status) -> Iterator[str]:
@@ -335,6 +363,7 @@ def _facts(status: Status) -> Iterator[_Fact]:
     if status.lacks_head_node:
         return
     yield "Connect", f"./ultracluster ssh {status.deployment}"
+    yield "Jobs", f"./ultracluster jobs list {status.deployment} --all"
     if isinstance(status.slurm, Unavailable):
         yield _unavailable("Queues", status.slurm)
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from rich.console import Console
 
+from config.settings import load
+from emulator.inventory import inventory
 from emulator.machines import image
+from scripts.emulated import accounts
+from scripts.rehearse.stage import Stage
 from tests.configurations import CONFIG
 from tests.stacks.deployments import Raw
 
@@ -49,6 +56,48 @@ def edited(directory: Path, name: str, edit: Callable[[Raw], None]) -> dict[str,
     edit(raw)
     (directory / f"{name}.yaml").write_text(json.dumps(raw), encoding="utf-8")
     return {"ULTRACLUSTER_CONFIG": str(directory)}
+
+
+class Deployed:
+    """A deployment in an emulated AWS with nodes."""
+
+    def __init__(self, file: Path, account: accounts.Account) -> None:
+        self.file, self.name, self.aws = file, file.stem, account.aws
+        region = load(file).region
+        variables = {**self.aws.environment, **accounts.variables(region), "ULTRACLUSTER_CONFIG": str(file.parent)}
+        self.stage = Stage(Console(markup=False, width=200), io.StringIO(), False, {**variables, "COLUMNS": "200"})
+
+    def run(self, *words: str, code: int = 0) -> str:
+        return self.stage.run(*words, codes=(code,)).text
+
+    def on_head_node(self, script: str) -> str:
+        return self.run("exec", self.name, "--user", "root", "--", "sh", "-c", script)
+
+    def change(self, edit: Callable[[Raw], None]) -> None:
+        """Change the settings file."""
+        raw = yaml.safe_load(self.file.read_text(encoding="utf-8"))
+        edit(raw)
+        self.file.write_text(yaml.safe_dump(raw), encoding="utf-8")
+
+    def statuses(self) -> dict[str, str]:
+        cloudformation = self.aws.client("cloudformation", load(self.file).region)
+        return {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}
+
+    def left(self, *types: str) -> list[str]:
+        return [name for kind, name in inventory(self.aws, load(self.file).region) if kind in types]
+
+
+@contextmanager
+def deployed(
+    directory: Path, name: str = "trn1-16", edit: Callable[[Raw], None] = lambda _: None
+) -> Iterator[Deployed]:
+    """Start an account for a shipped configuration, edited, with what it expects to exist; it is not deployed yet."""
+    image.prepare()
+    edited(directory, name, edit)
+    file = directory / f"{name}.yaml"
+    with accounts.account(print, speed="fast", nodes=True) as account:
+        accounts.create_prerequisites(account.aws, load(file))
+        yield Deployed(file, account)
 
 
 def assert_in_order(patterns: Iterable[str], said: str) -> None:

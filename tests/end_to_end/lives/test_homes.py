@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
-from rich.console import Console
 
 from config.settings import load
-from emulator.inventory import inventory
-from emulator.machines import image
-from scripts.emulated import accounts
-from scripts.rehearse.stage import Stage
-from tests.configurations import CONFIG
+from tests.end_to_end.lives.life import Deployed, deployed
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
@@ -31,43 +21,6 @@ WRITE = f"mkdir --parents /home/ada; echo one >{NOTES}; ln -s notes /home/ada/li
 LOOK = f"cat {NOTES}; stat -c %u:%g {NOTES}; readlink /home/ada/link; findmnt --noheadings --output FSROOT /home"
 PROTECTED = "cat /proc/sys/fs/protected_regular"
 """What ParallelCluster sets to 0."""
-
-
-class Deployed:
-    """A deployment in an emulated AWS with nodes."""
-
-    def __init__(self, directory: Path, account: accounts.Account) -> None:
-        self.file, self.aws = directory / "trn1-16.yaml", account.aws
-        region = load(self.file).region
-        variables = {**self.aws.environment, **accounts.variables(region), "ULTRACLUSTER_CONFIG": str(directory)}
-        self.stage = Stage(Console(markup=False, width=200), io.StringIO(), False, {**variables, "COLUMNS": "200"})
-
-    def run(self, *words: str, code: int = 0) -> str:
-        return self.stage.run(*words, codes=(code,)).text
-
-    def on_head_node(self, script: str) -> str:
-        return self.run("exec", "trn1-16", "--user", "root", "--", "sh", "-c", script)
-
-    def set_homes(self, **homes: object) -> None:
-        raw = yaml.safe_load(self.file.read_text(encoding="utf-8"))
-        raw["homes"] = homes
-        self.file.write_text(yaml.safe_dump(raw), encoding="utf-8")
-
-    def statuses(self) -> dict[str, str]:
-        cloudformation = self.aws.client("cloudformation", load(self.file).region)
-        return {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}
-
-    def left(self, *types: str) -> list[str]:
-        return [name for kind, name in inventory(self.aws, load(self.file).region) if kind in types]
-
-
-@contextmanager
-def deployed(directory: Path) -> Iterator[Deployed]:
-    image.prepare()
-    shutil.copy(CONFIG / "trn1-16.yaml", directory / "trn1-16.yaml")
-    with accounts.account(print, speed="fast", nodes=True) as account:
-        accounts.create_prerequisites(account.aws, load(directory / "trn1-16.yaml"))
-        yield Deployed(directory, account)
 
 
 def deploy_three_times(life: Deployed) -> None:
@@ -98,7 +51,7 @@ def test_homes_outlive_clusters(tmp_path: Path) -> None:
             "aws lambda list-functions 2>&1 || true"
         )  # they run on this computer
 
-        life.set_homes(type="fsx-openzfs")
+        life.change(lambda raw: raw.update(homes={"type": "fsx-openzfs"}))
         said = life.run("upgrade", "trn1-16", "--confirm", "trn1-16")
         assert "/home of this head node: " in said
         assert "with its head node, without /home" in said

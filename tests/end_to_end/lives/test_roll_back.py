@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from emulator.faults import FAULTS
-from tests.end_to_end.lives.life import END, assert_in_order, rehearse
-from tests.end_to_end.lives.test_homes import Deployed, deployed
+from tests.end_to_end.lives.life import END, Deployed, assert_in_order, deployed, rehearse
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 

@@ -15,7 +15,7 @@ from scripts.account.remote.head_node import Answer, HeadNode
 from scripts.use import jobs
 from tests.command_line import Printed, ultracluster
 from tests.end_to_end.slurm.accounting import AccountingCluster
-from tests.end_to_end.slurm.base import ClusterError
+from tests.end_to_end.slurm.base import USER, ClusterError
 from tests.end_to_end.slurm.conftest import new_directory
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -77,6 +77,19 @@ def test_arrays_are_cancelled_row_by_row_and_ended_jobs_are_found(
         assert run("cancel", f"{array}", "--array", "--yes").output == f"Cancelled: {array}\n"
         assert ids() == [f"{held}"]
         assert "JobHeldUser: Its user held it" in run("show", f"{held}").output
+
+        # of a heterogeneous job a component while it runs, or all of it
+        assert run("cancel", f"{held}", "--yes").code == 0
+        pair = int(cluster.run("sbatch --parsable --wrap='sleep 600' : --nodes=1", user=USER))
+        components = [f"{pair}+0", f"{pair}+1"]
+        cluster.wait_until(lambda: ids() == components)
+        cluster.wait_until(
+            lambda: {each["state"] for each in json.loads(run("list", "-o", "json").output)["jobs"]} == {"RUNNING"}
+        )
+        assert run("cancel", components[1], "--yes").output == f"Cancelled: {components[1]}\n"
+        assert ids() == components[:1]
+        assert run("cancel", f"{pair}", "--yes").output == f"Cancelled: {pair}\n"
+        assert ids() == []
 
         # what Slurm has forgotten, accounting knows
         cluster.wait_until(lambda: "Invalid job id" in cluster.run(f"scontrol show job {failed} 2>&1 || true"))

@@ -55,6 +55,10 @@ def test_every_row_is_the_first_for_something() -> None:
     codes = [(state, "0:0") for state in ENDED]
     codes += [("FAILED", code) for code in ("1:0", "0:53", "127:0", "126:0", "0:9", "0:11")]
     used |= {found.why for state, code in codes if (found := explain_end(state, code, "12", NAMES))}
+    refused = explain_end("FAILED", "0:1", "12", NAMES, "BadConstraints")
+    assert refused is not None
+    assert refused != explain_end("FAILED", "0:1", "12", NAMES, "NonZeroExitCode")
+    used.add(refused.why)
     assert {row.why for row in table()} <= used
 
 

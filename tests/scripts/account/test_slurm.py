@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scripts.account.remote.head_node import OUTPUT_LIMIT
 from scripts.account.remote.programs import slurm as program
-from scripts.account.slurm import NodeKind, Problem, SlurmError, parse
+from scripts.account.slurm import NodeKind, Problem, SlurmError, Wait, parse
 from tests.properties import QUICK
 from tests.scripts.slurm_samples import IDLE, RECORDED, answer
 
@@ -41,7 +41,9 @@ esac
 SCONTROL = "echo 'AccountingStorageType   = accounting_storage/slurmdbd'"
 SACCTMGR = "[ -z \"$NO_DATABASE\" ] || { echo 'sacctmgr: error: gone' >&2; exit 1; }"
 SQUEUE = """
-case "$*" in *--states=all*) print q-1,other PENDING 4 && print q-1 PENDING 2 && print q-1 RUNNING 9 ;; esac
+case "$*" in *--states=all*) print q-1,other PENDING 4 Resources 7 && print q-1 PENDING 2 Resources 8_1 &&
+    print q-1 RUNNING 9 None 9 ;;
+esac
 """
 """Slurm's programs, which print less than a real one."""
 
@@ -70,6 +72,7 @@ def test_the_program_counts_nodes_and_jobs(tmp_path: Path) -> None:
     assert (state.missing_static, state.node_count("q-1", "a", static=True), state.active_jobs) == (1, 3, 1)
     assert state.problems == (Problem(1, "down*", "yesterday", "q-1-st-a-3", "Not responding", "q-1"),)
     assert (state.wanted, state.out_in("q-1"), state.out_in("other")) == ({"q-1": 4, "other": 4}, 1, 0)
+    assert state.waits == (Wait("Resources", 2, "7"),)
 
 
 def test_a_database_that_does_not_answer_is_said_in_its_words(tmp_path: Path) -> None:
@@ -152,6 +155,8 @@ def test_a_state_that_nobody_knows_takes_no_jobs(state: str) -> None:
     [
         ("idle+powered_down+not_responding", "stuck off"),
         ("idle+powered_down", "power saving"),
+        ("idle+powered_down+reserved", "reserved off"),
+        ("mixed+powered_down+reserved", "powering up"),
         ("mixed+powered_down", "powering up"),
         ("mixed+not_responding+powering_up", "powering up"),
         ("idle+completing+not_responding", "not responding"),
@@ -226,8 +231,9 @@ def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPat
     def records(fields: tuple[str, ...], *command: str) -> list[list[str]]:
         if fields == ("%R", "%a"):
             return [[queue, "inactive"] for queue in queues]
-        if fields == ("%P", "%T", "%D"):
-            return [[",".join(queues[n:]), "PENDING", "1875"] for n in range(50)] * 20
+        if fields[:3] == ("%P", "%T", "%D"):
+            reasons = [f"{n}\x1b\N{GRINNING FACE}" * 60 for n in range(50)]
+            return [[",".join(queues[n:]), "PENDING", "1875", reasons[n], "9999999_9999999"] for n in range(50)] * 20
         if fields == ("%N", "%H", "%E"):
             return [[line.split()[1], "2026-11-21T12:00:00", "\x1b\N{GRINNING FACE}" * 200] for line in nodes]
         return [[wide.get(each, "\x1b\N{GRINNING FACE}" * 200) for each in fields]] * 500
@@ -239,6 +245,7 @@ def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPat
     assert len(text) < OUTPUT_LIMIT - 5_600, "the software of jobs stands beside it"
     assert (state.waiting_in(queues[49]), state.waiting_in(queues[0])) == (1000, 20)
     assert state.problems
+    assert [each.count for each in state.waits] == [20] * program.REASONS_LISTED
     assert all(each.queue.startswith(f"{queues[0]},{queues[1]}") for each in state.jobs)
 
 
@@ -247,12 +254,14 @@ def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPat
 KNOWN = {
     (row[1], row[2]): list(row)
     for row in (
-        ("25", "25", "3", "PENDING", "ann", "sweep"),  # those that wait have the number of the array
-        ("25", "25", "4", "PENDING", "ann", "sweep"),
-        ("26", "25", "1", "RUNNING", "ann", "sweep"),
-        ("27", "25", "2", "COMPLETED", "ann", "sweep"),
-        ("12", "12", "", "RUNNING", "eve", "one"),
-        ("13", "13", "", "FAILED", "eve", "over"),
+        ("25", "25", "3", "PENDING", "ann", "sweep", "25_3"),  # those that wait have the number of the array
+        ("25", "25", "4", "PENDING", "ann", "sweep", "25_4"),
+        ("26", "25", "1", "RUNNING", "ann", "sweep", "25_1"),
+        ("27", "25", "2", "COMPLETED", "ann", "sweep", "25_2"),
+        ("12", "12", "", "RUNNING", "eve", "one", "12"),
+        ("13", "13", "", "FAILED", "eve", "over", "13"),
+        ("30", "30", "", "RUNNING", "eve", "pair", "30+0"),  # a heterogeneous job
+        ("31", "31", "", "RUNNING", "eve", "pair", "30+1"),
     )
 }
 
@@ -274,6 +283,11 @@ KNOWN = {
         ("25_[1-9:2]", False, "", ["25_[1,3]"]),
         ("26", False, "", ["25_1"]),
         ("12_1", False, "unknown", []),
+        ("30", False, "", ["30"]),
+        ("30+0", False, "", ["30"]),
+        ("30+1", False, "", ["30+1"]),
+        ("30+2", False, "unknown", []),
+        ("31", False, "", ["31"]),
     ],
 )
 def test_a_word_means_its_row_and_nothing_beside(asked: str, arrays: bool, problem: str, words: list[str]) -> None:
@@ -315,3 +329,24 @@ def test_slurm_is_asked_what_it_has_cancelled(
     found = program.chosen("tasks", asked, cancel=True, wait=lambda _: None)
     assert told == cancelled
     assert found[0]["left"] == (left if len(asked) == 1 else {"RUNNING": 1})
+
+
+def test_a_controller_that_does_not_answer_has_not_forgotten_a_job(tmp_path: Path) -> None:
+    """Asked for JSON, scontrol 24.11 prints no jobs, no error and exit code 0."""
+    scontrol = """#!/bin/sh
+    case "$*" in
+    *--json) echo '{"jobs": []}' ;;
+    *) echo "$SAID" >&2; exit 1 ;;
+    esac
+    """
+    (tmp_path / "scontrol").write_text(scontrol, encoding="utf-8")
+    (tmp_path / "scontrol").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            program, "_ENVIRONMENT", {"PATH": path, "SAID": "slurm_load_jobs error: Invalid job id specified"}
+        )
+        assert program.described("7") is None
+        patch.setattr(program, "_ENVIRONMENT", {"PATH": path, "SAID": "slurm_load_jobs error: Socket timed out"})
+        with pytest.raises(SystemExit, match="Socket timed out"):
+            program.described("7")

@@ -110,6 +110,33 @@ def test_ended_jobs_are_listed(
     assert (job["ended"], document["since_seconds"]) == ("2026-11-28T16:32:07Z", seconds)
 
 
+def test_accounting_that_does_not_answer_is_said_first_and_not_asked_again(
+    head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sacct would wait for it longer than the command may take."""
+    ended = {"ended": {"accounting": False, "total": 1, "jobs": [[*ENDED[:3], "FAILED", *ENDED[4:]]]}}
+    state = answer({"trn1": "up"}, accounting="sacctmgr had no answer within 3 s")
+    head_node.answer = Answer(0, f"{state}{json.dumps(ended)}\n", "")
+    assert ultracluster("jobs", "list", "trn1-16", "--all") == 0
+    text = capsys.readouterr().out
+    assert head_node.scripts[-1].split()[-4:] == ["ended", "86400", "50", "controller"]
+    assert text.startswith(
+        "Slurm's accounting does not answer: sacctmgr had no answer within 3 s (./ultracluster diagnose"
+    )
+    assert "The newest that failed is 12_3; how it ended:\n  ./ultracluster jobs show trn1-16 12_3\n" in text
+
+
+def test_slurm_that_does_not_answer_leads_to_its_diagnosis(
+    head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head_node.answer = Answer(124, "", "slurmctld runs, and gave no answer within 8 s")
+    for words in (["list"], ["show", "12"], ["cancel", "12", "--yes"]):
+        assert ultracluster("jobs", words[0], "trn1-16", *words[1:]) == 1
+        said = capsys.readouterr().err
+        assert "slurmctld runs, and gave no answer" in said
+        assert said.endswith("hint: ./ultracluster diagnose trn1-16\n")
+
+
 def known(**more: object) -> str:
     return json.dumps({"job": {"number": "12", "id": "12", "state": "RUNNING", "user": "ann", "output": "", **more}})
 
@@ -119,7 +146,9 @@ def known(**more: object) -> str:
     [
         ({"state": "PENDING", "reason": "JobHeldUser"}, "PENDING, JobHeldUser", "scontrol release 12"),
         ({"state": "FAILED", "exit_code": "3:0", "output": "/o"}, "FAILED, exit code 3:0", "jobs logs trn1-16 12"),
-        ({"of_array": {"FAILED": "2-3", "COMPLETED": "1"}}, "FAILED    12_[2-3]", "COMPLETED 12_1"),
+        ({"of_array": {"FAILED": "2-3", "COMPLETED": "1"}}, "FAILED    12_[2-3]", "jobs show trn1-16 12_2"),
+        ({"of_array": {"FAILED": "2", "PENDING": "3-9"}}, "PENDING 12_[3-9]", "jobs cancel trn1-16 12 --array"),
+        ({"state": "FAILED", "exit_code": "0:1", "reason": "BadConstraints"}, "BadConstraints", "it has never run"),
     ],
 )
 def test_a_job_is_shown_with_what_its_state_means(

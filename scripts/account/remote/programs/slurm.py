@@ -1,7 +1,8 @@
 """Print what Slurm knows, as JSON, on the head node as root.
 
     slurm.py state                  queues, nodes, jobs
-    slurm.py ended SECONDS MOST     the newest jobs that ended in so many seconds before now
+    slurm.py ended SECONDS MOST [HOW] the newest jobs that ended in so many seconds before now; HOW is `controller`:
+                                    accounting is not asked
     slurm.py chosen HOW JOB...      jobs by number; HOW is `tasks`, or `arrays`: the number of an array is all its tasks
     slurm.py cancel HOW JOB...      the same, cancelled if each of them is one that could be
     slurm.py job JOB NODES          a job by number, as 12_3 of an array, or the newest of a name; so many of its nodes
@@ -56,7 +57,7 @@ TAKES = {
     "mixed": "MIXED",
 }
 """What a node is called that takes jobs or runs them, by the state or flag of Slurm's that says so."""
-COMING = ("power saving", "powering up", "powering down")
+COMING = ("power saving", "reserved off", "powering up", "powering down")
 """What a node is called that is off and starts for a job, or is on its way on or off.
 
 Every other name is that of a node that takes no jobs; `condition` gives them.
@@ -72,15 +73,16 @@ _OUT = {
 }
 _PATH = "/opt/slurm/bin:" + os.environ.get("PATH", "/usr/bin:/bin")
 _ENVIRONMENT = {"PATH": _PATH, "LC_ALL": "C", "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
-_JOB_FIELDS = ("%A", "%u", "%P", "%T", "%D", "%M", "%60r", "%40j", "%F", "%K", "%l", "%60N")
-_JOB_WIDTHS = (12, 64, 60, 20, 12, 20, 60, 40, 12, 70, 20, 60)
+_JOB_FIELDS = ("%A", "%u", "%P", "%T", "%D", "%M", "%60r", "%40j", "%F", "%K", "%l", "%60N", "%i")
+_JOB_WIDTHS = (12, 64, 60, 20, 12, 20, 60, 40, 12, 70, 20, 60, 80)
 _ENDED_FIELDS = ("JobIDRaw", "User", "Partition", "State", "NNodes", "Elapsed", "JobName", "JobID", "Timelimit",
                  "NodeList", "ExitCode", "Start", "End")  # fmt: skip
 _ENDED_WIDTHS = (12, 64, 60, 40, 12, 20, 40, 80, 20, 60, 12, 20, 20)
-_TASK_FIELDS = ("%A", "%F", "%K", "%T", "%u", "%40j")
+_TASK_FIELDS = ("%A", "%F", "%K", "%T", "%u", "%40j", "%i")
 _PROBLEM_WIDTHS = (25, 120, 120)
 _NODES = "--Format=PartitionName:256,NodeList:256,StateComplete:512"
 _ACCOUNTING_SECONDS = 3
+REASONS_LISTED = 10
 
 
 def call(command: Sequence[str], **variables: str) -> str:
@@ -149,6 +151,7 @@ def condition(written: str) -> str:
         (bool({"REBOOT_REQUESTED", "REBOOT_ISSUED"} & flags) and not has_jobs, "reboot"),
         ("MAINTENANCE" in flags and not has_jobs, "maint"),
         (base not in {"IDLE", "ALLOCATED", "MIXED"} or not flags <= known, "unknown"),
+        (is_off and "RESERVED" in flags and not has_jobs, "reserved off"),
         (is_off, "powering up" if has_jobs else "power saving"),
         *((word in words, name) for name, word in reversed(TAKES.items())),
     )
@@ -253,7 +256,8 @@ def state() -> dict[str, Any]:
     """Return queues, nodes by kind and state, nodes that take no jobs, jobs, and whether accounting answers.
 
     Nodes of a kind have one name but for the number. Jobs that have nodes come first; where all would not fit, the last
-    jobs are left out, and then nodes that take no jobs. A job that waits in several queues counts in each.
+    jobs are left out, and then nodes that take no jobs. A job that waits in several queues counts in each. Why jobs
+    wait is told of all: each reason with how many jobs have it and the first of these, most first.
     """
     started = time.monotonic()
     squeue = ("squeue", "--noheader")
@@ -268,8 +272,13 @@ def state() -> dict[str, Any]:
     counts: Counter[str] = Counter()
     queue_counts: dict[str, Counter[str]] = {}
     wanted: dict[str, int] = {}
-    for queues, written, size in records(("%P", "%T", "%D"), *squeue, "--array", "--states=all"):
+    waits: dict[str, list[Any]] = {}
+    fields = ("%P", "%T", "%D", "%60r", "%i")
+    for queues, written, size, reason, number in records(fields, *squeue, "--array", "--states=all"):
         counts[written.strip()] += 1
+        if written.strip() in WAITING:
+            of_reason = waits.setdefault(cut((reason,), (60,))[0], [0, number.strip()])
+            of_reason[0] += 1
         for queue in map(str.strip, queues.split(",")):
             queue_counts.setdefault(queue, Counter())[written.strip()] += 1
             if written.strip() == "PENDING" and size.strip().isdigit():
@@ -285,6 +294,7 @@ def state() -> dict[str, Any]:
         "counts": counts,
         "queue_counts": queue_counts,
         "wanted": wanted,
+        "waits": sorted(([reason, *each] for reason, each in waits.items()), key=lambda w: -w[1])[:REASONS_LISTED],
         "jobs": [cut(each, _JOB_WIDTHS) for each in list(chain(*listed))[:JOBS_LISTED]],
         "seconds": round(time.monotonic() - started, 1),
         "accounting": accounting(),
@@ -325,10 +335,13 @@ def _as_squeue(field: str, value: str) -> str:
     return "" if value in ("None assigned", "Unknown", "None") else value
 
 
-def ended(seconds: int, most: int) -> dict[str, Any]:
-    """Return the newest jobs that ended in so many seconds, by accounting or, without, as long as Slurm knows them."""
+def ended(seconds: int, most: int, how: str = "") -> dict[str, Any]:
+    """Return the newest jobs that ended in so many seconds, by accounting or, without, as long as Slurm knows them.
+
+    How ``controller``: accounting is not asked. Where it hangs, sacct waits for minutes.
+    """
     window = (f"--starttime=now-{seconds}seconds", "--endtime=now", f"--state={','.join(ENDED)}")
-    rows = accounted(_ENDED_FIELDS, *window)
+    rows = None if how == "controller" else accounted(_ENDED_FIELDS, *window)
     is_whole = rows is not None
     if rows is None:
         rows = list(_remembered(most))
@@ -387,11 +400,13 @@ def choose(asked: str, known: Mapping[tuple[str, str], Sequence[str]], *, arrays
     """Return which jobs are meant, and what there is of them.
 
     Args:
-        asked: ``12``, ``12_3`` of an array, or ``12_[3-5]``.
+        asked: ``12``, ``12_3`` of an array, ``12_[3-5]``, or ``12+1`` of a heterogeneous job, of which 12 and 12+0 are
+            the whole (https://slurm.schedmd.com/heterogeneous_jobs.html).
         known: The jobs that Slurm knows.
         arrays: Whether the number of an array is all its tasks; else it is refused.
     """
-    number, _, tasks = asked.partition("_")
+    number, _, tasks = asked.removesuffix("+0").partition("_")
+    components = {row[6]: key for key, row in known.items() if row[6].partition("+")[0] == number and "+" in row[6]}
     by_own = {row[0]: key for key, row in known.items() if key[1] and row[0] != key[0]}
     of_array = [key for key in known if key[0] == number and key[1]]
     if tasks:
@@ -399,6 +414,10 @@ def choose(asked: str, known: Mapping[tuple[str, str], Sequence[str]], *, arrays
         keys = [key for key in of_array if any(int(key[1]) in each for each in wanted)]
     elif of_array:
         keys = of_array
+    elif components:
+        keys = [*components.values()]
+    elif "+" in number:
+        keys = [key for key, row in known.items() if row[6] == number]
     else:  # a task has a number of its own, too
         keys = [(number, "")] if (number, "") in known else [by_own[number]] if number in by_own else []
     live = [key for key in keys if known[key][3] in _LIVE]
@@ -484,9 +503,7 @@ def job(asked: str, most: int) -> dict[str, Any] | None:
             return None
         number = number if "[" not in number else number.partition("_")[0]
     jobs = described(number) or []
-    known = next(
-        (each for each in jobs if number in (_task(each), str(each["job_id"])) and not _is_of(each, number)), None
-    )
+    known = next((each for each in jobs if number in _names(each) and not _is_of(each, number)), None)
     facts = None if known is None else details(known)
     if facts is None and (of_array := [each for each in jobs if _is_of(each, number.partition("_")[0])]):
         waiting = next((each for each in of_array if each.get("array_task_string")), of_array[0])
@@ -517,20 +534,24 @@ def job(asked: str, most: int) -> dict[str, Any] | None:
     )
     facts["node_list"] = list_of_nodes or ""
     facts |= dict(zip(texts, cut([facts.get(each, "") for each in texts], [500] * len(texts))))
-    number = facts["id"] if re.fullmatch(r"\d+(_\d+)?", facts["id"]) else number
+    number = facts["id"] if re.fullmatch(r"\d+([_+]\d+)?", facts["id"]) else number
     return {**facts, "number": number, "nodes": addresses(names[:most]) if names else {}}
 
 
 def described(number: str) -> list[dict[str, Any]] | None:
     """Return what the controller knows of a job, or of all jobs of an array; None: it does not know it.
 
+    It is asked for text first: for JSON, ``scontrol`` (24.11) prints no jobs and no error where the controller does not
+    answer, as where there is no such job.
+
     Raises:
         SystemExit: It does not answer.
     """
-    done = subprocess.run(
-        ("scontrol", "show", "job", number, "--json"), env=_ENVIRONMENT, capture_output=True, check=False
-    )
-    if done.returncode or not done.stdout:
+    asked = ("scontrol", "show", "job", number)
+    done = subprocess.run(asked, env=_ENVIRONMENT, capture_output=True, check=False)
+    if not done.returncode:
+        done = subprocess.run((*asked, "--json"), env=_ENVIRONMENT, capture_output=True, check=False)
+    if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         if "Invalid job id" in said:
             return None
@@ -551,8 +572,16 @@ def _is_of(described: Mapping[str, Any], array: str) -> bool:
     return str(_number(described.get("array_job_id"))) == array != "0"
 
 
-def _task(described: Mapping[str, Any]) -> str:
-    return f"{_number(described['array_job_id'])}_{described['array_task_id']['number']}"
+def _names(described: Mapping[str, Any]) -> set[str]:
+    """Return what a job is called, as a task of an array or a component of a heterogeneous job, too."""
+    task = f"{_number(described['array_job_id'])}_{described['array_task_id']['number']}"
+    return {str(described["job_id"]), task, _component(described)}
+
+
+def _component(described: Mapping[str, Any]) -> str:
+    """Return it as a component of a heterogeneous job; empty: it is none."""
+    leader = _number(described.get("het_job_id"))
+    return f"{leader}+{_number(described.get('het_job_offset'))}" if leader else ""
 
 
 def details(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -569,7 +598,7 @@ def details(known: Mapping[str, Any]) -> dict[str, Any]:
     until = over if state in ENDED else now
     runs = bool(started) and started <= now and state not in WAITING
     return {
-        "id": f"{array}_{written}" if array else str(known["job_id"]),
+        "id": f"{array}_{written}" if array else _component(known) or str(known["job_id"]),
         "job_id": int(known["job_id"]),
         "array": array or None,
         "tasks": tasks,
@@ -695,7 +724,7 @@ def main(what: str, *arguments: str) -> None:
     elif what == "job":
         answer = job(arguments[0], int(arguments[1]))
     elif what == "ended":
-        answer = ended(int(arguments[0]), int(arguments[1]))
+        answer = ended(int(arguments[0]), int(arguments[1]), *arguments[2:])
     elif what == "of":
         answer = of_users(arguments)
     elif what in ("chosen", "cancel"):

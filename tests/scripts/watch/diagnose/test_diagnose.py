@@ -86,6 +86,25 @@ def test_the_cause_behind_a_symptom_is_found_in_the_logs_and_both_are_shown() ->
     assert [each.kind for each in diagnosis.causes[0].evidence] == ["event", "boot"]
 
 
+def test_why_slurm_did_not_start_is_shown_with_its_last_words() -> None:
+    """Chef tells that it did not, and slurmctld's own log why; another node's tells nothing of it."""
+    made, account, stack = failed()
+    account.line(stream("slurm", "slurmctld"), 1, "error: of before")
+    account.line(stream("slurm", "slurmctld"), 2, "error: Couldn't find the specified plugin name for job_submit/acme")
+    account.line(stream("slurm", "slurmctld"), 2.1, "error: cannot create job_submit context for job_submit/acme")
+    account.line(stream("slurm", "slurmctld"), 2.2, "fatal: failed to initialize job_submit plugin")
+    account.line("ip-10-0-1-9.i-0c.slurmd", 2.3, "error: Unable to contact slurm controller")
+    account.line(stream("boot", "chef-client"), 3, "ERROR: check slurmctld status: slurmctld does not answer:")
+    account.line(stream("slurm", "slurmctld"), 4, "error: after it")
+    failed_by = "WaitCondition received failed message: 'Update failed'"
+    account.event(stack, 5, f"CREATE_FAILED AWS::CloudFormation::WaitCondition W: {failed_by}")
+    diagnosis = diagnose(made)
+    assert ids(diagnosis) == ["slurm-did-not-start", "head-node-failed"]
+    evidence = [each.text.partition(":")[0] for each in diagnosis.causes[0].evidence[1:]]
+    assert evidence == ["ERROR", "error", "error", "fatal"]
+    assert "Couldn't find" in diagnosis.causes[0].evidence[2].text
+
+
 def test_of_the_logs_the_line_nearest_to_the_failure_counts() -> None:
     made, account, stack = failed()
     account.line(stream("boot"), 1, NO_ROUTE)

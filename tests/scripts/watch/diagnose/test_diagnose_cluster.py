@@ -87,7 +87,7 @@ def test_an_old_failure_of_unknown_cause_comes_after_what_the_cluster_shows() ->
     assert text.index("EC2 has no capacity") < text.index("Odd: Strange")
 
 
-def test_a_recent_failure_of_the_cluster_is_not_mixed_with_what_it_logs_since() -> None:
+def test_a_recent_failure_of_the_cluster_is_not_mixed_with_what_it_logs_since_unless_something_is_wrong_now() -> None:
     made, account = deployment(cluster="CREATE_COMPLETE")
     stack = made.stack_name("cluster")
     account.stacks[stack] = "UPDATE_ROLLBACK_COMPLETE"
@@ -95,6 +95,11 @@ def test_a_recent_failure_of_the_cluster_is_not_mixed_with_what_it_logs_since() 
     account.event(stack, 1, QUOTA)
     account.line(stream("daemon"), 50, CAPACITY)
     assert ids(diagnose(made, Now())) == ["address-quota"]
+    account.answer = "", "slurm_load_partitions: Unable to contact slurm controller (connect failure)"
+    account.line(stream("slurm", "slurmctld"), 55, "fatal: of now")
+    found = ids(diagnose(made, Now()))
+    assert found[0] == "slurm-silent"
+    assert {"slurm-ended", "address-quota"} <= {*found}, "what is wrong now may have its cause in the logs of now"
 
 
 @pytest.mark.parametrize(

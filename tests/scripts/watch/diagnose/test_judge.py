@@ -174,6 +174,7 @@ def test_lines_that_no_cause_explains_are_shown_the_worst_first_and_each_kind_on
         line(9, "boot", "error: of a start"),
         line(9, "system", "kernel: efa: Failed to process command DEREG_MR (opcode 8) comp_status 7 err -22"),
         line(9, "daemon", "INFO - Failed nodes: (x0) []"),
+        line(9, "slurm", "error: SchedulerParameters 1 specified more than once, latest value used"),
         *(line(10, "slurm", f"warning {letter}") for letter in "abcdefgh"),
     ]
     listed = suspicious(lines, [known])

@@ -21,7 +21,7 @@ from scripts.account.remote.head_node import Answer
 from scripts.account.remote.programs.slurm import condition, takes_jobs
 from scripts.account.reservations import Reservation
 from scripts.account.slurm import SlurmState, parse
-from scripts.account.troubles import read
+from scripts.account.troubles import TRANSIENT, read
 from scripts.account.way_out import WayOut
 from scripts.core.clock import Clock
 from scripts.core.errors import ExitCode, OperationError
@@ -147,6 +147,10 @@ def row(count: int, state: str, reason: str) -> tuple[int | str, ...]:
 
 
 KILLED = {"problems": [row(16, "drained", "Kill task failed")], **nodes(drain=16)}
+RESERVED = {
+    "nodes": {"trn1": {"dy-trn1-32xl": {"idle+powered_down+reserved": 13, "idle+reserved": 1, "idle": 2}}},
+    "wanted": {"trn1": 3},
+}
 STUCK = {"nodes": {"trn1": {"dy-trn1-32xl": {"idle+powered_down+not_responding": 1, "idle+powered_down": 15}}}}
 DIAGNOSE = "(./ultracluster diagnose trn1-16)"
 
@@ -187,7 +191,7 @@ DIAGNOSE = "(./ultracluster diagnose trn1-16)"
         ({}, {"accounting": "sacctmgr: error: gone"}, "Slurm's accounting does not answer: sacctmgr: error: gone"),
         ({}, {"seconds": 6.2}, "Slurm on the head node took 6 s to answer"),
         ({"slurm": missing("Slurm on the head node does not answer: x")}, {}, f"does not answer: x {DIAGNOSE}"),
-        ({"login_nodes": LoginNodes(2, 0, {"pending": 1})}, {}, f"no login node runs of 2 {DIAGNOSE}"),
+        ({}, RESERVED, "14 of 16 nodes of queue trn1 are reserved, and a job that wants 3 waits"),
     ],
 )
 def test_what_keeps_jobs_from_running_is_a_problem_with_its_share_and_its_reason(
@@ -214,6 +218,7 @@ def test_what_keeps_jobs_from_running_is_a_problem_with_its_share_and_its_reason
         ({"fleet": "STOPPED"}, {"queues": {"trn1": "inactive"}, "counts": ()}),
         ({"disks": {"/": 98}}, {"accounting": "", "seconds": 4.9, "wanted": {"trn1": 17}}),
         ({"login_nodes": LoginNodes(2, 1, {})}, {}),
+        ({}, {**RESERVED, "wanted": {"trn1": 2}}),
     ],
     ids=[
         "all is well",
@@ -222,6 +227,7 @@ def test_what_keeps_jobs_from_running_is_a_problem_with_its_share_and_its_reason
         "stopped, and nobody waits",
         "nearly",
         "a login node is replaced",
+        "reserved, and enough are left",
     ],
 )
 def test_what_ends_by_itself_or_hurts_nobody_is_no_problem(change: dict[str, Any], said: dict[str, Any]) -> None:
@@ -244,8 +250,14 @@ STATES = (
     "down",
     "allocated",
     "mixed+fail",
+    "idle+reserved",
 )
-REASONS = ("none", "Kill task failed", "Static node maintenance: unhealthy node is being replaced", "odd")
+REASONS = (
+    "none",
+    "Kill task failed",
+    "Static node maintenance: unhealthy node is being replaced",
+    "down since Node start up",
+)
 
 
 @st.composite
@@ -295,7 +307,7 @@ def test_every_problem_names_what_is_next() -> None:
         usage=missing("these credentials lack x"), login_nodes=LoginNodes(1, 0, {}), ways_out=missing("odd"),
     )  # fmt: skip
     for problem in worst.problems:
-        assert re.search(r"\./ultracluster \w|aws cloudwatch describe|docs/reference/permissions.md", problem), problem
+        assert re.search(r"\./ultracluster \w|aws \w+ describe-|docs/reference/permissions.md", problem), problem
 
 
 def test_without_a_cluster_the_fleet_has_no_status() -> None:
@@ -306,6 +318,44 @@ def test_login_nodes_are_on_the_screen() -> None:
     line = "Login 1 of 2 running, 1 shutting-down (EC2)"
     assert line in " ".join(screen(status(login_nodes=LoginNodes(2, 1, {"shutting-down": 1}))).split())
     assert "Login" not in screen(status())
+
+
+def test_why_login_nodes_are_missing_is_what_auto_scaling_says() -> None:
+    activities = "aws autoscaling describe-scaling-activities --region us-west-2 --query "
+    [problem] = status(login_nodes=LoginNodes(2, 0, {"pending": 1})).problems
+    assert problem.startswith(f"no login node runs of 2 ({activities}")
+    one = status(login_nodes=LoginNodes(2, 1, {}))
+    [note] = one.notes
+    assert one.healthy
+    assert note.startswith(f"1 of 2 login nodes runs ({activities}")
+    assert status(login_nodes=LoginNodes(2, 2, {})).notes == []
+
+
+JOBS = [
+    (number, "ann", "trn1", "PENDING", 1, "0:00", reason, "train")
+    for number, reason in ((7, "JobHeldUser"), (8, "Priority"), (9, "DependencyNeverSatisfied"), (10, "JobHeldUser"))
+]
+
+
+def test_jobs_that_no_free_node_lets_start_are_noted_with_their_reasons() -> None:
+    def notes(*jobs: tuple[int | str, ...]) -> list[str]:
+        told: dict[str, Any] = {**HEALTHY, "jobs": jobs}
+        return status(slurm=SlurmStatus.of(parse(answer(**told)), NOW)).notes
+
+    assert notes(*JOBS) == [
+        "3 jobs wait for more than free nodes: JobHeldUser (7 and 1 more), DependencyNeverSatisfied (9) "
+        "(./ultracluster jobs list trn1-16)"
+    ]
+    [note] = notes(JOBS[2])
+    assert note.endswith("(./ultracluster jobs show trn1-16 9)")
+    assert notes(JOBS[1]) == []
+    assert "nobody has heard of" in notes((1, "ann", "trn1", "PENDING", 1, "0:00", "nobody has heard of", "train"))[0]
+
+
+def test_a_reason_that_only_contains_words_of_parallelcluster_is_not_one_of_its_own() -> None:
+    for reason in TRANSIENT:
+        told: dict[str, Any] = {"problems": [row(1, "drained", f"see ticket: {reason}")], **nodes(drain=1)}
+        assert status(slurm=SlurmStatus.of(parse(answer(**{**HEALTHY, **told})), NOW)).problems
 
 
 def test_what_a_roll_back_restored_is_a_note_until_the_next_change() -> None:

@@ -303,6 +303,10 @@ def _make_so(account: Recorded, text: str) -> None:
         account.answer = slurm_samples.answer({"trn1": "up"}, counts=[(int(fleet[3] or 0), "trn1", "PENDING")]), ""
     elif queue := re.fullmatch(r"The queue (\S+) takes no jobs: Slurm has it (\w+)", text):
         account.answer = slurm_samples.answer({queue[1]: queue[2]}), ""
+    elif kept := re.fullmatch(r"(\d+) of (\d+) nodes of queue (\S+) are reserved, .* wants (\d+) waits", text):
+        of_kind = {"idle+reserved": int(kept[1]), "idle": int(kept[2]) - int(kept[1])}
+        nodes, wanted = {kept[3]: {"dy-a": of_kind}}, {kept[3]: int(kept[4])}
+        account.answer = slurm_samples.answer({kept[3]: "up"}, nodes, wanted=wanted), ""
     else:
         row = re.fullmatch(r"(\d+) ([\w ]+) since (\S+): node (\S+) reason set to: (.+)", text)
         assert row, text

@@ -1,0 +1,50 @@
+"""What the head node is asked, run in a shell of this computer where Slurm does not answer."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts.account import troubles
+from scripts.account.slurm import COMMAND
+
+LOG = """\
+[2026-11-28T19:00:00.001] error: cannot find job_submit plugin for job_submit/old
+[2026-11-28T19:00:00.002] fatal: failed to initialize job_submit plugin
+[2026-11-28T19:01:00.001] Running as primary controller
+[2026-11-28T19:02:00.001] sched: Allocate JobId=1
+"""
+DIED = r"""[2026-11-28T19:03:00.001] error: Couldn't find it
+[2026-11-28T19:03:00.002] error: cannot create job_submit context for job_submit/acme\n
+[2026-11-28T19:03:00.003] fatal: failed to initialize job_submit plugin
+"""
+WORDS = r"error: cannot create job_submit context for job_submit/acme\n; fatal: failed to initialize job_submit plugin"
+
+
+@pytest.mark.parametrize(
+    ("runs", "log", "said"),
+    [
+        (True, LOG + DIED, f"slurmctld runs, and gave no answer within {troubles.SECONDS_FOR_SLURM} s"),
+        (False, LOG + DIED, f"slurmctld does not run. Its last words: {WORDS}"),
+        (False, LOG, "slurmctld does not run"),
+        (False, None, "slurmctld does not run"),
+    ],
+    ids=["it hangs", "it did not start", "it was killed", "there is no log"],
+)
+def test_whether_the_controller_hangs_or_does_not_start_is_told_with_its_words(
+    runs: bool, log: str | None, said: str, tmp_path: Path
+) -> None:
+    """Those of its last start: what an earlier one failed for was repaired."""
+    if log is not None:
+        (tmp_path / "log").write_text(log, encoding="utf-8")
+    (tmp_path / "pgrep").write_text(f"#!/bin/sh\nexit {int(not runs)}\n", encoding="utf-8")
+    (tmp_path / "pgrep").chmod(0o755)
+    limited = f"{troubles.SECONDS_FOR_SLURM} {shlex.join(COMMAND)}"
+    script = troubles.SCRIPT.replace(limited, "0.1 sleep 60").replace("/var/log/slurmctld.log", str(tmp_path / "log"))
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert [line for line in done.stderr.splitlines() if line.startswith("slurmctld")] == [said]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from emulator.resources.api import EC2
 from emulator.resources.common import renamed, taken, without
-from emulator.resources.model import Context, Model, Physical, Properties
+from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.values import UnsupportedError
 
 DEFAULT_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
@@ -96,6 +96,7 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         UnsupportedError: The rule has a property that is unknown here.
+        ResourceError: It has no other side, or two, in the words of failed stacks that people report.
     """
     if unknown := rule.keys() - set(_RULE):
         raise UnsupportedError(f"security group rule: properties {', '.join(sorted(unknown))}")
@@ -103,6 +104,9 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
     for name, (peers, member) in _PEERS.items():
         if name in rule:
             request[peers] = [{member: rule[name], **taken(rule, ("Description",))}]
+    if len(_PEERS.keys() & rule.keys()) != 1:
+        message = "Exactly one of CidrIp, CidrIpv6, DestinationSecurityGroupId, and DestinationPrefixListId"
+        raise ResourceError(f"{message} must be specified and not empty")
     return request
 
 

@@ -110,6 +110,13 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
     return request
 
 
+def rule_of(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a rule with an address range as a template has it; of any other one, only that it is there."""
+    ports = {key: described[key] for key in ("FromPort", "ToPort") if described.get(key, -1) != -1}
+    peer = {"CidrIp": described["CidrIpv4"]} if described.get("CidrIpv4") else {}
+    return {"IpProtocol": described["IpProtocol"], **ports, **peer}
+
+
 MODELS: Mapping[str, Model] = {
     "AWS::EC2::SecurityGroup": EC2(
         "security_group",

@@ -190,7 +190,12 @@ _RULE: Final = State(
     "ec2.describe_security_group_rules",
     _of("SecurityGroupRuleIds"),
     "SecurityGroupRules[0]",
-    {"CidrIp": "CidrIpv4", "SourceSecurityGroupId": None, "DestinationSecurityGroupId": None},
+    {
+        "CidrIp": "CidrIpv4",
+        "DestinationSecurityGroupId": None,
+        "SourceSecurityGroupId": None,
+        **{port: f"[@][?IpProtocol!='-1'] | [0].{port}" for port in ("FromPort", "ToPort")},
+    },
 )
 
 STATES: Final[Mapping[str, State]] = {
@@ -208,7 +213,12 @@ STATES: Final[Mapping[str, State]] = {
         "dynamodb.describe_table",
         _by("TableName"),
         "Table",
-        {"BillingMode": "BillingModeSummary.BillingMode", "ProvisionedThroughput": None},
+        {
+            "BillingMode": "BillingModeSummary.BillingMode",
+            "GlobalSecondaryIndexes": "GlobalSecondaryIndexes[].{IndexName: IndexName, KeySchema: KeySchema, "
+            "Projection: Projection}",
+            "ProvisionedThroughput": None,
+        },
         _tags("dynamodb.list_tags_of_resource", "ResourceArn", "Tags", arn="dynamodb table/{}"),
     ),
     "AWS::EC2::EIP": State("ec2.describe_addresses", _of("PublicIps"), "Addresses[0]"),

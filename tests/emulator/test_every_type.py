@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from emulator.aws import EmulatedAws
 from emulator.resources import MODELS
 from emulator.resources.state import STATES
+from tests.deployed import DeployedAccount
 from tests.emulator import specimens
 from tests.emulator.account import tags
 from tests.emulator.stacks import Stacks
@@ -89,6 +90,19 @@ def test_drift_of_every_type(every: EmulatedAws, specimen: dict[str, Any]) -> No
             "ActualValue": "false",
         }
     ]
+
+
+@pytest.mark.slow
+def test_stacks_of_a_deployment_have_not_drifted(deployed: Callable[[str], DeployedAccount]) -> None:
+    with deployed("team").clone() as aws:
+        client = aws.client("cloudformation", specimens.REGION)
+        compared = 0
+        for stack in client.describe_stacks()["Stacks"]:
+            client.detect_stack_drift(StackName=stack["StackId"])
+            found = client.describe_stack_resource_drifts(StackName=stack["StackId"])["StackResourceDrifts"]
+            assert [each for each in found if each["StackResourceDriftStatus"] != "IN_SYNC"] == [], stack["StackName"]
+            compared += len(found)
+        assert compared
 
 
 def test_tags_change_on_resources_of_every_type(every: EmulatedAws, specimen: dict[str, Any]) -> None:

@@ -75,7 +75,7 @@ class Team:
         return assume(self.aws.client("sts", REGION), self.aws, role_arn, seconds)
 
     def _provider(self, claims: Mapping[str, str]) -> str | None:
-        """Return the ARN of the account's provider for a token: it names who issued it, and for whom."""
+        """Return the ARN of the account's provider for a token: it knows its issuer and its audience."""
         iam = self.aws.client("iam", REGION)
         for each in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
             provider = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=each["Arn"])

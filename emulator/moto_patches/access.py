@@ -242,7 +242,7 @@ def _known(resource: str, values: Mapping[str, str] | None) -> Callable[[str], t
 
     def value_of(key: str) -> tuple[bool, str | None]:
         prefix, _, tag = key.lower().partition("/")
-        if prefix in prefixes and tags is not None:
+        if prefix in prefixes and tags is not None and not tag.startswith("aws:cloudformation:"):
             return True, tags.get(tag)
         if key.lower() == _EXTERNAL_ID.lower() and values is not None:
             return True, values.get(_EXTERNAL_ID)

@@ -130,9 +130,10 @@ def _of_systems_manager(request: BaseResponse) -> list[str]:
     action, arn = request._get_action(), f"arn:aws:ssm:{request.region}"
     if action == "SendCommand":
         document = request._get_param("DocumentName")
-        owner = "" if document.startswith("AWS-") else request.current_account
+        if not document.startswith("arn:"):
+            document = f"{arn}:{'' if document.startswith('AWS-') else request.current_account}:document/{document}"
         instances: list[str] = [_in_ec2(request, "instance", each) for each in request._get_param("InstanceIds") or []]
-        return [f"{arn}:{owner}:document/{document}", *(instances or [_UNKNOWN])]
+        return [document, *(instances or [_UNKNOWN])]
     if action not in _OF_PARAMETERS:
         return []
     names = request._get_param("Names") or [request._get_param("Name")]
@@ -241,7 +242,7 @@ def _known(resource: str, values: Mapping[str, str] | None) -> Callable[[str], t
 
     def value_of(key: str) -> tuple[bool, str | None]:
         prefix, _, tag = key.lower().partition("/")
-        if prefix in prefixes and tags is not None:
+        if prefix in prefixes and tags is not None and not tag.startswith("aws:cloudformation:"):
             return True, tags.get(tag)
         if key.lower() == _EXTERNAL_ID.lower() and values is not None:
             return True, values.get(_EXTERNAL_ID)

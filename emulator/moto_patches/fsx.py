@@ -16,6 +16,7 @@ from moto.fsx.models import Backup, FileSystem
 from moto.fsx.responses import FSxResponse
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
+_KINDS = ("OPENZFS", "WINDOWS", "ONTAP", "LUSTRE")
 LUSTRE_PORT, NFS_PORT = 988, 2049
 
 _METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
@@ -33,6 +34,11 @@ class Fsx(FSxResponse):
     """
 
     def create_file_system(self) -> str:
+        if self._get_param("FileSystemType") not in _KINDS:
+            constraint = f"Member must satisfy enum value set: [{', '.join(_KINDS)}]"
+            given = self._get_param("FileSystemType")
+            message = f"1 validation error detected: Value '{given}' at 'fileSystemType' failed to satisfy constraint:"
+            raise JsonRESTError("ValidationException", f"{message} {constraint}")
         self._check_network()
         short = json.loads(super().create_file_system())["FileSystem"]["FileSystemId"]
         file_system = self.fsx_backend.file_systems.pop(short)

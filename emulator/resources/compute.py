@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any
 
 from emulator.resources.api import EC2
 from emulator.resources.common import renamed
-from emulator.resources.model import Context, Model, Physical, Properties
+from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
+from toolchain.values import UnsupportedError
 
 
 def _launch(context: Context, request: Properties) -> Properties:
@@ -15,8 +17,31 @@ def _launch(context: Context, request: Properties) -> Properties:
     specifications = request.get("TagSpecifications", [])
     if request.pop("PropagateTagsToVolumeOnCreation", False):
         specifications += [{**each, "ResourceType": "volume"} for each in specifications]
-    request["LaunchTemplate"] = template_version(request["LaunchTemplate"])
+    request["LaunchTemplate"] = template_version(request.get("LaunchTemplate", {}))
+    _check_template(context, request["LaunchTemplate"])
     return dict(context.client("ec2").run_instances(MinCount=1, MaxCount=1, **request))
+
+
+def _check_template(context: Context, version: Mapping[str, str]) -> None:
+    """Check that there is a version of a launch template, whose number may be text.
+
+    Raises:
+        UnsupportedError: No template is named; instances are made by one here.
+        ResourceError: There is no such version.
+    """
+    if not {"LaunchTemplateId", "LaunchTemplateName"} & version.keys():
+        raise UnsupportedError("AWS::EC2::Instance without LaunchTemplate")
+    which = {f"{name}s": [value] for name, value in version.items() if name != "Version"}
+    templates = context.client("ec2").describe_launch_templates(**which)["LaunchTemplates"]
+    wanted = version.get("Version", "$Default")
+    known = {
+        "$Default",
+        "$Latest",
+        *(str(number + 1) for each in templates for number in range(each["LatestVersionNumber"])),
+    }
+    if not templates or wanted not in known:
+        named = next(iter(which.values()))[0]
+        raise ResourceError(f"Could not find launch template version {wanted} of LaunchTemplate {named}")
 
 
 def _add_version(context: Context, physical: Physical, properties: Properties, _: set[str]) -> dict[str, str]:
@@ -38,6 +63,18 @@ def _check_source(context: Context, interface: Physical, _: Properties, properti
     )
 
 
+def _interface(properties: Properties) -> Properties:
+    """Return the parameters of an interface; EC2's words are those of its code InvalidParameterValue."""
+    addresses = [each.get("PrivateIpAddress") for each in properties.get("PrivateIpAddresses", [])]
+    for address in (properties.get("PrivateIpAddress"), *addresses):
+        try:
+            ip_address(address or "0.0.0.0")  # noqa: S104 - no address is bound
+        except ValueError:
+            message = f"Value ({address}) for parameter PrivateIpAddress is invalid. Invalid IPv4 address."
+            raise ResourceError(message) from None
+    return renamed(properties, GroupSet="Groups")
+
+
 def template_version(properties: Mapping[str, Any]) -> dict[str, str]:
     """Return a version of a launch template as the API takes it, its number as a string."""
     return {key: str(value) for key, value in properties.items()}
@@ -45,6 +82,9 @@ def template_version(properties: Mapping[str, Any]) -> dict[str, str]:
 
 def _template_data(properties: Properties) -> Properties:
     """Return the data of a launch template as the API takes it; tags that are there twice are the last ones."""
+    for each in properties.get("TagSpecifications", []):
+        if "ResourceType" not in each or not each.get("Tags"):
+            raise ResourceError("TagSpecifications need a ResourceType and at least one of Tags.")
     specifications = [
         {**each, "Tags": list({tag["Key"]: tag for tag in each["Tags"]}.values())}
         for each in properties.get("TagSpecifications", [])
@@ -71,7 +111,7 @@ MODELS: Mapping[str, Model] = {
     "AWS::EC2::NetworkInterface": EC2(
         "network_interface",
         attributes={"PrimaryPrivateIpAddress": "PrivateIpAddress"},
-        parameters=lambda given: renamed(given, GroupSet="Groups"),
+        parameters=_interface,
         later=("SourceDestCheck",),
         configuration=_check_source,
     ),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from emulator.resources.api import Api
 from emulator.resources.common import renamed, taken, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
+from toolchain.values import UnsupportedError
 
 _LOOK_SECONDS: Final = 0.2
 _OF_CLOUDFORMATION: Final = ("ApplyImmediately", "DeleteAutomatedBackups")
@@ -112,7 +113,13 @@ def _value(client: Any, properties: Properties) -> dict[str, str]:
 
 
 def _as_parameters(properties: Properties) -> Properties:
-    """Return properties of an instance as parameters of RDS."""
+    """Return properties of an instance as parameters of RDS.
+
+    Raises:
+        UnsupportedError: RDS is to keep the password, which it does not here.
+    """
+    if properties.get("ManageMasterUserPassword"):
+        raise UnsupportedError("AWS::RDS::DBInstance: properties ManageMasterUserPassword")
     parameters = renamed(properties, VPCSecurityGroups="VpcSecurityGroupIds")
     numbers: Properties = {name: int(parameters[name]) for name in ("AllocatedStorage", "Port") if name in parameters}
     return {**parameters, **numbers}

@@ -23,7 +23,19 @@ def _change_key(context: Context, physical: Physical, properties: Properties, ch
     kms = context.client("kms")
     kms.update_key_description(KeyId=physical.ref, Description=properties.get("Description", ""))
     if "KeyPolicy" in changed:
-        kms.put_key_policy(KeyId=physical.ref, PolicyName="default", Policy=json.dumps(properties["KeyPolicy"]))
+        policy = properties.get("KeyPolicy") or _default_policy(context)
+        kms.put_key_policy(KeyId=physical.ref, PolicyName="default", Policy=json.dumps(policy))
+
+
+def _default_policy(context: Context) -> Properties:
+    """Return the policy of a key that is given none.
+
+    https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-default.html
+    """
+    principal = {"AWS": f"arn:{context.partition}:iam::{context.account}:root"}
+    statement = {"Sid": "Enable IAM User Permissions", "Effect": "Allow", "Principal": principal}
+    statement |= {"Action": "kms:*", "Resource": "*"}
+    return {"Version": "2012-10-17", "Id": "key-default-1", "Statement": [statement]}
 
 
 def _set_rotation(context: Context, key: Physical, _: Properties, properties: Properties) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from emulator.resources.api import Api
-from emulator.resources.model import Context, Model, Physical, Properties
+from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
+from toolchain.values import UnsupportedError
 
 _CFNRESPONSE = Path(__file__).parents[1] / "cfnresponse.py"
 """What CloudFormation puts beside inline Python code, for custom resources to answer with."""
@@ -43,6 +44,8 @@ def _delete_layer(context: Context, physical: Physical, _: Properties) -> None:
 
 def _code(code: Properties) -> Properties:
     """Turn the Code of a template into the API's: inline Python becomes an archive of the one file that it is."""
+    if not code:
+        raise ResourceError("Please provide a source for function code.")
     if "ZipFile" not in code:
         return code
     archive = io.BytesIO()
@@ -52,6 +55,15 @@ def _code(code: Properties) -> Properties:
     return {"ZipFile": archive.getvalue()}
 
 
+def _function(properties: Properties) -> Properties:
+    network = properties.get("VpcConfig", {})
+    if bool(network.get("SubnetIds")) != bool(network.get("SecurityGroupIds")):
+        raise ResourceError("SubnetIds and SecurityIds must coexist or be both empty list. (VpcConfig)")
+    if network and not network.get("SubnetIds"):
+        raise UnsupportedError("AWS::Lambda::Function: VpcConfig without SubnetIds")
+    return {**properties, "Code": _code(properties["Code"])}
+
+
 MODELS: Mapping[str, Model] = {
     "AWS::Lambda::Function": Api(
         "lambda",
@@ -59,7 +71,7 @@ MODELS: Mapping[str, Model] = {
         "FunctionName",
         {"Arn": "FunctionArn"},
         name=("FunctionName", 64),
-        parameters=lambda given: {**given, "Code": _code(given["Code"])},
+        parameters=_function,
         modification=_change_function,
         tagged="Arn",
         mutable=("Code", "Tags", *_CONFIGURATION),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from emulator.resources.api import Api
 from emulator.resources.common import taken, unless_gone
 from emulator.resources.compute import template_version
-from emulator.resources.model import Context, Model, Physical, Properties
+from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from emulator.resources.tags import as_dictionary
 
 _SIZES = ("DesiredCapacity", "MaxSize", "MinSize")
@@ -17,9 +17,8 @@ _HOOKS = "LifecycleHookSpecificationList"
 def _group(properties: Properties) -> Properties:
     """Return the parameters of an Auto Scaling group, of instances by launch template."""
     changeable = _changeable(properties)
-    zones = ",".join(properties["VPCZoneIdentifier"])
-    hooks = [{**each, "HeartbeatTimeout": int(each["HeartbeatTimeout"])} for each in properties.get(_HOOKS, [])]
-    return {**properties, **changeable, "VPCZoneIdentifier": zones, _HOOKS: hooks}
+    zones = ",".join(properties.get("VPCZoneIdentifier", []))
+    return {**properties, **changeable, "VPCZoneIdentifier": zones, _HOOKS: _hooks(properties)}
 
 
 def _create_group(context: Context, request: Properties) -> Properties:
@@ -46,9 +45,16 @@ def _change_group(context: Context, physical: Physical, properties: Properties, 
 
 
 def _set_hooks(context: Context, group: str, properties: Properties) -> None:
-    for each in properties.get(_HOOKS, []):
-        hook = {**each, "HeartbeatTimeout": int(each["HeartbeatTimeout"])}
+    for hook in _hooks(properties):
         context.client("autoscaling").put_lifecycle_hook(AutoScalingGroupName=group, **hook)
+
+
+def _hooks(properties: Properties) -> list[Properties]:
+    """Return lifecycle hooks as the API takes them, with seconds as numbers."""
+    seconds = "HeartbeatTimeout"
+    return [
+        {**each, **({seconds: int(each[seconds])} if seconds in each else {})} for each in properties.get(_HOOKS, [])
+    ]
 
 
 def _delete_group(context: Context, physical: Physical, _: Properties) -> None:
@@ -64,11 +70,15 @@ def _of_group(name: str) -> dict[str, str]:
 
 def _changeable(properties: Properties) -> Properties:
     sizes = {key: int(value) for key, value in taken(properties, _SIZES).items()}
+    if "LaunchTemplate" not in properties:
+        return sizes
     return {**sizes, "LaunchTemplate": template_version(properties["LaunchTemplate"])}
 
 
 def _set_attributes(context: Context, balancer: Physical, _: Properties, properties: Properties) -> None:
     if attributes := properties.get("LoadBalancerAttributes"):
+        if not all({"Key", "Value"} <= each.keys() for each in attributes):
+            raise ResourceError("Each of LoadBalancerAttributes needs a Key and a Value.")
         client = context.client("elbv2")
         client.modify_load_balancer_attributes(LoadBalancerArn=balancer.ref, Attributes=attributes)
 

@@ -48,6 +48,7 @@ class Context:
         resource_type: Type of the resource in the template, which custom resources are told.
         previous: The properties that the resource has had until now, when it is updated.
         keeps_snapshot: Whether a snapshot of the resource is to stay, when it is deleted.
+        siblings: Physical ids of the resources of its stack, when its drift is looked for.
     """
 
     client: Callable[[str], Any]
@@ -60,6 +61,7 @@ class Context:
     resource_type: str = ""
     previous: Mapping[str, Any] = field(default_factory=dict)
     keeps_snapshot: bool = False
+    siblings: Collection[str] = ()
 
     def arn(self, service: str, resource: str) -> str:
         """Return the ARN of a resource of the stack's account and region."""

@@ -73,6 +73,24 @@ def _delete_metric_filter(context: Context, metric_filter: Physical, properties:
     context.client("logs").delete_metric_filter(logGroupName=group, filterName=metric_filter.ref)
 
 
+def _subscription(properties: Properties) -> Properties:
+    _check_topic(properties["TopicArn"], "TopicArn")
+    return {**properties, "ReturnSubscriptionArn": True}
+
+
+def _check_topic(arn: str, name: str) -> None:
+    """Check that an ARN of a topic is one, in the words of SNS.
+
+    Raises:
+        ResourceError: It is not.
+    """
+    parts = len(arn.split(":"))
+    if parts < _PARTS_OF_ARN:
+        reason = f"An ARN must have at least {_PARTS_OF_ARN} elements, not {parts}"
+        raise ResourceError(f"Invalid parameter: TopicArn Reason: {reason} ({name})")
+
+
+_PARTS_OF_ARN = 6
 _TOPIC_ATTRIBUTES = ("DisplayName", "KmsMasterKeyId")
 
 
@@ -95,6 +113,7 @@ def _change_topic(context: Context, topic: Physical, properties: Properties, cha
 def _set_topic_policy(context: Context, _: Physical, __: Properties, properties: Properties) -> None:
     document = json.dumps(properties["PolicyDocument"])
     for topic in properties["Topics"]:
+        _check_topic(topic, "Topics")
         context.client("sns").set_topic_attributes(TopicArn=topic, AttributeName="Policy", AttributeValue=document)
 
 
@@ -140,7 +159,7 @@ MODELS: Mapping[str, Model] = {
         "sns",
         "subscription",
         "SubscriptionArn",
-        parameters=lambda given: {**given, "ReturnSubscriptionArn": True},
+        parameters=_subscription,
         creation="subscribe",
         deletion="unsubscribe",
     ),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from emulator.resources.api import EC2
 from emulator.resources.common import renamed, taken, without
-from emulator.resources.model import Context, Model, Physical, Properties
+from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.values import UnsupportedError
 
 DEFAULT_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
@@ -96,6 +96,7 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         UnsupportedError: The rule has a property that is unknown here.
+        ResourceError: It has no other side, or two, in the words of failed stacks that people report.
     """
     if unknown := rule.keys() - set(_RULE):
         raise UnsupportedError(f"security group rule: properties {', '.join(sorted(unknown))}")
@@ -103,7 +104,17 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
     for name, (peers, member) in _PEERS.items():
         if name in rule:
             request[peers] = [{member: rule[name], **taken(rule, ("Description",))}]
+    if len(_PEERS.keys() & rule.keys()) != 1:
+        message = "Exactly one of CidrIp, CidrIpv6, DestinationSecurityGroupId, and DestinationPrefixListId"
+        raise ResourceError(f"{message} must be specified and not empty")
     return request
+
+
+def rule_of(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a rule with an address range as a template has it; of any other one, only that it is there."""
+    ports = {key: described[key] for key in ("FromPort", "ToPort") if described.get(key, -1) != -1}
+    peer = {"CidrIp": described["CidrIpv4"]} if described.get("CidrIpv4") else {}
+    return {"IpProtocol": described["IpProtocol"], **ports, **peer}
 
 
 MODELS: Mapping[str, Model] = {

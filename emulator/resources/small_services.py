@@ -38,8 +38,7 @@ def _budget(properties: Properties, name: str) -> Properties:
 
 def _set_repository_policies(context: Context, repository: Physical, _: Properties, properties: Properties) -> None:
     ecr, name = context.client("ecr"), repository.ref
-    if "LifecyclePolicy" in properties:
-        policy = properties["LifecyclePolicy"]["LifecyclePolicyText"]
+    if policy := properties.get("LifecyclePolicy", {}).get("LifecyclePolicyText"):
         ecr.put_lifecycle_policy(repositoryName=name, lifecyclePolicyText=policy)
     if "RepositoryPolicyText" in properties:
         policy = json.dumps(properties["RepositoryPolicyText"])

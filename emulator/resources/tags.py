@@ -28,7 +28,7 @@ class _Tagging(NamedTuple):
     def form(self, tags: Any) -> Any:
         """Return tags as the service takes them; as they are in most templates, they may have further members."""
         if self.members == ("Key", "Value") and not isinstance(tags, Mapping):
-            return tags
+            return [{"Value": "", **tag} for tag in tags]  # some types need no value
         tags = as_dictionary(tags)
         return [dict(zip(self.members, tag, strict=True)) for tag in tags.items()] if self.members else tags
 
@@ -61,7 +61,7 @@ _TAGGING: Mapping[str, _Tagging] = {
 
 def as_dictionary(tags: Sequence[Mapping[str, str]] | Mapping[str, str]) -> dict[str, str]:
     """Turn a list of keys and values into a dictionary, which some types of Systems Manager have already."""
-    return dict(tags) if isinstance(tags, Mapping) else {tag["Key"]: tag["Value"] for tag in tags}
+    return dict(tags) if isinstance(tags, Mapping) else {tag["Key"]: tag.get("Value", "") for tag in tags}
 
 
 def with_creation(service: str, tags: Any, tag_type: str) -> Properties:

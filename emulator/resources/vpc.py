@@ -8,6 +8,7 @@ from typing import Any
 from emulator.resources.api import EC2
 from emulator.resources.common import taken, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
+from toolchain.values import UnsupportedError
 
 _DNS_ATTRIBUTES = ("EnableDnsSupport", "EnableDnsHostnames")
 
@@ -61,7 +62,13 @@ def _associate_route_table(context: Context, request: Properties) -> Properties:
 
 
 def _create_nat_gateway(context: Context, request: Properties) -> Properties:
-    """Make a gateway; it is available at once."""
+    """Make a public gateway; it is available at once.
+
+    Raises:
+        UnsupportedError: It is to be private.
+    """
+    if request.get("ConnectivityType", "public") != "public":
+        raise UnsupportedError(f"AWS::EC2::NatGateway: ConnectivityType {request['ConnectivityType']}")
     gateway: Properties = context.client("ec2").create_nat_gateway(**request)["NatGateway"]
     if gateway["State"] == "failed":
         context.client("ec2").delete_nat_gateway(NatGatewayId=gateway["NatGatewayId"])

@@ -48,7 +48,7 @@ OWN = {DEV: "dev", PROD: "trn1-16"}
 TYPO = ("use_system\n", "use_system\nsystemctl reload-settings\n")
 """Of a head node's script: bash, shellcheck and the templates have nothing against it."""
 SIGN = "/var/tmp/go-on"  # noqa: S108 - of a machine of its own
-PATIENCE = ("use_system\n", f"use_system\nuntil [[ -e {SIGN} ]]; do sleep 1; done\n")
+PATIENCE = ("use_system\n", f"use_system\nuntil [[ $cluster != {DEV} || -e {SIGN} ]]; do sleep 1; done\n")
 FOLLOWED = "Yours is in progress, and is followed first:"
 
 
@@ -75,7 +75,7 @@ class Team:
         return assume(self.aws.client("sts", REGION), self.aws, role_arn, seconds)
 
     def _provider(self, claims: Mapping[str, str]) -> str | None:
-        """Return the ARN of the account's provider for a token: it names who issued it, and for whom."""
+        """Return the ARN of the account's provider for a token: it knows its issuer and its audience."""
         iam = self.aws.client("iam", REGION)
         for each in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
             provider = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=each["Arn"])

@@ -34,7 +34,7 @@ from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
 HEAD_NODE = f"""
 script=$(cat)
 case $script in
-*' state') echo '{answer()}' ;;
+*" state'") echo '{answer()}' ;;
 *) sh <<<"$script" ;;
 esac
 """
@@ -86,7 +86,7 @@ def test_in_an_account(operated: Operated, backend: UpgradeBackend, said: list[s
     with pytest.raises(OperationError, match=r"The account has no room for this:\n(.*\n)*quota-") as error:
         backend.check(candidate)
     assert "--skip" in error.value.hint
-    assert said[0].startswith("2 nodes of trn1-16-2 are static (min_count)")
+    assert said[0].startswith("trn1-16-2 has 2 static nodes (min_count)")
     skip = [each.id for each in CATALOG[1:]]
     UpgradeBackend("trn1-16", Console(markup=False), FastClock(0), said.append, skip=skip).check(candidate)
     assert said[-1] == "The account has room for a second cluster beside the first."

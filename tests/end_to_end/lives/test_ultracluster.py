@@ -20,7 +20,7 @@ IN_ORDER = (
     r"bootstrapped\.",
     r"✅  ultracluster-cluster",
     r"ultracluster-trn1-trn1-32xl\W+trn1\.32xlarge\W+1 interface, 8",
-    # off; then two stop after their job, because the update drains them, and the others are off, or still on their way there
+    # off; then two stop after their job, because the update drains them, and the others are off or on their way there
     r" trn1 +- +- +1,875 +- ",
     r"UPDATE_COMPLETE +Custom::PclusterCluster",
     r" trn1 +- +- +\S+ +- +[\d,]+ +- +- +1 ",

@@ -117,8 +117,8 @@ def check_resolved(names: set[str], section: str, kind: str = "Template format e
 def check_policy(logical_id: str, resource_type: str, attribute: str, value: Any) -> None:
     """Check the value of DeletionPolicy or UpdateReplacePolicy, without functions.
 
-    The words are of https://github.com/aws-cloudformation/cfn-language-discussion/issues/139, and of those whom
-    CloudFormation refused a snapshot: "resource type AWS::DynamoDB::Table does not support deletion policy Snapshot".
+    The words are of https://github.com/aws-cloudformation/cfn-language-discussion/issues/139, and of people who asked
+    for a snapshot of a table: "resource type AWS::DynamoDB::Table does not support deletion policy Snapshot".
 
     Raises:
         TemplateError: There is no such policy, or not for this type.
@@ -167,7 +167,7 @@ def _check_parameter(name: str, member: Mapping[str, Any]) -> None:
     if not isinstance(member.get("Type"), str):
         raise TemplateError(f"Template format error: Every Parameters object must contain a Type member. [{name}]")
     if isinstance(member.get("Default"), Mapping | list):
-        # https://repost.aws/questions about intrinsic functions in defaults quote it
+        # as people quote it who put an intrinsic function there
         raise TemplateError("Template format error: Every Default member must be a string.")
 
 

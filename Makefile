@@ -33,7 +33,7 @@ setup-training: setup
 # Three workers per core, because many tests wait for Slurm or a server; two for quick tests, which wait for little. One for
 # each 2 GB of memory, because a worker with its servers takes up to 1.5 GB; 8 at most. Tests of a module share fixtures, so
 # they stay together. xdist would start with the modules of most tests; those of fewest take longest and must not come last.
-PER_CORE = 3
+PER_CORE = 2
 test: PER_CORE = 2
 WORKERS = $$($(PYTHON) -c "import os; memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES'); \
   print(max(1, min(8, (os.cpu_count() or 1) * $(PER_CORE), memory // 2_000_000_000)))")

@@ -184,7 +184,7 @@ def test_hashicorp_terraform_provider_aws_17027(planned: str) -> None:
 @pytest.mark.slow
 def test_aws_parallelcluster_7172(planned: str) -> None:
     """No login nodes any more: they end later than the update waits for them, and it rolls back."""
-    sentence = "cluster cases: login pool login goes from 2 to 0 nodes, and 120 minutes pass before a node ends"
+    sentence = "cluster cases: login pool login goes from 2 to 0 nodes, of which one may take 120 minutes to end"
     expected = "two deployments: first cluster.login_nodes[login].grace_minutes: 10, then count"
     assert hint(planned, f"WARN     {sentence}: an update waits 15 for it, and may be rolled back") == expected
 

@@ -27,7 +27,7 @@ PROGRAMS = {
     "scontrol": """\
 #!/bin/sh
 case "$*" in
-"show job 12 --json" | "show job 12_3 --json" | "show job 15 --json") cat DIRECTORY/jobs;;
+"show job 12"* | "show job 15"*) cat DIRECTORY/jobs;;
 "show hostnames"*) echo trn1-dy-trn1-32xl-1;;
 "show node"*) echo '{"nodes":[{"name":"trn1-dy-trn1-32xl-1","address":"ADDRESS"}]}';;
 *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;
@@ -38,8 +38,8 @@ esac
 case "$*" in *"--name=train "*"--sort=-i "*) printf '12\\n7\\n';; esac
 mark=$(printf %s "$SQUEUE_FORMAT" | cut -c 1-32)
 case "$*" in *--array*)
-    printf "$mark%s" 15 12 3 RUNNING a sweep
-    for task in 4 5 6 7 8 9; do printf "$mark%s" 12 12 $task PENDING a sweep; done
+    printf "$mark%s" 15 12 3 RUNNING a sweep 12_3
+    for task in 4 5 6 7 8 9; do printf "$mark%s" 12 12 $task PENDING a sweep 12_$task; done
 esac
 """,
     "sacct": """\

@@ -30,14 +30,12 @@ setup: ## Build the environments, with Node and the CDK command line, as pinned
 setup-training: setup
 	@.venv/bin/python scripts/core/environments.py training
 
-# Three workers per core, because many tests wait for Slurm or a server; two for quick tests, which wait for little. One for
-# each 2 GB of memory, because a worker with its servers takes up to 1.5 GB; 8 at most. Tests of a module share fixtures, so
-# they stay together. xdist would start with the modules of most tests; those of fewest take longest and must not come last.
-PER_CORE = 2
-test: PER_CORE = 2
-WORKERS = $$($(PYTHON) -c "import os; memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES'); \
-  print(max(1, min(8, (os.cpu_count() or 1) * $(PER_CORE), memory // 2_000_000_000)))")
-PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+# So many workers per core. Two, because many tests wait for Slurm or a server; three took more CPU time and no less time. One
+# for PyTorch. A worker with its servers takes up to 1.5 GB; 8 at most. Tests of a module share fixtures, so they stay together.
+# xdist would start with the modules of most tests; those of fewest take longest and must not come last.
+parallel = --numprocesses $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * $(1)))") \
+  --dist loadscope --no-loadscope-reorder
+PARALLEL = $(call parallel,2)
 
 .PHONY: test
 test: setup ## Run the quick tests
@@ -54,7 +52,7 @@ test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and 
 
 .PHONY: test-all
 test-all: setup-training ## Run all tests but for the long scenarios, as root with what it installs of Debian
-	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla"
+	@.venv-training/bin/python -m pytest $(call parallel,1) tests/training/pretraining -m "not xla"
 	@pytest $(PARALLEL) -m "not scenario" $(ARGS)
 
 .PHONY: test-scenarios

@@ -60,7 +60,6 @@ _LONGEST = (
     "tests/emulator/test_provider.py::",
     "tests/nodes/test_head_node.py::",
     "tests/config/test_fuzz.py::",
-    "tests/scripts/change/deploy/test_checkouts.py::",
     "tests/end_to_end/test_shipped.py::",
     "tests/end_to_end/lives/",
     "tests/end_to_end/test_",

@@ -111,7 +111,14 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+IN_CI = ("refused before it starts", "the head node reports a failure")
+"""The others take a minute more, and tests/end_to_end/lives/test_roll_back.py has lives of them."""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(way, id=name, marks=() if name in IN_CI else pytest.mark.scenario) for name, way in WAYS.items()],
+)
 def test_an_update_that_fails_and_its_roll_back(
     second: Clusters, wait_for: Callable[[Callable[[], bool]], None], way: Way
 ) -> None:

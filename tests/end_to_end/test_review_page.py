@@ -22,7 +22,7 @@ from scripts.check.review.page import MERMAID
 from tests.command_line import ultracluster
 from tests.scripts.check.test_drawing import ROOT, drawings, stacks_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.scenario, pytest.mark.slow]
 
 WIDTHS = (400, 1280)
 NAMES = ("chromium", "chromium-browser", "google-chrome")

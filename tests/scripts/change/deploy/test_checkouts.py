@@ -20,7 +20,7 @@ from tests.command_line import Call
 from tests.deployed import DeployedAccount
 from tests.scripts.operated import OperatedClone
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.scenario, pytest.mark.slow]
 NAME = "trn1-16"
 
 

@@ -21,7 +21,7 @@ IN_ORDER = (
     # aws/aws-parallelcluster 3993: protected mode
     r"While the start-up script .*?\$ ./ultracluster diagnose dev\n.*?The cluster is in PROTECTED mode",
     r"\$ ./ultracluster fleet start dev\n.*?RUNNING",
-    r"\$ ./ultracluster jobs list dev\n  \d running.*? first trn1-dy-",
+    r"\$ ./ultracluster jobs list dev\n  \d running.*? first[ \n]",
     # an update replaces nodes by QueueUpdateStrategy DRAIN
     r"RootVolume\.Size .*? drains nodes\n.*?exit code 0",
     r"\$ ./ultracluster status dev\n.*?Nodes +2 running.*? trn1 +- +- +1 +- +2 +- +- +1 .*?Healthy\.\n.*?  exit code 0",

@@ -187,7 +187,8 @@ def _of_fleet(deployment: str, fleet: str | None, slurm: SlurmState | None) -> I
 def _of_nodes(queue: str, slurm: SlurmState, command: str, *, is_nothing_left: bool) -> Iterator[Trouble]:
     """Yield that nodes of a queue take no jobs, unless ParallelCluster is at it."""
     of_queue = [each for each in slurm.problems if each.queue == queue]
-    lasting = [each for each in of_queue if each.reason not in TRANSIENT]
+    is_starting = bool(slurm.queue_counts.get(queue, {}).get("CONFIGURING"))
+    lasting = [each for each in of_queue if not _passes(each, is_starting=is_starting)]
     replaced = sum(each.count for each in of_queue if each not in lasting)
     out = max(slurm.out_in(queue) - replaced, sum(each.count for each in lasting))
     if out <= 0:
@@ -205,6 +206,16 @@ def _of_nodes(queue: str, slurm: SlurmState, command: str, *, is_nothing_left: b
     if lasting:
         sentence += f": {_reasons(lasting)}"
     yield Trouble("node", severity, sentence, command, tuple(map(_text, lasting)))
+
+
+def _passes(problem: Problem, *, is_starting: bool) -> bool:
+    """Tell whether nodes are replaced or start, as those may that a job waits for which has them.
+
+    They have started and do not respond yet; those that never do get a reason of Slurm's after SlurmdTimeout.
+    https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmdTimeout
+    """
+    is_silent = (problem.state, problem.reason) == ("not responding", "none")
+    return problem.reason in TRANSIENT or (is_silent and is_starting)
 
 
 def _of_reservations(queue: str, slurm: SlurmState, command: str) -> Iterator[Trouble]:

@@ -24,7 +24,7 @@ ALLOWED = {
     ("account/jobs.py", "self.reason not in ('', 'None')"),  # a value of squeue
     (
         "account/troubles.py",
-        "each.reason not in TRANSIENT",
+        "problem.reason in TRANSIENT",
     ),  # ParallelCluster has no other field for why a node is down
     ("account/troubles.py", "problem.reason == 'none'"),  # a value of sinfo
     ("use/jobs.py", "job.reason == 'None'"),  # a value of squeue

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts.account import troubles
-from scripts.account.slurm import COMMAND
+from scripts.account.slurm import COMMAND, Problem, SlurmState
 
 LOG = """\
 [2026-11-28T19:00:00.001] error: cannot find job_submit plugin for job_submit/old
@@ -48,3 +48,20 @@ def test_whether_the_controller_hangs_or_does_not_start_is_told_with_its_words(
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert [line for line in done.stderr.splitlines() if line.startswith("slurmctld")] == [said]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "reason", "troubled"),
+    [
+        ({"CONFIGURING": 1}, "none", False),
+        ({"CONFIGURING": 1}, "Not responding", True),
+        ({"RUNNING": 1}, "none", True),
+        ({}, "none", True),
+    ],
+)
+def test_nodes_that_a_job_waits_for_start(jobs: dict[str, int], reason: str, troubled: bool) -> None:
+    """They respond a moment after they have started."""
+    silent = Problem(2, "not responding", "Unknown", "trn1-dy-trn1-32xl-[1-2]", reason, "trn1")
+    nodes, counts = {"trn1": {"not responding": 2}}, {"trn1": jobs}
+    state = SlurmState(nodes, {"trn1": "up"}, (), (silent,), jobs, counts, ())
+    assert bool([*troubles.troubles("dev", "RUNNING", state, {})]) is troubled

@@ -173,8 +173,7 @@ def _of_fleet(deployment: str, fleet: str | None, slurm: SlurmState | None) -> I
         sentence = f"the fleet is {fleet}: queues are closed whose nodes kept failing{which}"
         yield Trouble("fleet", scope, sentence, diagnose, (text,))
     elif fleet in compute_fleet.STOP_STATUSES and slurm and slurm.waiting_jobs:
-        waits = "waits" if slurm.waiting_jobs == 1 else "wait"
-        text = f"The compute fleet is {fleet}, and {counted(slurm.waiting_jobs, 'jobs')} {waits}"
+        text = f"The compute fleet is {fleet}, and {jobs_wait(slurm.waiting_jobs)}"
         sentence = f"The compute fleet is {fleet}{_waiting(slurm.waiting_jobs)}"
         yield Trouble("fleet", Severity.CLUSTER, sentence, f"./ultracluster fleet start {deployment}", (text,))
     elif slurm and fleet in (compute_fleet.RUNNING, None):
@@ -229,7 +228,12 @@ def _of_reservations(queue: str, slurm: SlurmState, command: str) -> Iterator[Tr
 
 
 def _waiting(jobs: int) -> str:
-    return f", and {jobs:,} job{'s wait' if jobs > 1 else ' waits'}" if jobs else ""
+    return f", and {jobs_wait(jobs)}" if jobs else ""
+
+
+def jobs_wait(jobs: int) -> str:
+    """Return that so many jobs wait: ``1 job waits``, ``2 jobs wait``."""
+    return f"{counted(jobs, 'jobs')} {'waits' if jobs == 1 else 'wait'}"
 
 
 def _reasons(problems: Sequence[Problem]) -> str:

@@ -1,4 +1,4 @@
-"""What a change of users does to whom, and what nodes refuse of it.
+"""What a change of users does, and to which of them, and what nodes refuse of it.
 
 They keep every id that they have seen, because files belong to ids.
 """

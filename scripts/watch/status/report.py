@@ -13,7 +13,7 @@ from scripts.account.compute_fleet import PROTECTED, STOP_STATUSES
 from scripts.account.compute_fleet import UNKNOWN as NO_FLEET
 from scripts.account.job_reasons import passes
 from scripts.account.reservations import Reservation
-from scripts.account.troubles import Severity, Trouble, troubles
+from scripts.account.troubles import Severity, Trouble, jobs_wait, troubles
 from scripts.account.way_out import WayOut
 from scripts.core.document import DeploymentName, Document, Result
 from scripts.core.figures import duration
@@ -291,8 +291,7 @@ def _notes_of_cluster(status: Status) -> Iterator[str]:
         shown = ", ".join(reasons[:_REASONS_SHOWN])
         shown += f" and {len(reasons) - _REASONS_SHOWN} more reasons" if len(reasons) > _REASONS_SHOWN else ""
         what = f"jobs show {status.deployment} {lasting[0].job}" if jobs == 1 else f"jobs list {status.deployment}"
-        waiting = f"{jobs:,} job{'s wait' if jobs > 1 else ' waits'}"
-        yield f"{waiting} for more than free nodes: {shown} (./ultracluster {what})"
+        yield f"{jobs_wait(jobs)} for more than free nodes: {shown} (./ultracluster {what})"
 
 
 def _other_problems(status: Status) -> Iterator[str]:

@@ -30,6 +30,8 @@ COMMAND = program.words("slurm", "state")
 """For the head node, as root: users may not see jobs of others. `parse` reads what it prints."""
 _TASKS = r"[0-9][0-9,:.-]*(%[0-9]+)?"
 """Such as 3, or 2-9%4 of tasks that wait; a long list ends with dots."""
+_COMPONENT = r"[0-9]+\+[0-9]+"
+"""Of a heterogeneous job."""
 
 
 class SlurmError(ValueError):
@@ -223,7 +225,8 @@ class _Job(NamedTuple):
     id: Line = ""
 
     def read(self) -> Job:
-        values = self._asdict() | {"id": self.id if "+" in self.id else str(self.number), "array": None, "tasks": ""}
+        own = self.id if re.fullmatch(_COMPONENT, self.id) else str(self.number)
+        values = self._asdict() | {"id": own, "array": None, "tasks": ""}
         if re.fullmatch(_TASKS, self.tasks):
             written = self.tasks if self.tasks.isdigit() else f"[{self.tasks}]"
             values |= {"id": f"{self.array}_{written}", "array": int(self.array), "tasks": self.tasks}

@@ -208,9 +208,9 @@ def _of_nodes(queue: str, slurm: SlurmState, command: str, *, is_nothing_left: b
 
 
 def _passes(problem: Problem, *, is_starting: bool) -> bool:
-    """Tell whether nodes are replaced or start, as those may that a job waits for which has them.
+    """Tell whether nodes are being replaced, or may be starting for a job of their queue.
 
-    They have started and do not respond yet; those that never do get a reason of Slurm's after SlurmdTimeout.
+    Those that start do not respond for a moment; to those that never do Slurm gives a reason after SlurmdTimeout.
     https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmdTimeout
     """
     is_silent = (problem.state, problem.reason) == ("not responding", "none")

@@ -183,6 +183,11 @@ class ParallelCluster:
             **self._ask("head_node_files", region, cluster_name=cluster_name, configuration=configuration)
         )
 
+    def schema(self) -> dict[str, dict[str, Any]]:
+        """Return what may stand at each path of a configuration (`toolchain.pcluster_schema`)."""
+        fields: dict[str, dict[str, Any]] = self._ask("schema", "us-west-2")
+        return fields
+
     def check_update(
         self,
         old: Configuration,

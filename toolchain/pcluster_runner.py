@@ -34,6 +34,7 @@ from pcluster.schemas.imagebuilder_schema import ImageBuilderSchema
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
 
 from toolchain.jsii_start import trust_packages
+from toolchain.pcluster_schema import schema
 from toolchain.provider_request import arguments
 
 
@@ -183,6 +184,7 @@ OPERATIONS = {
         requested_configuration,
         describe_cluster,
         update_compute_fleet,
+        schema,
     )
 }
 

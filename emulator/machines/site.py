@@ -51,7 +51,7 @@ class MachineSpec:
         instance_id: Of the EC2 instance that it is.
         address: Its primary private address.
         network: What it reaches, a CIDR.
-        cluster: Name of the cluster whose exports it can mount.
+        cluster: The cluster whose exports it can mount, by a name of which there is one in the site.
         environment: Environment variables of its processes.
         pace: JSON, how long things take in it; `guest/pace.py` has the names.
         borrowed: Directories of this computer that it can read, at the same path.
@@ -186,6 +186,17 @@ class Site:
         done = subprocess.run(self.inside("sh", "-c", command, directory), capture_output=True, text=True, check=False)
         if done.returncode:
             raise MachineError(f"the disk of {instance_id} is left: {done.stderr}")
+
+    def forget(self, cluster: str) -> None:
+        """Delete what the head node of a cluster exported, once all its machines have ended.
+
+        Raises:
+            MachineError: It cannot be deleted.
+        """
+        command = ["rm", "--recursive", "--force", "--", f"{self._directory}/exports/{cluster}"]
+        done = subprocess.run(self.inside(*command), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise MachineError(f"the exports of {cluster} are left: {done.stderr}")
 
     def stop(self) -> None:
         """End everything in it."""

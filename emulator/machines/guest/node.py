@@ -183,10 +183,13 @@ def mount(source: Path, target: Path, resource: str) -> None:
 
 
 def mount_local_disks(node: Node) -> None:
-    """Mount the local disks of the instance type, if it has any (cookbook: ephemeral_drives.rb): memory, here."""
+    """Mount the local disks of the instance type, if it has any (cookbook: ephemeral_drives.rb).
+
+    They are memory here, and full when they have a tenth of this computer's.
+    """
     types = json.loads((SHARED / "instance-types-data.json").read_text(encoding="utf-8"))
     if types.get(node.instance_type, {}).get("InstanceStorageSupported"):
-        add_line(_FSTAB, f"tmpfs {node.cluster['ephemeral_dir']} tmpfs mode=1777 0 0")
+        add_line(_FSTAB, f"tmpfs {node.cluster['ephemeral_dir']} tmpfs mode=1777,size=10% 0 0")
         mount_all()
 
 

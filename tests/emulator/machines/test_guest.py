@@ -4,11 +4,22 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from emulator.machines.guest import aws, cloud_init, compute_node, custom_actions, fleet, head_node, log_agent, update
+from emulator.machines.guest import (
+    aws,
+    cloud_init,
+    compute_node,
+    custom_actions,
+    fleet,
+    head_node,
+    log_agent,
+    pace,
+    update,
+)
 from emulator.machines.guest.node import Node
 
 USER_DATA = """\
@@ -233,3 +244,37 @@ def test_the_fleet_is_closed_and_nothing_else_by_the_script_that_changes_its_sta
     assert fleet.get_compute_fleet_status([]) == 0
     shown = {"status": after, "lastStatusUpdatedTime": "2026-11-28T21:00:00.123Z"}
     assert json.loads(capsys.readouterr().out) == shown
+
+
+def test_an_update_waits_for_the_looks_of_nodes_on_a_busy_computer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A node that looks ten times and does not follow fails it; one that has had no time to look is waited for."""
+    monkeypatch.setattr(update, "_LOOKS", tmp_path)
+    monkeypatch.setattr(pace, "load", lambda: pace.FAST)
+    now, seconds_per_look, tries = 0.0, 30, [0]
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        (tmp_path / "i-1").write_text(str(int(now // seconds_per_look)), encoding="ascii")
+
+    def step() -> None:
+        tries[0] += 1
+        looks = now // seconds_per_look
+        if looks < limit:
+            error = update.NodesError("Check cluster readiness", "wrong")
+            error.late = ["i-1"]
+            raise error
+
+    monkeypatch.setattr(update, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    limit = 9
+    update._retried(step, update._let_nodes_look)
+    assert tries[0] == 10
+    limit, tries[0] = 1000, 0
+    with pytest.raises(update.NodesError):
+        update._retried(step, update._let_nodes_look)
+    assert tries[0] == 11
+    seconds_per_look, limit = 10_000_000, 1  # it is stuck
+    with pytest.raises(update.NodesError):
+        update._retried(step, update._let_nodes_look)

@@ -329,14 +329,25 @@ def stop_daemon(pid_file: Path, seconds: float = 10) -> None:
         time.sleep(0.05)
 
 
-def service(name: str, pid_file: str, command: Sequence[str]) -> None:
+def is_running(pid_file: Path) -> bool:
+    """Return whether the program runs that left its process id in a file."""
+    try:
+        return Path(f"/proc/{int(pid_file.read_text(encoding='ascii'))}").exists()
+    except (OSError, ValueError):
+        return False
+
+
+def service(name: str, pid_file: str, command: Sequence[str], restart: str = "no") -> None:
     """Describe a daemon to systemctl, as a unit; `start_daemon` starts it faster.
+
+    One that is killed starts again after a second, if `restart` says so: `units` sees to that.
 
     Debian's slurmdbd 24.11 does not end when it is told to: it is killed, as by systemd, but after 5 s instead of 90.
     """
     write(
         f"/etc/systemd/system/{name}.service",
         f"[Unit]\nDescription={name}\n[Service]\nType=forking\nPIDFile={pid_file}\nTimeoutStopSec=5\n"
+        f"Restart={restart}\nRestartSec=1\n"
         f"EnvironmentFile={ENVIRONMENT}\nExecStart={' '.join(command)}\n[Install]\nWantedBy=multi-user.target\n",
     )
 

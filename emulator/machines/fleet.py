@@ -152,6 +152,27 @@ class Fleet(InstanceListener):
         self.stopped(region, instance_id)
         self.started(region, instance_id)
 
+    def saved(self, instance_id: str, snapshot_id: str) -> None:
+        """Keep /home of a head node's root volume, at once."""
+        if (found := self._disk(instance_id)) and instance_id in self._heads:
+            found[0].save(instance_id, found[1].name, snapshot_id)
+
+    def attached(self, instance_id: str, volume_id: str, snapshot_id: str) -> None:
+        """Let a machine have a volume."""
+        if found := self._disk(instance_id):
+            found[0].attach(found[1].name, volume_id, snapshot_id)
+
+    def detached(self, instance_id: str, volume_id: str) -> None:
+        """Take a volume from a machine."""
+        if found := self._disk(instance_id):
+            found[0].detach(found[1].name, volume_id)
+
+    def _disk(self, instance_id: str) -> tuple[Site, _Cluster] | None:
+        """Return where the disk of an instance is, and its cluster; None: it has none."""
+        with self._lock:
+            cluster = self._of_instance.get(instance_id)
+            return (self._site, cluster) if self._site and cluster else None
+
     def started(self, region: str, instance_id: str) -> None:
         """Start the machine of an instance, in a while; nothing happens if that was terminated meanwhile."""
         threading.Thread(target=self._start, args=(region, instance_id), daemon=True).start()

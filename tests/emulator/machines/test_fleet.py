@@ -46,7 +46,7 @@ def test_homes_on_a_root_volume_end_with_their_cluster(monkeypatch: pytest.Monke
         monkeypatch.setattr(Fleet, name, value)
     machinery: Any = SimpleNamespace(borrowed=())
     endpoint: Any = SimpleNamespace(url="http://127.0.0.1:9")
-    fleet = Fleet(machinery, lambda *_: None, endpoint, "fast")  # type: ignore[arg-type, return-value]
+    fleet = Fleet(machinery, lambda *_: None, endpoint, "fast")  # type: ignore[arg-type]
     fleet._site = place
 
     def launch(instance_id: str, kind: str) -> str:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.machines.guest import aws
+from emulator.machines.guest import aws, units
 
 DNA: Final = Path("/etc/chef/dna.json")
 SHARED: Final = Path("/opt/parallelcluster/shared")
@@ -318,15 +318,18 @@ def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:
 
 
 def stop_daemon(pid_file: Path, seconds: float = 10) -> None:
-    """Stop a program that left its process id in a file, and wait until it has ended."""
-    try:
-        process = int(pid_file.read_text(encoding="ascii"))
-        os.kill(process, 15)
-    except (OSError, ValueError):
-        return
-    end = time.monotonic() + seconds
-    while Path(f"/proc/{process}").exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    """Stop a program that left its process id in a file, and wait until it has ended; it does not start again."""
+    with units.alone():
+        try:
+            process = int(pid_file.read_text(encoding="ascii"))
+            os.kill(process, 15)
+        except (OSError, ValueError):
+            pid_file.unlink(missing_ok=True)
+            return
+        end = time.monotonic() + seconds
+        while Path(f"/proc/{process}").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        pid_file.unlink(missing_ok=True)
 
 
 def is_running(pid_file: Path) -> bool:

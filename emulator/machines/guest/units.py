@@ -5,6 +5,7 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Res
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -12,13 +13,15 @@ import subprocess
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 STATES: Final = Path("/run/emulator/units")
 """For each service that has ended by itself a file with its state: failed, inactive, or activating before a restart."""
+_LOCK: Final = Path("/run/emulator/units.lock")
 _UNITS: Final = Path("/etc/systemd/system")
 _STATUS: Final = Path("/run")
 """Where the replacement of systemctl writes the process of a service that it has started."""
@@ -116,8 +119,8 @@ class Keeper:
     What somebody stops has no main process any more, as `systemctl` deletes what said so: it stays as it is.
     """
 
-    def __init__(self, start: Callable[[str], object], ends: Mapping[int, int]) -> None:
-        """Take what starts a service by its name, and the wait statuses of processes that have ended."""
+    def __init__(self, start: Callable[[Unit], object], ends: Mapping[int, int]) -> None:
+        """Take what starts a service, and the wait statuses of processes that have ended."""
         self._start = start
         self._ends = ends
         self._services: dict[str, _Service] = {}
@@ -154,7 +157,7 @@ class Keeper:
             return
         service.starts.append(now)
         service.due = now + unit.pause  # if it fails at once
-        self._start(unit.name)
+        self._start(unit)
 
 
 def _state(unit: Unit, state: str) -> None:
@@ -201,8 +204,20 @@ def _read(pipe: int, ends: OrderedDict[int, int]) -> None:
                 ends.popitem(last=False)
 
 
-def _start(name: str) -> None:
-    subprocess.run(["systemctl", "--quiet", "start", f"{name}.service"], stdin=subprocess.DEVNULL, check=False)
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let no service start again meanwhile; what is about to start has done so before."""
+    with _LOCK.open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _start(unit: Unit) -> None:
+    with alone():
+        process = unit.process
+        if process is not None and not _is_alive(process):
+            command = ["systemctl", "--quiet", "start", f"{unit.name}.service"]
+            subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
 
 
 def _is_alive(process: int) -> bool:

@@ -59,7 +59,7 @@ class Service:
         self.keeper = units.Keeper(self.start, self.ends)
         self.start()
 
-    def start(self, _: str = "") -> None:
+    def start(self, _: units.Unit | None = None) -> None:
         self.started += 1
         self.file.write_text(f"{self.started}\n", encoding="ascii")
         self.alive = set() if self.is_broken else {self.started}

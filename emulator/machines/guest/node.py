@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -317,8 +318,8 @@ def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:
         raise StepError(resource, Path(file.name).read_text(encoding="utf-8").strip())
 
 
-def stop_daemon(pid_file: Path, seconds: float = 10) -> None:
-    """Stop a program that left its process id in a file, and wait until it has ended; it does not start again."""
+def stop_daemon(pid_file: Path, seconds: float = 90) -> None:
+    """Stop a program that left its process id in a file, and does not start again; kill it after so many seconds."""
     with units.alone():
         try:
             process = int(pid_file.read_text(encoding="ascii"))
@@ -327,7 +328,10 @@ def stop_daemon(pid_file: Path, seconds: float = 10) -> None:
             pid_file.unlink(missing_ok=True)
             return
         end = time.monotonic() + seconds
-        while Path(f"/proc/{process}").exists() and time.monotonic() < end:
+        while Path(f"/proc/{process}").exists():
+            if time.monotonic() >= end:
+                with suppress(ProcessLookupError):
+                    os.kill(process, 9)
             time.sleep(0.05)
         pid_file.unlink(missing_ok=True)
 

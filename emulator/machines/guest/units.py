@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import signal
 import subprocess
 import threading
@@ -52,6 +53,7 @@ class Unit:
         burst: How many starts it may have in an interval.
         interval: Seconds; 0: any number of starts.
         pid_file: Where it writes its process; empty: whoever started it has.
+        command: What starts it.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Unit:
     burst: int
     interval: float
     pid_file: str
+    command: str = ""
 
     @property
     def process(self) -> int | None:
@@ -88,6 +91,7 @@ def parse(name: str, texts: list[str]) -> Unit:
         int(said.get("StartLimitBurst", 5)),
         _span(said.get("StartLimitIntervalSec", said.get("StartLimitInterval", "10"))),
         said.get("PIDFile", "").replace("/var/run/", "/run/"),
+        said.get("ExecStart", ""),
     )
 
 
@@ -213,11 +217,14 @@ def alone() -> Iterator[None]:
 
 
 def _start(unit: Unit) -> None:
+    """Start a service, a daemon by its own command: systemctl would wait for 45 s for one that ends at once."""
+    by_systemctl = ["systemctl", "--quiet", "start", f"{unit.name}.service"]
     with alone():
         process = unit.process
         if process is not None and not _is_alive(process):
-            command = ["systemctl", "--quiet", "start", f"{unit.name}.service"]
-            subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
+            command = shlex.split(unit.command) if unit.pid_file else by_systemctl
+            null = subprocess.DEVNULL
+            subprocess.run(command, stdin=null, stdout=null, stderr=null, start_new_session=True, check=False)
 
 
 def _is_alive(process: int) -> bool:

@@ -16,6 +16,7 @@ StartLimitBurst=3
 
 [Service]
 Type=forking
+ExecStart=/usr/sbin/slurmctld -v
 PIDFile=/var/run/slurmctld.pid
 Restart=no
 RestartSec=1min 30s
@@ -25,7 +26,7 @@ EXIT_1 = 1 << 8
 
 def test_drop_ins_overrule_a_unit() -> None:
     assert units.parse("slurmctld", [UNIT, "[Service]\nRestart=on-failure\nRestartSec = 5\n"]) == units.Unit(
-        "slurmctld", "on-failure", 5, 3, 10, "/run/slurmctld.pid"
+        "slurmctld", "on-failure", 5, 3, 10, "/run/slurmctld.pid", "/usr/sbin/slurmctld -v"
     )
     assert units.parse("x", [UNIT]).pause == 90
     plain = units.parse("x", ["[Service]\nExecStart=/bin/true --a=b\n"])

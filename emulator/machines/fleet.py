@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 from wsgiref.types import WSGIApplication
@@ -61,6 +62,21 @@ class _Running:
         self.machine.close()
 
 
+@dataclass
+class _Cluster:
+    """A cluster from its first node to its last, which share what the head node exports.
+
+    Attributes:
+        name: Of its exports: no other cluster has it, also of the same name.
+        machines: Instances that have a machine, or a disk.
+        has_ended: Whether its head node was terminated, whose root volume has what it exports.
+    """
+
+    name: str
+    machines: set[str] = field(default_factory=set)
+    has_ended: bool = False
+
+
 class Fleet(InstanceListener):
     """All machines of one server.
 
@@ -94,16 +110,36 @@ class Fleet(InstanceListener):
         self._starting: set[str] = set()
         self._ending: dict[str, threading.Thread] = {}
         self._printed: dict[str, str] = {}
+        self._clusters: dict[tuple[str, str], _Cluster] = {}
+        self._of_instance: dict[str, _Cluster] = {}
+        self._heads: dict[str, tuple[str, str]] = {}
+        self._numbers = count(1)
         self._lock = threading.Lock()
 
     def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
         """Start the machine of an instance; instances of no cluster have none."""
-        if tags.get(TYPE_TAG) in _KINDS and NAME_TAG in tags:
-            self.started(region, instance_id)
+        kind, name = tags.get(TYPE_TAG), tags.get(NAME_TAG)
+        if kind not in _KINDS or name is None:
+            return
+        with self._lock:
+            new = _Cluster(f"{name}.{next(self._numbers)}")
+            cluster = self._clusters.setdefault((region, name), new)
+            cluster.machines.add(instance_id)
+            self._of_instance[instance_id] = cluster
+            if kind == "HeadNode":
+                self._heads[instance_id] = (region, name)
+        self.started(region, instance_id)
 
     def terminated(self, region: str, instance_id: str) -> None:
-        """Shut the machine of an instance down, in a while, and delete its disk."""
+        """Shut the machine of an instance down, in a while, and delete its disk, a head node's with what it exports.
+
+        Nodes that are left keep these as long as they run, as a client keeps what it has of a server that is gone.
+        """
         del region
+        with self._lock:
+            ended = self._clusters.pop(self._heads.pop(instance_id, ("", "")), None)
+            if ended:
+                ended.has_ended = True
         self._shut_down(instance_id, discard=True)
 
     def stopped(self, region: str, instance_id: str) -> None:
@@ -115,6 +151,27 @@ class Fleet(InstanceListener):
         """Shut the machine of an instance down, and start it again."""
         self.stopped(region, instance_id)
         self.started(region, instance_id)
+
+    def saved(self, instance_id: str, snapshot_id: str) -> None:
+        """Keep /home of a head node's root volume, at once."""
+        if (found := self._disk(instance_id)) and instance_id in self._heads:
+            found[0].save(instance_id, found[1].name, snapshot_id)
+
+    def attached(self, instance_id: str, volume_id: str, snapshot_id: str) -> None:
+        """Let a machine have a volume."""
+        if found := self._disk(instance_id):
+            found[0].attach(found[1].name, volume_id, snapshot_id)
+
+    def detached(self, instance_id: str, volume_id: str) -> None:
+        """Take a volume from a machine."""
+        if found := self._disk(instance_id):
+            found[0].detach(found[1].name, volume_id)
+
+    def _disk(self, instance_id: str) -> tuple[Site, _Cluster] | None:
+        """Return where the disk of an instance is, and its cluster; None: it has none."""
+        with self._lock:
+            cluster = self._of_instance.get(instance_id)
+            return (self._site, cluster) if self._site and cluster else None
 
     def started(self, region: str, instance_id: str) -> None:
         """Start the machine of an instance, in a while; nothing happens if that was terminated meanwhile."""
@@ -150,6 +207,8 @@ class Fleet(InstanceListener):
         """End all machines, and their place with them."""
         with self._lock:
             self._running = {}
+            for known in self._clusters, self._of_instance, self._heads:
+                known.clear()
             site, self._site = self._site, None
         if site:
             site.stop()
@@ -172,19 +231,32 @@ class Fleet(InstanceListener):
             site = self._site
         if site and discard:
             site.discard(instance_id)
+            if cluster := self._left(instance_id):
+                site.forget(cluster.name)
+
+    def _left(self, instance_id: str) -> _Cluster | None:
+        """Return the cluster whose last machine this was; None: there are others, or the head node is to come."""
+        with self._lock:
+            cluster = self._of_instance.pop(instance_id, None)
+            if cluster is None:
+                return None
+            cluster.machines.remove(instance_id)
+            return cluster if cluster.has_ended and not cluster.machines else None
 
     def _start(self, region: str, instance_id: str) -> None:
         with self._lock:
-            before = self._ending.get(instance_id)
+            before, cluster = self._ending.get(instance_id), self._of_instance.get(instance_id)
         if before:
             before.join()
+        if cluster is None:  # it was terminated meanwhile
+            return
         instance = self._described(region, instance_id)
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
         spec = MachineSpec(
             instance_id=instance_id,
             address=instance["PrivateIpAddress"],
             network=self.network(region, instance["VpcId"]),
-            cluster=tags[NAME_TAG],
+            cluster=cluster.name,
             environment={
                 **_ENVIRONMENT,
                 "AWS_ENDPOINT_URL": self._endpoint.url,

@@ -51,7 +51,7 @@ class MachineSpec:
         instance_id: Of the EC2 instance that it is.
         address: Its primary private address.
         network: What it reaches, a CIDR.
-        cluster: Name of the cluster whose exports it can mount.
+        cluster: The cluster whose exports it can mount, by a name of which there is one in the site.
         environment: Environment variables of its processes.
         pace: JSON, how long things take in it; `guest/pace.py` has the names.
         borrowed: Directories of this computer that it can read, at the same path.
@@ -186,6 +186,58 @@ class Site:
         done = subprocess.run(self.inside("sh", "-c", command, directory), capture_output=True, text=True, check=False)
         if done.returncode:
             raise MachineError(f"the disk of {instance_id} is left: {done.stderr}")
+
+    def forget(self, cluster: str) -> None:
+        """Delete what the head node of a cluster exported, once all its machines have ended.
+
+        Raises:
+            MachineError: It cannot be deleted.
+        """
+        self._files("rm --recursive --force -- exports/$1", cluster)
+
+    def save(self, instance_id: str, cluster: str, snapshot_id: str) -> None:
+        """Keep /home of a root volume, which a head node exports, for volumes that are made of a snapshot.
+
+        Raises:
+            MachineError: There is no room.
+        """
+        script = """
+        for home in "exports/$1/home" "machines/$2/root/home"; do
+            [ ! -d "$home" ] || { mkdir "storage/snapshots/$3" && exec cp --archive "$home" "storage/snapshots/$3/"; }
+        done
+        """
+        self._files(script, cluster, instance_id, snapshot_id)
+
+    def attach(self, cluster: str, volume_id: str, snapshot_id: str) -> None:
+        """Let the machines of a cluster have a volume that was made of a snapshot; `lsblk` and `mount` there know it.
+
+        Raises:
+            MachineError: There is no room.
+        """
+        script = """
+        mkdir --parents "exports/$1/.volumes/$2"
+        [ ! -d "storage/snapshots/$3" ] || cp --archive "storage/snapshots/$3/." "exports/$1/.volumes/$2"
+        """
+        self._files(script, cluster, volume_id, snapshot_id)
+
+    def detach(self, cluster: str, volume_id: str) -> None:
+        """Take a volume away.
+
+        Raises:
+            MachineError: It cannot be taken away.
+        """
+        self._files("rm --recursive --force -- exports/$1/.volumes/$2", cluster, volume_id)
+
+    def _files(self, script: str, *arguments: str) -> None:
+        """Run a shell script in the directory of the site.
+
+        Raises:
+            MachineError: It failed.
+        """
+        command = self.inside("sh", "-e", "-c", f'cd "$0"; {script}', self._directory, *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise MachineError(f"{script.strip()}: {done.stderr}")
 
     def stop(self) -> None:
         """End everything in it."""

@@ -8,7 +8,10 @@ image=$1 directory=$2
 mount --make-rprivate /
 mount -t proc proc "$image/proc"
 mount -t tmpfs -o mode=755 tmpfs "$directory"
-mkdir "$directory/machines" "$directory/exports" "$directory/filesystems"
+mkdir "$directory/machines" "$directory/exports" "$directory/storage"
+# All file systems together are full when they have a quarter of this computer's memory; the rest has its half at most.
+mount -t tmpfs -o mode=755,size=25% tmpfs "$directory/storage"
+mkdir "$directory/storage/filesystems" "$directory/storage/snapshots"
 chroot "$image" ip link set lo up
 chroot "$image" ip link add switch type bridge
 chroot "$image" ip link set switch up

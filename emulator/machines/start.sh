@@ -11,4 +11,4 @@ mountpoint --quiet "$machine/root" ||
 # shellcheck disable=SC2086 # several options
 exec unshare $own_user --mount --uts --ipc --net --pid --fork --kill-child \
     bash "${BASH_SOURCE[0]%/*}/machine.sh" "$image" "$machine/root" "$7" "$8" \
-    "$directory/exports/$cluster" "$directory/filesystems" "${@:9}"
+    "$directory/exports/$cluster" "$directory/storage/filesystems" "${@:9}"

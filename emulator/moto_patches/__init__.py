@@ -57,6 +57,7 @@ from emulator.moto_patches.reservations import ResourceGroups
 from emulator.moto_patches.s3 import Bucket, judge_signed_requests
 from emulator.moto_patches.service_quotas import ServiceQuotas
 from emulator.moto_patches.ssm import Ssm
+from emulator.moto_patches.volumes import tell_of_volumes
 
 
 def fill() -> None:
@@ -101,3 +102,4 @@ def fill() -> None:
     add_lifecycle_manager()
     add_price_list()
     add_backup_jobs()
+    tell_of_volumes()

@@ -54,6 +54,15 @@ class InstanceListener:
     def terminated(self, region: str, instance_id: str) -> None:
         """Take notice of an instance that was terminated, once."""
 
+    def saved(self, instance_id: str, snapshot_id: str) -> None:
+        """Take notice of a snapshot of an instance's root volume."""
+
+    def attached(self, instance_id: str, volume_id: str, snapshot_id: str) -> None:
+        """Take notice of a volume that was made of a snapshot, and attached to an instance."""
+
+    def detached(self, instance_id: str, volume_id: str) -> None:
+        """Take notice of a volume that was detached from an instance."""
+
     def console(self, instance_id: str) -> str:
         """Return what an instance has printed on its console, also after its end; empty: it has none."""
         del instance_id
@@ -179,8 +188,13 @@ def shut_down(region: str, instance_id: str) -> None:
     if instance.is_running():
         instance.shut_down()
         if instance.state != "stopped":
-            autoscaling_backends[ACCOUNT][region].notify_terminate_instances([instance_id])
-            elbv2_backends[ACCOUNT][region].notify_terminate_instances([instance_id])
+            _leave_groups(region, instance_id)
+
+
+def _leave_groups(region: str, instance_id: str) -> None:
+    """Let an instance that was terminated be no target any more, and be replaced by its Auto Scaling group."""
+    autoscaling_backends[ACCOUNT][region].notify_terminate_instances([instance_id])
+    elbv2_backends[ACCOUNT][region].notify_terminate_instances([instance_id])
 
 
 def fail(region: str, instance_id: str, message: str) -> None:
@@ -226,6 +240,7 @@ def afflict(region: str, instance_id: str, event: str) -> None:
         instance.state_reason = StateReason(f"{code}: The instance was stopped due to a scheduled retirement.", code)
     elif event == "terminate":
         instance.terminate()
+        _leave_groups(region, instance_id)
     elif event in EVENT_CODES:
         start = utcnow() + timedelta(days=1)
         description = "The instance is running on degraded hardware"

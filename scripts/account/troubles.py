@@ -53,7 +53,9 @@ _LAST_WORDS = (
 def script(seconds: int) -> str:
     """Return what the head node runs, as root, so that `read` reads what it prints; Slurm has so many seconds.
 
-    Commands of Slurm keep trying for MessageTimeout, a minute, where nothing listens as where nothing answers.
+    Commands of Slurm keep trying for MessageTimeout, a minute, where nothing listens as where nothing answers. systemd
+    knows which process is the controller's: anybody may have one of its name. One that fails at each start runs for a
+    moment, again and again; one that hangs has run for as long as it was asked.
     """
     return f"""\
 timeout 3 df --output=pcent,target / /home /tmp /var/log /var/spool/slurm.state 2>/dev/null
@@ -61,10 +63,14 @@ timeout --kill-after=1 {seconds} {shlex.join(COMMAND)}
 case $? in
 124 | 137)
     words=$({_LAST_WORDS})
-    if pgrep --exact slurmctld >/dev/null; then
+    process=$(systemctl show --property=MainPID --value slurmctld)
+    age=$(ps --format=etimes= --pid="$process" 2>/dev/null || echo 0)
+    if [ "$age" -ge {seconds} ]; then
         echo "slurmctld runs, and gave no answer within {seconds} s" >&2
-    else
+    elif [ -n "$words" ] || ! systemctl --quiet is-active slurmctld; then
         printf '%s\\n' "slurmctld does not run${{words:+. Its last words: $words}}" >&2
+    else
+        echo "slurmctld has just started, and gave no answer yet" >&2
     fi
     ;;
 esac

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from moto.ec2.models import ec2_backends, instances
+from moto.ec2.models.elastic_block_store import EBSBackend
 
 from emulator.agents import Agents
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.clients import Clients, Endpoint
-from emulator.moto_patches import lives
+from emulator.moto_patches import lives, volumes
 from tests.emulator.account import REGION, Account
 
 TYPE = "trn1.32xlarge"
@@ -35,6 +36,15 @@ class Diary(lives.InstanceListener):
 
     def terminated(self, region: str, instance_id: str) -> None:
         self.entries.append("terminated")
+
+    def saved(self, instance_id: str, snapshot_id: str) -> None:
+        self.entries.append("saved")
+
+    def attached(self, instance_id: str, volume_id: str, snapshot_id: str) -> None:
+        self.entries.append("attached")
+
+    def detached(self, instance_id: str, volume_id: str) -> None:
+        self.entries.append("detached")
 
 
 @pytest.fixture
@@ -118,3 +128,21 @@ def test_an_instance_that_cannot_be_launched_is_terminated_and_says_why(ec2: Any
     lives.fail(REGION, node.id, "no place")
     assert (node.state, node.state_reason.message) == ("terminated", "Server.InternalError: no place")
     assert diary.entries[1:] == ["terminated"]
+
+
+def test_a_root_volume_is_saved_and_its_copy_comes_and_goes(
+    ec2: Any, diary: Diary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "create_snapshot", "attach_volume", "detach_volume":
+        monkeypatch.setattr(EBSBackend, name, getattr(EBSBackend, name))  # what is set below is taken back
+    volumes.tell_of_volumes()
+    instance = launch(ec2)
+    [root] = [each.volume_id for each in instance.block_device_mapping.values()]
+    snapshot = ec2.create_snapshot(root, "a copy")
+    other = ec2.create_volume(8, f"{REGION}a")
+    ec2.attach_volume(other.id, instance.id, "/dev/sdg")
+    ec2.create_snapshot(other.id, "of no root volume")
+    volume = ec2.create_volume(8, f"{REGION}a", snapshot.id)
+    ec2.attach_volume(volume.id, instance.id, "/dev/sdf")
+    ec2.detach_volume(volume.id, instance.id, "/dev/sdf")
+    assert [each for each in diary.entries if not each.startswith("launched")] == ["saved", "attached", "detached"]

@@ -45,4 +45,9 @@ def test_login_nodes(
         groups = aws.client("autoscaling", REGION).describe_auto_scaling_instances()["AutoScalingInstances"]
         assert {each["LifecycleState"] for each in groups} == {"Terminating:Wait"}, "they run on for the grace time"
         wait_for(lambda: not login_nodes())
+        targets = aws.client("elbv2", REGION)
+        [group] = targets.describe_target_groups()["TargetGroups"]
+        health = targets.describe_target_health(TargetGroupArn=group["TargetGroupArn"])["TargetHealthDescriptions"]
+        states = {each["TargetHealth"]["State"] for each in health}
+        assert not states & {"healthy", "unhealthy"}, "ParallelCluster counts these as nodes that run"
         clusters.delete()

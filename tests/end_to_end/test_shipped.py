@@ -8,6 +8,7 @@ faults and settings are in the scenarios of tests/end_to_end/lives.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.system, pytest.mark.validation]
 
 FAULT = "lustre"
 """What strikes a node, of whatever type: the health check before a job finds it."""
+DAEMONS = """\
+before=$(pgrep --exact slurmctld)
+kill -KILL "$before"
+until process=$(pgrep --exact slurmctld) && [ "$process" != "$before" ] && scontrol ping; do sleep 1; done
+systemctl is-active slurmctld
+systemctl show --property=MainPID --value slurmctld | grep --line-regexp "$process"
+env --ignore-environment /usr/local/bin/get-compute-fleet-status.sh
+! env --ignore-environment /usr/local/bin/update-compute-fleet-status.sh --status STOP_REQUESTED
+"""
+"""A controller that is killed starts again, as its unit says; the fleet's status needs no environment."""
 Use = Callable[[str], None]
 
 
@@ -69,6 +80,9 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
             for variable, value in {**account.aws.settings, **accounts.variables(settings.region)}.items():
                 monkeypatch.setenv(variable, value)
             assert run("status", name).rstrip().endswith("Healthy.")
+            if name == CONFIGURATIONS[0]:
+                said = run("exec", name, "--user", "root", "--", "bash", "-e", "-c", DAEMONS)
+                assert re.search(r"is UP\nactive\n\d+\n{\n.*\"status\": \"RUNNING\"\n}\n", said, re.DOTALL), said
             script = "srun --nodes=2 --exclusive sh -c 'hostname; echo workers: $WORKERS_PER_NODE'"
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(script.encode())))
             printed = run("exec", name, "--stdin", "--", "bash", "-s")  # a script that is here

@@ -131,7 +131,7 @@ def clear() -> None:
     """Stop slurmdbd: the cluster has no accounting any more."""
     _UPDATE_PASSWORD.unlink(missing_ok=True)
     _UNIT.unlink(missing_ok=True)
-    nodes.stop_daemon(_PID_FILE)
+    nodes.stop_daemon(_PID_FILE, seconds=5)
     _CLUSTER_NAME.unlink(missing_ok=True)
 
 

@@ -13,10 +13,14 @@ import re
 import time
 import urllib.parse
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 _ATTEMPTS: Final = 5
 _METADATA: Final = "169.254.169.254"
+_ENVIRONMENT: Final = Path("/run/emulator/environment")
+_ROLE: Final = "meta-data/iam/security-credentials/"
 _TARGETS: Final = {
     "dynamodb": ("DynamoDB_20120810", "1.0"),
     "logs": ("Logs_20140328", "1.1"),
@@ -89,14 +93,32 @@ _token: list[str] = []
 
 
 def _request(service: str, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-    scope = f"{os.environ['AWS_ACCESS_KEY_ID']}/20000101/{os.environ['AWS_REGION']}/{service}/aws4_request"
+    settings = os.environ if "AWS_ACCESS_KEY_ID" in os.environ else _of_role()
+    scope = f"{settings['AWS_ACCESS_KEY_ID']}/20000101/{settings['AWS_REGION']}/{service}/aws4_request"
     headers["Authorization"] = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"
-    endpoint = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}") or os.environ["AWS_ENDPOINT_URL"]
+    endpoint = settings.get(f"AWS_ENDPOINT_URL_{service.upper()}") or settings["AWS_ENDPOINT_URL"]
     host = urllib.parse.urlsplit(endpoint).netloc
     status, answer = _exchange(host, method, path, body, headers)
     if status >= http.client.BAD_REQUEST:
         raise _error(status, answer)
     return answer
+
+
+def _of_role() -> Mapping[str, str]:
+    """Return what a program has that is started without an environment: a key of its instance's role.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html
+    """
+    said = metadata(f"{_ROLE}{metadata(_ROLE).strip()}")
+    if not said:
+        raise AwsError("NoCredentialsError", "Unable to locate credentials")
+    lines = _ENVIRONMENT.read_text(encoding="utf-8").splitlines()
+    endpoints = dict(line.split("=", 1) for line in lines if line.startswith("AWS_ENDPOINT_URL"))
+    return {
+        **endpoints,
+        "AWS_ACCESS_KEY_ID": str(json.loads(said)["AccessKeyId"]),
+        "AWS_REGION": metadata("meta-data/placement/region"),
+    }
 
 
 def _exchange(host: str, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:

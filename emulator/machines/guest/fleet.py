@@ -24,6 +24,7 @@ _TRANSITIONS: Final = {
     "STOP_REQUESTED": ("STOPPING", "STOPPED"),
     "STOPPING": ("STOPPING", "STOPPED"),
 }
+_CHANGED: Final = "lastStatusUpdatedTime"
 _ASKED: Final = {"STARTING": "START_REQUESTED", "STOPPING": "STOP_REQUESTED"}
 _RECIPE: Final = "aws-parallelcluster-entrypoints::update_computefleet_status"
 log = logging.getLogger("clusterstatusmgtd")
@@ -36,7 +37,7 @@ def status(node: Node) -> str:
 
 def put_status(node: Node, new: str) -> None:
     """Set the fleet's status, whatever it was."""
-    data = {"status": {"S": new}, "lastStatusUpdatedTime": {"S": str(datetime.now(UTC))}}
+    data = {"status": {"S": new}, _CHANGED: {"S": str(datetime.now(UTC))}}
     aws.call("dynamodb", "PutItem", TableName=node.table, Item={**_KEY, "Data": {"M": data}})
 
 
@@ -52,23 +53,45 @@ def change_status(node: Node, old: str, new: str) -> None:
         TableName=node.table,
         Key=_KEY,
         UpdateExpression="set #dt.#st=:s, #dt.#lut=:t",
-        ExpressionAttributeNames={"#dt": "Data", "#st": "status", "#lut": "lastStatusUpdatedTime"},
+        ExpressionAttributeNames={"#dt": "Data", "#st": "status", "#lut": _CHANGED},
         ExpressionAttributeValues={":s": {"S": new}, ":t": {"S": str(datetime.now(UTC))}, ":old": {"S": old}},
         ConditionExpression="#dt.#st = :old",
     )
 
 
-def get_compute_fleet_status(_: Sequence[str]) -> int:
-    """Print the fleet's status."""
-    print(json.dumps(_read(Node.load())))
+def get_compute_fleet_status(arguments: Sequence[str]) -> int:
+    """Print the fleet's status as JSON (cookbook: compute_fleet_status.py)."""
+    if arguments:
+        return _refuse("get", f"Unrecognized option '{arguments[0]}'")
+    try:
+        said = _read(Node.load())
+        changed = datetime.fromisoformat(said[_CHANGED]).astimezone(UTC).isoformat(timespec="milliseconds")
+    except (aws.AwsError, KeyError, ValueError) as error:
+        return _refuse("get", f"Failed when retrieving fleet status from DynamoDB with error {error}.")
+    shown = {"status": said["status"], _CHANGED: changed.replace("+00:00", "Z")}
+    print(json.dumps(shown, sort_keys=True, indent=4))
     return 0
 
 
 def update_compute_fleet_status(arguments: Sequence[str]) -> int:
-    """Change the fleet's status to that of --status."""
+    """Close a fleet that is RUNNING, which is all that it does (cookbook: compute_fleet_status.py)."""
+    if "=".join(arguments).split("=") != ["--status", "PROTECTED"]:
+        return _refuse("update", "invalid choice for parameter --status (can be only 'PROTECTED')")
     node = Node.load()
-    change_status(node, status(node), arguments[arguments.index("--status") + 1])
+    try:
+        now = status(node)
+        if now == "RUNNING":
+            change_status(node, now, "PROTECTED")
+        elif now != "PROTECTED":
+            return _refuse("update", f"Could not update compute fleet status from '{now}' to PROTECTED.")
+    except aws.AwsError as error:
+        return _refuse("update", f"Failed when updating fleet status with error: {error}")
     return 0
+
+
+def _refuse(action: str, why: str) -> int:
+    print(f"ERROR: Failed to {action} compute fleet status, exception: {why}", file=sys.stderr)
+    return 1
 
 
 def clustermgtd(_: Sequence[str]) -> int:

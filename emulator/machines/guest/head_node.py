@@ -19,8 +19,10 @@ from emulator.machines.guest.slurm_configuration import CONFIGURATION, INSTALLED
 SLURMCTLD: Final = ("/usr/sbin/slurmctld",)
 PID_FILE: Final = Path("/run/slurmctld.pid")
 INSTANCE_TYPES: Final = SHARED / "instance-types-data.json"
-_ATTEMPTS: Final = 30
+_HEARTBEAT_SECONDS: Final = 300
 _CONTROLLER_SECONDS: Final = 15
+"""Until slurmctld has left its process in its file; as long as that runs, it is waited for `_BUSY_SECONDS`."""
+_BUSY_SECONDS: Final = 120
 _FLEET_STATUS: Final = SHARED / "computefleet-status.json"
 log = logging.getLogger("head_node")
 
@@ -91,7 +93,8 @@ def config(node: Node) -> None:
         Path(f"{CONFIGURATION}/scripts/{name}").mkdir(parents=True, exist_ok=True)
     Path(SHARED_PLUGIN).mkdir(parents=True, exist_ok=True)
     write_slurm_configuration(node)
-    nodes.service("slurmctld", str(PID_FILE), SLURMCTLD)
+    # Since 3.12.0: https://github.com/aws/aws-parallelcluster-cookbook/pull/2838. slurmdbd and slurmd stay down.
+    nodes.service("slurmctld", str(PID_FILE), SLURMCTLD, restart="on-failure")
     with_accounting = accounting.database(nodes.cluster_configuration()) is not None
     if with_accounting:
         accounting.configure(node, slurm_user())
@@ -110,12 +113,11 @@ def finalize(node: Node) -> None:
     compute_node.record(node, "DEPLOYED_BOOTSTRAP")
     supervisor.ask("start", "all")
     speed = pace.load()
-    for _ in range(_ATTEMPTS):
-        if Path(slurm_configuration.HEARTBEAT).exists():
-            break
+    end = time.monotonic() + _HEARTBEAT_SECONDS  # also at a fast pace: this computer may be busy
+    while not Path(slurm_configuration.HEARTBEAT).exists():
+        if time.monotonic() >= end or "FATAL" in supervisor.ask("status", "clustermgtd"):
+            raise StepError("check if clustermgtd heartbeat is available", f"no {slurm_configuration.HEARTBEAT}")
         time.sleep(speed.heartbeat_seconds)
-    else:
-        raise StepError("check if clustermgtd heartbeat is available", f"no {slurm_configuration.HEARTBEAT}")
     wait_for_static_nodes(node)
 
 
@@ -188,8 +190,8 @@ def start_controller() -> None:
         StepError: It does not.
     """
     nodes.start_daemon(*SLURMCTLD, resource="check slurmctld status")
-    end = time.monotonic() + _CONTROLLER_SECONDS
-    while time.monotonic() < end:
+    started = time.monotonic()
+    while time.monotonic() - started < (_BUSY_SECONDS if nodes.is_running(PID_FILE) else _CONTROLLER_SECONDS):
         if not subprocess.run([f"{INSTALLED}/bin/scontrol", "ping"], capture_output=True, check=False).returncode:
             return
         time.sleep(0.2)

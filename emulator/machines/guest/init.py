@@ -38,6 +38,7 @@ from emulator.machines.guest import (
     preinstalled,
     programs,
     supervisor,
+    units,
     update,
 )
 from emulator.machines.guest import node as nodes
@@ -52,9 +53,12 @@ _SERVICES_SECONDS: Final = 1.5
 
 def main() -> int:
     """Run the machine; return how it ended."""
+    read, write = os.pipe()
     system = os.fork()
     if system == 0:
-        _run_system()
+        os.close(write)
+        _run_system(read)
+    os.close(read)
     codes: list[int] = []
 
     def end(number: int, _: FrameType | None) -> None:
@@ -65,16 +69,20 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     signal.signal(signal.SIGALRM, lambda *_: os.kill(system, signal.SIGKILL))
-    while os.wait()[0] != system:
-        pass
+    process = 0
+    while process != system:
+        process, status = os.wait()
+        with suppress(OSError):  # it does not read when it stops
+            os.write(write, f"{process} {status}\n".encode())
     return codes[0] if codes else 1
 
 
-def _run_system() -> None:
-    """Start everything, and wait until the machine is to end."""
+def _run_system(ends: int) -> None:
+    """Start everything, and wait until the machine is to end; `ends` tells of processes that have ended."""
     stopped = threading.Event()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     threading.Thread(target=_start, args=(stopped,), daemon=True).start()
+    threading.Thread(target=units.keep, args=(ends, stopped), daemon=True).start()
     signal.sigwait({signal.SIGUSR1})
     _print("Stopping.\n")
     stopped.set()

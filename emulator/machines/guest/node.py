@@ -10,12 +10,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.machines.guest import aws
+from emulator.machines.guest import aws, units
 
 DNA: Final = Path("/etc/chef/dna.json")
 SHARED: Final = Path("/opt/parallelcluster/shared")
@@ -183,10 +184,13 @@ def mount(source: Path, target: Path, resource: str) -> None:
 
 
 def mount_local_disks(node: Node) -> None:
-    """Mount the local disks of the instance type, if it has any (cookbook: ephemeral_drives.rb): memory, here."""
+    """Mount the local disks of the instance type, if it has any (cookbook: ephemeral_drives.rb).
+
+    They are memory here, and full when they have a tenth of this computer's.
+    """
     types = json.loads((SHARED / "instance-types-data.json").read_text(encoding="utf-8"))
     if types.get(node.instance_type, {}).get("InstanceStorageSupported"):
-        add_line(_FSTAB, f"tmpfs {node.cluster['ephemeral_dir']} tmpfs mode=1777 0 0")
+        add_line(_FSTAB, f"tmpfs {node.cluster['ephemeral_dir']} tmpfs mode=1777,size=10% 0 0")
         mount_all()
 
 
@@ -314,26 +318,43 @@ def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:
         raise StepError(resource, Path(file.name).read_text(encoding="utf-8").strip())
 
 
-def stop_daemon(pid_file: Path, seconds: float = 10) -> None:
-    """Stop a program that left its process id in a file, and wait until it has ended."""
+def stop_daemon(pid_file: Path, seconds: float = 90) -> None:
+    """Stop a program that left its process id in a file, and does not start again; kill it after so many seconds."""
+    with units.alone():
+        try:
+            process = int(pid_file.read_text(encoding="ascii"))
+            os.kill(process, 15)
+        except (OSError, ValueError):
+            pid_file.unlink(missing_ok=True)
+            return
+        end = time.monotonic() + seconds
+        while Path(f"/proc/{process}").exists():
+            if time.monotonic() >= end:
+                with suppress(ProcessLookupError):
+                    os.kill(process, 9)
+            time.sleep(0.05)
+        pid_file.unlink(missing_ok=True)
+
+
+def is_running(pid_file: Path) -> bool:
+    """Return whether the program runs that left its process id in a file."""
     try:
-        process = int(pid_file.read_text(encoding="ascii"))
-        os.kill(process, 15)
+        return Path(f"/proc/{int(pid_file.read_text(encoding='ascii'))}").exists()
     except (OSError, ValueError):
-        return
-    end = time.monotonic() + seconds
-    while Path(f"/proc/{process}").exists() and time.monotonic() < end:
-        time.sleep(0.05)
+        return False
 
 
-def service(name: str, pid_file: str, command: Sequence[str]) -> None:
+def service(name: str, pid_file: str, command: Sequence[str], restart: str = "no") -> None:
     """Describe a daemon to systemctl, as a unit; `start_daemon` starts it faster.
+
+    One that is killed starts again after a second, if `restart` says so: `units` sees to that.
 
     Debian's slurmdbd 24.11 does not end when it is told to: it is killed, as by systemd, but after 5 s instead of 90.
     """
     write(
         f"/etc/systemd/system/{name}.service",
         f"[Unit]\nDescription={name}\n[Service]\nType=forking\nPIDFile={pid_file}\nTimeoutStopSec=5\n"
+        f"Restart={restart}\nRestartSec=1\n"
         f"EnvironmentFile={ENVIRONMENT}\nExecStart={' '.join(command)}\n[Install]\nWantedBy=multi-user.target\n",
     )
 

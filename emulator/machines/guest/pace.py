@@ -27,6 +27,8 @@ class Pace:
         heartbeat_seconds: Between two looks of the head node for clustermgtd's first heartbeat.
         database_seconds: Between two looks of the head node for slurmdbd's database, and for its own cluster there.
         ready_seconds: Between two tries of an update to read the launch templates, and two looks at the nodes' records.
+        look_seconds: How long an update waits at most, between two looks at the nodes' records, until nodes without it
+            have looked for it once more: on a busy computer they do so later.
         template_seconds: Of an update for each launch template. A cluster has 50 at most, and has needed more than 30
             seconds for them (https://github.com/aws/aws-parallelcluster/issues/7519).
         settle_seconds: What an update waits after slurmctld's start; thrice that before it starts clustermgtd.
@@ -55,6 +57,7 @@ class Pace:
     heartbeat_seconds: float = 10
     database_seconds: float = 10
     ready_seconds: float = 90
+    look_seconds: float = 0
     template_seconds: float = 0.6
     settle_seconds: float = 5
     power_save_seconds: int = 30
@@ -84,6 +87,7 @@ FAST: Final = Pace(
     heartbeat_seconds=0.5,
     database_seconds=1,
     ready_seconds=1,
+    look_seconds=120,
     settle_seconds=0,
     power_save_seconds=1,
     nodes_seconds=0.5,

@@ -12,6 +12,9 @@ files/default/head_node_slurm/slurm). What differs, because nodes share one comp
   they are there, which it otherwise does every 30 s (src/slurmctld/job_mgr.c, prolog_running_decr and job_time_limit).
 - No gres.conf: devices that a machine does not have keep slurmd from starting. (GresTypes=gpu and the feature stay.)
 - jobacct_gather/linux, with a `Database`: again for lack of control groups.
+- With EnableMemoryBasedScheduling, OverMemoryKill, which looks each second, stands for ConstrainRAMSpace=yes: a step
+  that has more memory than its job asked for is killed. Without it nothing limits memory, as on AWS, where cgroup.conf
+  has ConstrainRAMSpace with that setting only (slurm/templates/slurm_parallelcluster_cgroup.conf).
 - Without the custom settings that Debian's Slurm 24.11 does not know and ParallelCluster's 25.11 does (`left_out`).
 """
 
@@ -265,6 +268,7 @@ def _parallelcluster_conf(queues: Sequence[_Queue], settings: Mapping[str, Any],
         f"ResumeTimeout={_resume_timeout(node, pace)}",
         f"SelectTypeParameters=CR_CPU{'_Memory' if settings['EnableMemoryBasedScheduling'] else ''}",
         *(_accounting(node) if settings.get("Database") else []),
+        *_gathering(settings),
         *(f"include {CONFIGURATION}/pcluster/slurm_parallelcluster_{queue.name}_partition.conf" for queue in queues),
         *([f"SuspendExcNodes={','.join(static)}"] if static else []),
     ]
@@ -277,8 +281,13 @@ def _accounting(node: HeadNode) -> list[str]:
         f"AccountingStorageHost={node.hostname.partition('.')[0]}",
         "AccountingStoragePort=6819",
         f"AccountingStorageUser={node.slurm_user}",
-        "JobAcctGatherType=jobacct_gather/linux",
     ]
+
+
+def _gathering(settings: Mapping[str, Any]) -> list[str]:
+    is_limited = settings["EnableMemoryBasedScheduling"]
+    limit = ["JobAcctGatherFrequency=task=1", "JobAcctGatherParams=OverMemoryKill"] if is_limited else []
+    return ["JobAcctGatherType=jobacct_gather/linux", *limit] if is_limited or settings.get("Database") else []
 
 
 def _slurmdbd_conf(database: Mapping[str, Any] | None, node: HeadNode) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -28,7 +29,13 @@ _PROGRAMS: Final[Mapping[str, Mapping[str, tuple[str, Path]]]] = {
     "ComputeFleet": {"computemgtd": (f"{_DAEMONS}/computemgtd", LOGS / "computemgtd")},
 }
 _STOP_SECONDS: Final = 10
-_RESTART_SECONDS: Final = 1
+_ALWAYS: Final = "cfn-hup"
+"""What starts again also after a good end (autorestart)."""
+_START_SECONDS: Final = 1.0
+_START_RETRIES: Final = 3
+"""supervisord's own startsecs and startretries. http://supervisord.org/configuration.html#program-x-section-settings"""
+_BACKOFF_SECONDS: Final = 1.0
+"""Before the first retry, and as many more before each further one."""
 
 
 class _Program:
@@ -39,6 +46,7 @@ class _Program:
         self._command = command
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
+        self._end = "STOPPED"
         self._wanted = threading.Event()
         threading.Thread(target=self._keep, daemon=True).start()
 
@@ -46,7 +54,7 @@ class _Program:
     def status(self) -> str:
         """Return it as supervisorctl prints it."""
         if self._process is None:
-            return "STOPPED"
+            return self._end
         return f"RUNNING   pid {self._process.pid}" if self._process.poll() is None else "BACKOFF"
 
     def start(self) -> None:
@@ -65,18 +73,51 @@ class _Program:
             _note("INFO", f"stopped: {self.name} (terminated by SIGTERM)")
 
     def _keep(self) -> None:
+        failures = 0
         while self._wanted.wait():
-            with self._output.open("ab") as output:
-                self._process = subprocess.Popen(
-                    [self._command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-                )
-            _note("INFO", f"spawned: '{self.name}' with pid {self._process.pid}")
-            code = self._process.wait()
-            if self._wanted.is_set():
-                _note("WARN", f"exited: {self.name} (exit status {code}; not expected)")
-                time.sleep(_RESTART_SECONDS)
+            process = self._spawn()
+            is_running = self._stays_up(process)
+            failures = 0 if is_running else failures + 1
+            code = process.wait()
+            if not self._wanted.is_set():
+                failures = self._finish("STOPPED")
+                continue
+            is_good = code == 0 and is_running
+            how = f"terminated by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+            level = "INFO" if is_good else "WARN"
+            _note(level, f"exited: {self.name} ({how}; {'' if is_good else 'not '}expected)")
+            if is_good and self.name != _ALWAYS:
+                self._wanted.clear()
+                self._finish("EXITED")
+            elif failures > _START_RETRIES:
+                self._wanted.clear()
+                failures = self._finish("FATAL     Exited too quickly (process log may have details)")
+                _note("INFO", f"gave up: {self.name} entered FATAL state, too many start retries too quickly")
             else:
-                self._process = None
+                time.sleep(failures * _BACKOFF_SECONDS)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        with self._output.open("ab") as output:
+            process = subprocess.Popen(
+                [self._command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        self._process = process
+        _note("INFO", f"spawned: '{self.name}' with pid {process.pid}")
+        return process
+
+    def _stays_up(self, process: subprocess.Popen[bytes]) -> bool:
+        """Return whether a process has run for so long that its start has succeeded."""
+        try:
+            process.wait(_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            stays = f"process has stayed up for > than {_START_SECONDS:.0f} seconds (startsecs)"
+            _note("INFO", f"success: {self.name} entered RUNNING state, {stays}")
+            return True
+        return False
+
+    def _finish(self, state: str) -> int:
+        self._process, self._end = None, state
+        return 0
 
 
 class Supervisor:

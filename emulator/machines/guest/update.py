@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,8 @@ _TRIGGER: Final = SHARED / "update_trigger"
 _DNA: Final = SHARED / "dna"
 _CHECKPOINT: Final = Path("/opt/parallelcluster/.update_checkpoint")
 _CHANGE_SET: Final = SHARED / "change-set.json"
+_LOOKS: Final = nodes.RUN / "exports" / ".looks"
+"""Has for each node how often it has looked for an update."""
 _RETRIES: Final = 10
 _SHARING_SECONDS: Final = 30
 """How long the head node takes at most to read all launch templates (cookbook: fetch_dna_files.rb)."""
@@ -81,7 +84,7 @@ def _update(node: Node) -> None:
     supervisor.ask("start", "clustermgtd")
     compute_node.record(node, "DEPLOYED_UPDATE")
     version, since = str(node.cluster["cluster_config_version"]), datetime.now(UTC)
-    _retried(lambda: _check_that_nodes_have(node, version, since))
+    _retried(lambda: _check_that_nodes_have(node, version, since), _let_nodes_look)
 
 
 def queues_to_replace(changes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -96,8 +99,12 @@ def queues_to_replace(changes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def follow_updates(ended: threading.Event) -> None:
     """Run the update of this node whenever the head node has announced one (the timer pcluster-check-update)."""
-    seconds = pace.load().check_update_seconds
+    seconds, looks = pace.load().check_update_seconds, 0
+    counter = _LOOKS / Node.load().instance_id
     while not ended.wait(seconds):
+        looks += 1
+        with suppress(OSError):  # of a cluster that has ended
+            write(counter, str(looks))
         if not _TRIGGER.exists():
             continue
         version = _TRIGGER.read_text(encoding="utf-8").strip()
@@ -184,8 +191,8 @@ def _set_state(state: str, lists: Sequence[str]) -> None:
         nodes.run("replace slurm queue nodes", program, "update", *arguments)
 
 
-def _retried(step: Callable[[], None]) -> None:
-    """Run a step that is tried again while it fails, as long as the cookbook does.
+def _retried(step: Callable[[], None], pause: Callable[[StepError], object] = lambda _: None) -> None:
+    """Run a step that is tried again while it fails, as long as the cookbook does; `pause` may take longer.
 
     Raises:
         StepError: It failed each time.
@@ -195,8 +202,32 @@ def _retried(step: Callable[[], None]) -> None:
             return step()
         except StepError as error:
             log.info("%s: %s; trying again", error.resource, error)
-        time.sleep(pace.load().ready_seconds)
+            time.sleep(pace.load().ready_seconds)
+            pause(error)
     return step()
+
+
+class NodesError(StepError):
+    """Nodes have not taken an update over; `late` has their ids."""
+
+    late: Sequence[str] = ()
+
+
+def _let_nodes_look(error: StepError) -> None:
+    """Wait until each node that has not taken an update over has looked for it once more, or is stuck."""
+    late = error.late if isinstance(error, NodesError) else ()
+    before = {each: _looks(each) for each in late}
+    end = time.monotonic() + pace.load().look_seconds
+    while time.monotonic() < end and any(_looks(each) == count for each, count in before.items()):
+        time.sleep(0.1)
+
+
+def _looks(instance_id: str) -> str:
+    """Return how often a node has looked for an update; empty: never."""
+    try:
+        return (_LOOKS / instance_id).read_text(encoding="ascii")
+    except OSError:
+        return ""
 
 
 def _check_that_nodes_have(node: Node, version: str, since: datetime) -> None:
@@ -209,7 +240,7 @@ def _check_that_nodes_have(node: Node, version: str, since: datetime) -> None:
     missing, incomplete, wrong, tolerated = sort_records(records, version, since)
     if incomplete or wrong:
         label = f"wrong records tolerated, bootstrapped after cut-off time ({since.isoformat(timespec='milliseconds')})"
-        raise StepError(
+        error = NodesError(
             "Check cluster readiness",
             "Check failed due to the following erroneous records "
             f"(missing records and {label} are not counted for the failure):\n"
@@ -218,6 +249,8 @@ def _check_that_nodes_have(node: Node, version: str, since: datetime) -> None:
             f"  * wrong records ({len(wrong)}): {wrong}\n"
             f"  * {label} ({len(tolerated)}): {tolerated}",
         )
+        error.late = [*incomplete, *(each for each, _ in wrong)]
+        raise error
 
 
 Sorted = tuple[list[str], list[str], list[tuple[str, str]], list[str]]

@@ -1,12 +1,25 @@
 """Decisions of the programs in a machine, on plain values: what runs them is in tests of a life."""
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from emulator.machines.guest import aws, cloud_init, compute_node, custom_actions, head_node, log_agent, update
+from emulator.machines.guest import (
+    aws,
+    cloud_init,
+    compute_node,
+    custom_actions,
+    fleet,
+    head_node,
+    log_agent,
+    pace,
+    update,
+)
 from emulator.machines.guest.node import Node
 
 USER_DATA = """\
@@ -169,3 +182,99 @@ def test_a_head_node_takes_the_versions_that_its_stack_names(monkeypatch: pytest
     monkeypatch.setattr(head_node, "write", lambda *_: None)
     head_node.fetch_configuration(Node(cluster))
     assert list(asked) == ["/b/config?versionId=v1", "/b/types?versionId=v2", "/b/changes"]
+
+
+def test_a_program_without_an_environment_has_the_key_of_its_instances_role(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a login shell, or in one that cron starts."""
+    told = {
+        "meta-data/iam/security-credentials/": "RoleHeadNode",
+        "meta-data/iam/security-credentials/RoleHeadNode": json.dumps({"AccessKeyId": "RoleKey"}),
+        "meta-data/placement/region": "eu-north-1",
+    }
+    environment = tmp_path / "environment"
+    environment.write_text("AWS_ACCESS_KEY_ID=other\nAWS_ENDPOINT_URL=http://127.0.0.1:9\n", encoding="utf-8")
+    monkeypatch.setattr(aws, "_ENVIRONMENT", environment)
+    for name in "AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_ENDPOINT_URL":
+        monkeypatch.delenv(name, raising=False)
+    asked: list[tuple[str, str]] = []
+
+    def exchange(host: str, *request: Any) -> tuple[int, bytes]:
+        asked.append((host, request[-1]["Authorization"].split()[1]))
+        return 200, b"{}"
+
+    monkeypatch.setattr(aws, "metadata", lambda path: told.get(path, ""))
+    monkeypatch.setattr(aws, "_exchange", exchange)
+    assert aws.call("dynamodb", "GetItem") == {}
+    assert asked == [("127.0.0.1:9", "Credential=RoleKey/20000101/eu-north-1/dynamodb/aws4_request,")]
+    told.clear()
+    with pytest.raises(aws.AwsError, match="Unable to locate credentials"):
+        aws.call("dynamodb", "GetItem")
+
+
+@pytest.mark.parametrize(
+    ("status", "arguments", "after"),
+    [
+        ("RUNNING", ["--status", "PROTECTED"], "PROTECTED"),
+        ("PROTECTED", ["--status=PROTECTED"], "PROTECTED"),
+        ("STOPPED", ["--status", "PROTECTED"], "STOPPED"),
+        ("RUNNING", ["--status", "STOP_REQUESTED"], "RUNNING"),
+        ("RUNNING", [], "RUNNING"),
+    ],
+)
+def test_the_fleet_is_closed_and_nothing_else_by_the_script_that_changes_its_status(
+    status: str,
+    arguments: list[str],
+    after: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = {"status": {"S": status}, "lastStatusUpdatedTime": {"S": "2026-11-28 21:00:00.123456+00:00"}}
+
+    def call(service: str, action: str, **request: Mapping[str, Any]) -> dict[str, Any]:
+        if action == "UpdateItem":
+            data["status"] = request["ExpressionAttributeValues"][":s"]
+        return {"Item": {"Data": {"M": data}}}
+
+    monkeypatch.setattr(aws, "call", call)
+    monkeypatch.setattr(Node, "load", lambda: Node({"stack_name": "c"}))
+    assert fleet.update_compute_fleet_status(arguments) == int(after != "PROTECTED")
+    assert (after == "PROTECTED") == (capsys.readouterr().err == "")
+    assert fleet.get_compute_fleet_status([]) == 0
+    shown = {"status": after, "lastStatusUpdatedTime": "2026-11-28T21:00:00.123Z"}
+    assert json.loads(capsys.readouterr().out) == shown
+
+
+def test_an_update_waits_for_the_looks_of_nodes_on_a_busy_computer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A node that looks ten times and does not follow fails it; one that has had no time to look is waited for."""
+    monkeypatch.setattr(update, "_LOOKS", tmp_path)
+    monkeypatch.setattr(pace, "load", lambda: pace.FAST)
+    now, seconds_per_look, tries = 0.0, 30, [0]
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        (tmp_path / "i-1").write_text(str(int(now // seconds_per_look)), encoding="ascii")
+
+    def step() -> None:
+        tries[0] += 1
+        looks = now // seconds_per_look
+        if looks < limit:
+            error = update.NodesError("Check cluster readiness", "wrong")
+            error.late = ["i-1"]
+            raise error
+
+    monkeypatch.setattr(update, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    limit = 9
+    update._retried(step, update._let_nodes_look)
+    assert tries[0] == 10
+    limit, tries[0] = 1000, 0
+    with pytest.raises(update.NodesError):
+        update._retried(step, update._let_nodes_look)
+    assert tries[0] == 11
+    seconds_per_look, limit = 10_000_000, 1  # it is stuck
+    with pytest.raises(update.NodesError):
+        update._retried(step, update._let_nodes_look)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,6 +43,10 @@ except MachineError as error:
     print(str(error).splitlines()[0], flush=True)
 if sys.argv[2] == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
+one.stop(), two.stop()
+site.forget("c")
+size = "df --block-size=1 --output=size /run/emulator/filesystems | tail -n 1"
+print(run(start(4), f"ls -A /run/emulator/exports; {size}; grep MemTotal: /proc/meminfo"))
 site.stop()
 """
 
@@ -54,11 +59,14 @@ def test_machines_share_what_they_should_and_leave_nothing(end: str, wait_for: C
         [sys.executable, "-c", _PROGRAM, str(root), end],
         capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip
-    said, namespaces, failed = done.stdout.splitlines()
+    said, namespaces, failed, *after = done.stdout.split("\n")
     assert said == "endpoint shared ip-10-0-0-2 10.0.0.2/32", done.stderr
     assert failed.startswith("i-3 did not start: "), done.stdout
     wait_for(lambda: not _namespaces() & set(namespaces.split()))
     assert _left(root) == before
+    if end == "stop":  # what a cluster exported is gone with it, and its file systems are full before the memory is
+        size, total = (int(re.sub(r"\D", "", line)) for line in after if line)
+        assert size < 0.26 * total * 1024
 
 
 _ATTACK = """

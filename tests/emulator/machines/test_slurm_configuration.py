@@ -126,6 +126,14 @@ def test_settings_of_the_scheduler(settings: dict[str, Any], line: str) -> None:
     assert line in files(queue(resource()), **settings)["slurm_parallelcluster.conf"].splitlines()
 
 
+@pytest.mark.parametrize(("with_memory", "limits"), [(False, []), (True, ["task=1", "OverMemoryKill"])])
+def test_memory_of_jobs_is_limited_with_memory_based_scheduling_and_only_then(
+    with_memory: bool, limits: list[str]
+) -> None:
+    written = files(queue(resource()), EnableMemoryBasedScheduling=with_memory)["slurm_parallelcluster.conf"]
+    assert re.findall(r"^JobAcctGather(?:Frequency|Params)=(.*)$", written, re.MULTILINE) == limits
+
+
 def test_own_settings_are_read_last() -> None:
     written = files(queue(resource()), CustomSlurmSettings=[{"SchedulerParameters": "bf_continue"}, {"KillWait": 60}])
     assert written["pcluster/custom_slurm_settings_include_file_slurm.conf"].splitlines()[1:] == [

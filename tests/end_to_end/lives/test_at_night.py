@@ -113,6 +113,11 @@ class Operator:
         """Show a job until it has a state, such as ``COMPLETED, exit code 0:0``."""
         self.awaits("jobs", "show", self.life.name, job, shows=rf"\nState +{state}")
 
+    def is_saved(self, job: str) -> None:
+        """Wait until the controller has saved a job as it is, which takes five seconds: it is killed without notice."""
+        change = f"touch /run/before && {SLURM}/scontrol update jobid={job} comment=saved"
+        self.breaks(f"{change} && until [ {STATE}/job_state -nt /run/before ]; do sleep 1; done")
+
     def breaks(self, script: str) -> None:
         """Do harm on the head node, as root."""
         self.life.on_head_node(script)
@@ -226,8 +231,24 @@ def nodes_are_reserved(operator: Operator) -> None:
     operator.sees_job(waiting, "COMPLETED")
 
 
-def accounting_is_gone(operator: Operator, signal: str, words: str) -> None:
-    operator.breaks(f"pkill -{signal} --exact slurmdbd")
+def daemons_are_killed(operator: Operator) -> None:
+    """Their units start them again; nobody is called."""
+    job = operator.submits(until("killed"))
+    operator.sees_job(job, "RUNNING")
+    operator.is_saved(job)
+    daemons = ("slurmctld", "slurmdbd", "clustermgtd")
+    before = [operator.life.on_head_node(f"pgrep --exact {each}").split()[-1] for each in daemons]
+    operator.breaks(f"kill -KILL {' '.join(before)}")
+    for daemon, process in zip(daemons, before, strict=True):
+        operator.breaks(f"until pgrep --exact {daemon} | grep --invert-match --line-regexp {process}; do sleep 1; done")
+    operator.is_well()
+    operator.sees_job(job, "RUNNING")
+    operator.breaks("touch /fsx/killed")
+    operator.sees_job(job, "COMPLETED")
+
+
+def accounting_is_gone(operator: Operator, harm: str, words: str) -> None:
+    operator.breaks(harm)
     job = operator.submits("true")
 
     operator.is_called(f"Slurm's accounting does not answer: .*{words}")
@@ -245,6 +266,7 @@ def accounting_is_gone(operator: Operator, signal: str, words: str) -> None:
 def the_controller_hangs(operator: Operator) -> None:
     job = operator.submits(until("hung"))
     operator.sees_job(job, "RUNNING")
+    operator.is_saved(job)
     operator.breaks("pkill -STOP --exact slurmctld")
 
     operator.is_called("Slurm on the head node does not answer: slurmctld runs, and gave no answer within 8 s")
@@ -325,8 +347,9 @@ NIGHTS: tuple[Callable[[Operator], None], ...] = (
     jobs_wait_for_ever,
     a_queue_is_closed,
     nodes_are_reserved,
-    lambda operator: accounting_is_gone(operator, "STOP", "no answer within"),
-    lambda operator: accounting_is_gone(operator, "KILL", "Connection refused"),
+    daemons_are_killed,
+    lambda operator: accounting_is_gone(operator, "pkill -STOP --exact slurmdbd", "no answer within"),
+    lambda operator: accounting_is_gone(operator, "systemctl stop slurmdbd", "Connection refused"),
     the_controller_hangs,
     the_disk_of_the_head_node_is_full,
     an_update_kills_slurm,

@@ -40,6 +40,22 @@ def deploy_three_times(life: Deployed) -> None:
     assert life.statuses() == statuses
 
 
+def restore_a_snapshot(life: Deployed) -> None:
+    """Of the root volume, as the daily policy takes it; what is there already stays."""
+    ec2 = life.aws.client("ec2", load(life.file).region)
+    wanted = {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]}
+    [reservation] = ec2.describe_instances(Filters=[wanted])["Reservations"]
+    [disk] = reservation["Instances"][0]["BlockDeviceMappings"]
+    tags = [{"Key": "ultracluster:snapshots", "Value": life.name}]
+    specification = [{"ResourceType": "snapshot", "Tags": tags}]
+    made = ec2.create_snapshot(VolumeId=disk["Ebs"]["VolumeId"], TagSpecifications=specification)
+    life.on_head_node(f"rm {NOTES}; echo kept >/home/ada/other")
+    said = life.run("restore", life.name, "--snapshot", made["SnapshotId"])
+    assert f"/home of {made['SnapshotId']} is on the head node" in said
+    assert life.on_head_node(f"cat {NOTES} /home/ada/other; stat -c %u {NOTES}").split()[-3:] == ["one", "kept", "2001"]
+    assert not life.on_head_node("ls /run/emulator/exports/.volumes")
+
+
 def test_homes_outlive_clusters(tmp_path: Path) -> None:
     """On OpenZFS; those of the rehearsed team are on EFS, and outlive a head node that is lost."""
     with deployed(tmp_path) as life:
@@ -50,6 +66,8 @@ def test_homes_outlive_clusters(tmp_path: Path) -> None:
         assert "AccessDenied" in life.on_head_node(
             "aws lambda list-functions 2>&1 || true"
         )  # they run on this computer
+
+        restore_a_snapshot(life)
 
         life.change(lambda raw: raw.update(homes={"type": "fsx-openzfs"}))
         said = life.run("upgrade", "trn1-16", "--confirm", "trn1-16")

@@ -22,27 +22,44 @@ DIED = r"""[2026-11-28T19:03:00.001] error: Couldn't find it
 [2026-11-28T19:03:00.002] error: cannot create job_submit context for job_submit/acme\n
 [2026-11-28T19:03:00.003] fatal: failed to initialize job_submit plugin
 """
+LIMIT = f"{troubles.SECONDS_FOR_SLURM} s"
 WORDS = r"error: cannot create job_submit context for job_submit/acme\n; fatal: failed to initialize job_submit plugin"
 
 
 @pytest.mark.parametrize(
-    ("runs", "log", "said"),
+    ("age", "log", "said"),
     [
-        (True, LOG + DIED, f"slurmctld runs, and gave no answer within {troubles.SECONDS_FOR_SLURM} s"),
-        (False, LOG + DIED, f"slurmctld does not run. Its last words: {WORDS}"),
-        (False, LOG, "slurmctld does not run"),
-        (False, None, "slurmctld does not run"),
+        (troubles.SECONDS_FOR_SLURM, LOG + DIED, f"slurmctld runs, and gave no answer within {LIMIT}"),
+        (0, LOG + DIED, f"slurmctld does not run. Its last words: {WORDS}"),
+        (0, LOG, "slurmctld has just started, and gave no answer yet"),
+        (None, LOG + DIED, f"slurmctld does not run. Its last words: {WORDS}"),
+        (None, LOG, "slurmctld does not run"),
+        (None, None, "slurmctld does not run"),
     ],
-    ids=["it hangs", "it did not start", "it was killed", "there is no log"],
+    ids=["it hangs", "each start fails", "it starts", "it did not start", "it was killed", "there is no log"],
 )
 def test_whether_the_controller_hangs_or_does_not_start_is_told_with_its_words(
-    runs: bool, log: str | None, said: str, tmp_path: Path
+    age: int | None, log: str | None, said: str, tmp_path: Path
 ) -> None:
-    """Those of its last start: what an earlier one failed for was repaired."""
+    """Those of its last start: what an earlier one failed for was repaired. systemd has the word, not a process's name.
+
+    Args:
+        age: Of the process that systemd has started, in seconds; None: there is none, but one of that name.
+        log: The controller's.
+        said: What is told.
+        tmp_path: Has the programs of the head node.
+    """
     if log is not None:
         (tmp_path / "log").write_text(log, encoding="utf-8")
-    (tmp_path / "pgrep").write_text(f"#!/bin/sh\nexit {int(not runs)}\n", encoding="utf-8")
-    (tmp_path / "pgrep").chmod(0o755)
+    shown = f'echo "{4711 * (age is not None)}"'
+    programs = {
+        "pgrep": "echo 4712",
+        "ps": f'[ "$2" = --pid=4711 ] && echo "   {age}"',
+        "systemctl": f'[ "$1" = show ] && {shown} || exit {3 * (age is None)}',
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
     limited = f"{troubles.SECONDS_FOR_SLURM} {shlex.join(COMMAND)}"
     script = troubles.SCRIPT.replace(limited, "0.1 sleep 60").replace("/var/log/slurmctld.log", str(tmp_path / "log"))
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}

@@ -240,18 +240,29 @@ def references(value: Any, conditions: Mapping[str, bool] | None = None, *, pseu
         conditions: As of `intrinsics`.
         pseudo: Whether to return what is named like a pseudo parameter, too.
     """
-    names: set[str] = set()
+    return {name for name, _ in referred(value, conditions) if pseudo or not name.startswith("AWS::")}
+
+
+def referred(value: Any, conditions: Mapping[str, bool] | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield what Ref, Fn::GetAtt and Fn::Sub name, each with its attribute: empty for what Ref gives.
+
+    Args:
+        value: Any value of a template.
+        conditions: As of `intrinsics`.
+    """
     for function, argument in intrinsics(value, conditions):
         match function:
             case "Ref":
-                names.add(argument)
+                yield argument, ""
             case "Fn::GetAtt":
-                names.add(attribute_reference(argument)[0])
+                yield attribute_reference(argument)
             case "Fn::Sub":
                 text, variables = substitution(argument)
                 substituted = {match[1] for match in _PLACEHOLDER.finditer(text)} - variables.keys()
-                names.update(name.split(".")[0] for name in substituted if not name.startswith("!"))
-    return {name for name in names if pseudo or not name.startswith("AWS::")}
+                for name in substituted:
+                    if not name.startswith("!"):
+                        logical_id, _, attribute = name.partition(".")
+                        yield logical_id, attribute
 
 
 def attribute_reference(argument: list[Any] | str) -> tuple[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
+from emulator.resources.model import NOT_EMULATED
 from toolchain.values import (
     TemplateError,
     UnsupportedError,
@@ -43,6 +44,11 @@ Which functions: https://github.com/aws-cloudformation/cfn-lint/issues/2915, and
 """
 
 
+def words_of(error: TemplateError | UnsupportedError) -> str:
+    """Return what a caller hears of an error: AWS's own words, or what is not emulated."""
+    return NOT_EMULATED.format(error) if isinstance(error, UnsupportedError) else str(error)
+
+
 def check_structure(body: Mapping[str, Any]) -> None:
     """Check the shape of all sections.
 
@@ -53,8 +59,13 @@ def check_structure(body: Mapping[str, Any]) -> None:
     for path, value in _members(body):
         if value is None:
             raise TemplateError(f"[{path}] 'null' values are not allowed in templates")
+        if path.endswith("/Fn::Transform"):  # it may stand where no other function does
+            raise UnsupportedError("intrinsic function Fn::Transform")
     for section in _SECTIONS_OF_MEMBERS:
         if not isinstance(body.get(section, {}), Mapping):
+            if section == "Resources" and isinstance(body[section], str):
+                # LocalStack's test_linting_error_during_creation
+                raise TemplateError("Template format error: Any Resources member must be an object.")
             raise TemplateError("Template format error: unsupported structure.")
     if not body.get("Resources"):
         raise TemplateError("Template format error: At least one Resources member must be defined.")

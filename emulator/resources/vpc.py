@@ -124,7 +124,9 @@ MODELS: Mapping[str, Model] = {
         deletion=lambda context, log, _: context.client("ec2").delete_flow_logs(FlowLogIds=[log.ref]),
         tag_type="vpc-flow-log",
     ),
-    "AWS::EC2::InternetGateway": EC2("internet_gateway", properties=("Tags",)),
+    "AWS::EC2::InternetGateway": EC2(
+        "internet_gateway", attributes={"InternetGatewayId": "InternetGatewayId"}, properties=("Tags",)
+    ),
     "AWS::EC2::NatGateway": EC2(
         "nat_gateway",
         creation=_create_nat_gateway,

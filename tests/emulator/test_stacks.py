@@ -111,7 +111,7 @@ def test_what_is_under_way_when_another_resource_fails_is_cancelled(stacks: Stac
             "Properties validation failed for resource R with message: "
             "[#/Foo: Additional properties are not allowed ('Foo' was unexpected)]",
         ),
-        ({"Type": "AWS::SES::ConfigurationSet"}, "resource type AWS::SES::ConfigurationSet"),
+        ({"Type": "AWS::SES::ConfigurationSet"}, "Not emulated: resource type AWS::SES::ConfigurationSet"),
     ],
 )
 def test_what_is_wrong_with_a_resource_fails_the_stack_by_name(stacks: Stacks, resource: Any, reason: str) -> None:

@@ -31,6 +31,7 @@ def bucket(name: Any) -> dict[str, Any]:
             {"Resources": {"A": {"Properties": {}}}},
             "Template format error: [/Resources/A] Every Resources object must contain a Type member.",
         ),
+        ({"Resources": ""}, "Template format error: Any Resources member must be an object."),
         (
             {"Resources": {"A": {"Type": "AWS::EC2::Vpc"}}},
             "Template format error: Unrecognized resource types: [AWS::EC2::Vpc]",
@@ -136,6 +137,8 @@ def test_a_template_that_cannot_work_is_refused(sections: dict[str, Any], messag
         ({"Transform": "AWS::Include"}, "transform AWS::Include"),
         ({"Resources": {"A": {**BUCKET, "UpdatePolicy": {}}}}, "UpdatePolicy of A"),
         ({"Resources": {"A": bucket({"Fn::GetAZs": ""})}}, "intrinsic function Fn::GetAZs"),
+        ({"Resources": {"Fn::Transform": {"Name": "M"}, "B": BUCKET}}, "intrinsic function Fn::Transform"),
+        ({"Resources": {"A": {"Fn::Transform": {"Name": "M"}}}}, "intrinsic function Fn::Transform"),
         ({"Resources": {"A": bucket({"Fn::FindInMap": ["M", "a", "b", {}]})}}, "DefaultValue of Fn::FindInMap"),
         ({"Parameters": {"P": {"Type": "List<Number>"}}}, "parameter P: List<Number>"),
         ({"Parameters": {"P": {"Type": "String", "MinLength": 1}}}, "parameter P: MinLength"),

@@ -313,7 +313,10 @@ class CloudFormation(BaseResponse):
                     f"Member must have length less than or equal to {_BODY_LIMIT}"
                 )
             return body
-        return self.engine.stored_text(self._get_param("TemplateURL"), self.region)
+        url = self._get_param("TemplateURL")
+        if url is None:
+            raise ValidationError("Either Template URL or Template Body must be specified.")
+        return self.engine.stored_text(url, self.region)
 
     def _stack(self, message: str = _NO_STACK) -> Stack:
         name = self._get_param("StackName")

@@ -336,6 +336,13 @@ def _is_substitution(argument: Any) -> bool:
     return isinstance(argument, str) or _is_list_of(_is_name, lambda each: isinstance(each, Mapping))(argument)
 
 
+def _is_selection(argument: Any) -> bool:
+    if not _is_list_of(_is_index, _is_list)(argument):
+        return False
+    index, values = argument
+    return isinstance(index, Mapping) or isinstance(values, Mapping) or int(index) < len(values)
+
+
 def _is_index(value: Any) -> bool:
     return isinstance(value, Mapping) or str(value).isdecimal()
 
@@ -382,7 +389,7 @@ _ARGUMENTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "Fn::Not": (_is_list_of(lambda _: True), "every {} object requires one boolean parameter."),
     "Fn::Or": (_is_some, "every {} object requires a list of at least 2 and at most 10 boolean parameters."),
     "Fn::Select": (
-        _is_list_of(_is_index, _is_list),
+        _is_selection,
         "{} requires a list argument with two elements: an integer index and a list",
     ),
     "Fn::Split": (

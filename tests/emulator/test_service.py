@@ -47,6 +47,12 @@ NAMED_ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument
             "ValidationError",
             "S3 error: Domain name specified in bucket is not a valid S3 domain",
         ),
+        (
+            "update_stack",
+            {"StackName": "s"},
+            "ValidationError",
+            "Either Template URL or Template Body must be specified.",
+        ),
         ("get_template", {}, "ValidationError", "StackName is required if ChangeSetName is not specified."),
         ("get_template", {"ChangeSetName": "c"}, "ValidationError", "StackName is a required parameter."),
         (

@@ -31,6 +31,11 @@ def bucket(name: Any) -> dict[str, Any]:
             {"Resources": {"A": {"Properties": {}}}},
             "Template format error: [/Resources/A] Every Resources object must contain a Type member.",
         ),
+        (
+            # LocalStack's test_invalid_select_index_type
+            {"Resources": {"A": bucket({"Fn::Select": [1, ["a"]]})}},
+            "Template error: Fn::Select requires a list argument with two elements: an integer index and a list",
+        ),
         ({"Resources": ""}, "Template format error: Any Resources member must be an object."),
         (
             {"Resources": {"A": {"Type": "AWS::EC2::Vpc"}}},

@@ -18,7 +18,7 @@ from emulator import gate
 from emulator.cloudformation.changes import without_values
 from emulator.cloudformation.drift import detect
 from emulator.cloudformation.engine import Engine, RequestError, ValidationError
-from emulator.cloudformation.parameters import is_stored
+from emulator.cloudformation.parameters import is_hidden, is_stored
 from emulator.cloudformation.stacks import ChangeSet, Request, Revision, Stack, StackResource
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.resources.model import NOT_EMULATED
@@ -411,14 +411,18 @@ def _described_resource(stack: Stack, resource: StackResource) -> dict[str, Any]
 
 
 def _described_parameters(revision: Revision) -> list[dict[str, Any]]:
-    return [
-        {
-            "ParameterKey": key,
-            "ParameterValue": parameter.value,
-            "ResolvedValue": parameter.resolved if is_stored(revision.template.parameters[key]) else None,
-        }
-        for key, parameter in revision.parameters.items()
-    ]
+    described = []
+    for key, parameter in revision.parameters.items():
+        definition = revision.template.parameters[key]
+        resolved = ",".join(parameter.resolved) if isinstance(parameter.resolved, list) else parameter.resolved
+        described.append(
+            {
+                "ParameterKey": key,
+                "ParameterValue": "****" if is_hidden(definition) else parameter.value,
+                "ResolvedValue": resolved if is_stored(definition) else None,
+            }
+        )
+    return described
 
 
 def _summarized_change_set(stack: Stack, change_set: ChangeSet) -> dict[str, Any]:

@@ -119,6 +119,22 @@ def test_what_is_wrong_with_a_resource_fails_the_stack_by_name(stacks: Stacks, r
     assert stacks.reasons("s", "CREATE_FAILED") == [reason]
 
 
+def test_a_parameter_without_echo_is_hidden_and_a_stored_list_is_a_list(stacks: Stacks) -> None:
+    stacks.ssm.put_parameter(Name="stored", Type="StringList", Value="a,b")
+    definitions = {
+        "Hidden": {"Type": "String", "NoEcho": True},
+        "Stored": {"Type": "AWS::SSM::Parameter::Value<List<String>>", "Default": "stored"},
+    }
+    values = {"Fn::Join": ["-", [{"Ref": "Hidden"}, {"Fn::Select": [1, {"Ref": "Stored"}]}]]}
+    given = [{"ParameterKey": "Hidden", "ParameterValue": "secret"}]
+    stacks.create("s", {"A": parameter(values, Name="a")}, template={"Parameters": definitions}, Parameters=given)
+    assert stacks.values()["a"] == "secret-b"
+    assert stacks.describe("s")["Parameters"] == [
+        {"ParameterKey": "Hidden", "ParameterValue": "****"},
+        {"ParameterKey": "Stored", "ParameterValue": "stored", "ResolvedValue": "a,b"},
+    ]
+
+
 # Update
 
 

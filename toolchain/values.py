@@ -47,6 +47,10 @@ class Scope(Protocol):
         """Return what Fn::GetStackOutput gives; no region is the stack's own."""
         raise UnsupportedError(f"Fn::GetStackOutput of {stack_name}.{output} in region {region}")
 
+    def zones(self, region: str) -> list[str]:
+        """Return what Fn::GetAZs gives; no region is the stack's own."""
+        raise UnsupportedError(f"Fn::GetAZs of region {region}")
+
     def import_value(self, name: str) -> str:
         """Return the value that is exported under the name."""
         raise UnsupportedError(f"Fn::ImportValue of {name}")
@@ -69,6 +73,7 @@ class Evaluator:
             "Ref": scope.ref,
             "Fn::Base64": self._base64,
             "Fn::FindInMap": self._find_in_map,
+            "Fn::GetAZs": lambda region: scope.zones(self._text(region)),
             "Fn::GetAtt": self._get_attribute,
             "Fn::GetStackOutput": self._get_stack_output,
             "Fn::If": self._if,

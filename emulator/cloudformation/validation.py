@@ -231,7 +231,7 @@ def _check_conditions(conditions: Mapping[str, Any], body: Mapping[str, Any]) ->
         for function, argument in _functions_of_condition(definition):
             if function == "Fn::ImportValue":
                 raise TemplateError("Template error: Cannot use Fn::ImportValue in Conditions.")
-            if function not in _ARGUMENTS or function == "Fn::GetStackOutput":
+            if function not in _ARGUMENTS or function in ("Fn::GetAZs", "Fn::GetStackOutput"):
                 raise UnsupportedError(f"intrinsic function {function} in Conditions")
             _check_shape(function, argument)
             _check_meaning(function, argument, body)
@@ -293,7 +293,7 @@ def _check_meaning(function: str, argument: Any, body: Mapping[str, Any]) -> Non
 
 def _depends_on_resources(argument: Any, body: Mapping[str, Any]) -> bool:
     functions = {function for function, _ in intrinsics(argument)}
-    return "Fn::ImportValue" in functions or bool(references(argument) & body["Resources"].keys())
+    return bool(functions & {"Fn::GetAZs", "Fn::ImportValue"}) or bool(references(argument) & body["Resources"].keys())
 
 
 def _check_policy_functions(logical_id: str, attribute: str, value: Any, body: Mapping[str, Any]) -> None:
@@ -371,6 +371,7 @@ _ARGUMENTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         _is_list_of(_is_text, _is_text, _is_text),
         "every {} object requires three parameters, the map name, map key and the attribute for return value",
     ),
+    "Fn::GetAZs": (_is_text, "every {} object must have a String-typed value."),
     "Fn::GetAtt": (
         _is_attribute,
         "every {} object requires two non-empty parameters, the resource name and the resource attribute",

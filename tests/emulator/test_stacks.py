@@ -135,6 +135,16 @@ def test_a_parameter_without_echo_is_hidden_and_a_stored_list_is_a_list(stacks: 
     ]
 
 
+def test_zones_are_those_of_a_region(stacks: Stacks) -> None:
+    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-getavailabilityzones.html."""
+    zones = {
+        "Own": parameter({"Fn::Select": [0, {"Fn::GetAZs": ""}]}, Name="own"),
+        "Other": parameter({"Fn::Select": ["1", {"Fn::GetAZs": "us-west-2"}]}, Name="other"),
+    }
+    stacks.create("s", zones)
+    assert stacks.values() == {"own": "us-east-1a", "other": "us-west-2b"}
+
+
 # Update
 
 

@@ -141,7 +141,7 @@ def test_a_template_that_cannot_work_is_refused(sections: dict[str, Any], messag
     [
         ({"Transform": "AWS::Include"}, "transform AWS::Include"),
         ({"Resources": {"A": {**BUCKET, "UpdatePolicy": {}}}}, "UpdatePolicy of A"),
-        ({"Resources": {"A": bucket({"Fn::GetAZs": ""})}}, "intrinsic function Fn::GetAZs"),
+        ({"Resources": {"A": bucket({"Fn::Length": []})}}, "intrinsic function Fn::Length"),
         ({"Resources": {"Fn::Transform": {"Name": "M"}, "B": BUCKET}}, "intrinsic function Fn::Transform"),
         ({"Resources": {"A": {"Fn::Transform": {"Name": "M"}}}}, "intrinsic function Fn::Transform"),
         ({"Resources": {"A": bucket({"Fn::FindInMap": ["M", "a", "b", {}]})}}, "DefaultValue of Fn::FindInMap"),

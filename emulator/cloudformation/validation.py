@@ -61,11 +61,10 @@ def check_structure(body: Mapping[str, Any]) -> None:
             raise TemplateError(f"[{path}] 'null' values are not allowed in templates")
         if path.endswith("/Fn::Transform"):  # it may stand where no other function does
             raise UnsupportedError("intrinsic function Fn::Transform")
+    if isinstance(body.get("Resources"), str):  # LocalStack's test_linting_error_during_creation
+        raise TemplateError("Template format error: Any Resources member must be an object.")
     for section in _SECTIONS_OF_MEMBERS:
         if not isinstance(body.get(section, {}), Mapping):
-            if section == "Resources" and isinstance(body[section], str):
-                # LocalStack's test_linting_error_during_creation
-                raise TemplateError("Template format error: Any Resources member must be an object.")
             raise TemplateError("Template format error: unsupported structure.")
     if not body.get("Resources"):
         raise TemplateError("Template format error: At least one Resources member must be defined.")

@@ -36,7 +36,7 @@ def bucket(name: Any) -> dict[str, Any]:
             {"Resources": {"A": bucket({"Fn::Select": [1, ["a"]]})}},
             "Template error: Fn::Select requires a list argument with two elements: an integer index and a list",
         ),
-        ({"Resources": ""}, "Template format error: Any Resources member must be an object."),
+        ({"Resources": "", "Outputs": ""}, "Template format error: Any Resources member must be an object."),
         (
             {"Resources": {"A": {"Type": "AWS::EC2::Vpc"}}},
             "Template format error: Unrecognized resource types: [AWS::EC2::Vpc]",

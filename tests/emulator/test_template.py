@@ -170,6 +170,12 @@ Resources:
     assert read.find_in_map("Accounts", "012345678901", "on") == ["2024-01-31", 1, True]
 
 
+def test_json_may_have_a_comma_more() -> None:
+    """LocalStack's cfn_lambda_serverless.yml, deployed on AWS, has one."""
+    read = Template.parse('{"Resources": {"A": {"Type": "AWS::S3::Bucket", "Metadata": {"a": ["\\",]", 1 , ],}, }}}')
+    assert read.resources["A"].metadata == {"a": ['",]', 1]}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

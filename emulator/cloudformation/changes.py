@@ -137,7 +137,9 @@ class Comparison:
             ("UpdateReplacePolicy", before.replacement_policy, replacement_policy),
         ):
             if old != new:
-                details.append(_detail({"Attribute": attribute, "Name": None, "RequiresRecreation": "Never"}))
+                written = definition.metadata if attribute == "Metadata" else None
+                target = {"Attribute": attribute, "Name": None, "RequiresRecreation": "Never"}
+                details.extend(self._details(target, written, is_unknown=False))
         replacement = "True" if recreating - unknown else "Conditional" if recreating else "False"
         if recreating:
             self._becoming[logical_id] = later
@@ -270,15 +272,14 @@ def without_values(change: Mapping[str, Any]) -> dict[str, Any]:
 
     Nor does AWS say then of what hangs on a resource alone that the template is another (test_change_set_ref.py).
     """
-    sources: dict[str | None, set[str]] = defaultdict(set)
+    sources: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for detail in change["Details"]:
-        sources[detail["Target"]["Name"]].add(detail["ChangeSource"])
+        sources[detail["Target"]["Attribute"], detail["Target"]["Name"]].add(detail["ChangeSource"])
     details = [
         {**detail, "Target": {name: each for name, each in detail["Target"].items() if name not in _OF_VALUES}}
         for detail in change["Details"]
         if detail["ChangeSource"] != _OF_TEMPLATE
-        or not sources[detail["Target"]["Name"]] - {_OF_TEMPLATE}
-        or "ParameterReference" in sources[detail["Target"]["Name"]]
+        or not sources[detail["Target"]["Attribute"], detail["Target"]["Name"]] - {_OF_TEMPLATE, "ParameterReference"}
     ]
     return {**{name: each for name, each in change.items() if name not in _CONTEXTS}, "Details": details}
 

@@ -97,7 +97,7 @@ def _unmet(definition: Mapping[str, Any], value: str) -> Iterator[str]:
     allowed = [_text(each) for each in definition.get("AllowedValues", [])]
     for each in _listed(value) if _is_list(kind) else [value]:
         if kind in ("Number", "List<Number>") and not _NUMBER.fullmatch(each):
-            yield "must be a number"
+            yield "must be a number."  # LocalStack's test_invalid_parameter_type
             return
         if allowed and each not in allowed:
             yield "must be one of AllowedValues"

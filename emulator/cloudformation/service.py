@@ -251,7 +251,7 @@ class CloudFormation(BaseResponse):
         # "Each active change set": LocalStack's test_create_change_set_update_without_parameters recorded that one that
         # was executed is not.
         stack = self._stack("Stack [{}] does not exist")
-        active = [each for each in stack.change_sets.values() if not each.is_executed]
+        active = [each for each in stack.change_sets.values() if each.execution_status != "EXECUTE_COMPLETE"]
         summaries = [_summarized_change_set(stack, each) for each in active]
         return ActionResult({"Summaries": summaries})
 

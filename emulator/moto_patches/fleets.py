@@ -95,7 +95,11 @@ class Fleets(Launches):
             choice = {"LaunchTemplateAndOverrides": chosen, "Lifecycle": lifecycle}
             self.params = {"LaunchTemplate": template, "MinCount": 1, "MaxCount": missing, "TagSpecifications": tags}
             try:
-                launched.append(_Launched(choice, cast(Reservation, self._launch(override).result)))
+                reservation = cast(Reservation, self._launch(override).result)
+                # The answer has the number of $Latest or $Default (test_version_resolves_to_actual_version_number).
+                version = self.ec2_backend._get_template_from_args(template).number
+                chosen["LaunchTemplateSpecification"] = {**template, "Version": str(version)}
+                launched.append(_Launched(choice, reservation))
             except EC2ClientError as error:
                 errors.append({**choice, "ErrorCode": error.code, "ErrorMessage": error.message})
                 continue

@@ -156,7 +156,11 @@ MODELS: Mapping[str, Model] = {
         deletion="disassociate_route_table",
         mutable=(),
     ),
-    "AWS::EC2::VPC": EC2("vpc", attributes={"DefaultSecurityGroup": "GroupId"}, creation=_create_vpc),
+    "AWS::EC2::VPC": EC2(
+        "vpc",
+        attributes={"CidrBlock": "CidrBlock", "DefaultSecurityGroup": "GroupId", "VpcId": "VpcId"},
+        creation=_create_vpc,
+    ),
     "AWS::EC2::VPCEndpoint": EC2(
         "vpc_endpoint",
         parameters=lambda given: {"PrivateDnsEnabled": False, "VpcEndpointType": "Gateway", **given},

@@ -134,9 +134,11 @@ def test_a_fleet_has_both_lifecycles_and_an_end(ec2: Any, target: dict[str, Any]
     """Moto's test_create_instant_fleet_target_capacity_combinations passed on AWS."""
     image = ec2.register_image(Name="plain", RootDeviceName="/dev/sda1")["ImageId"]
     ec2.create_launch_template(LaunchTemplateName="template", LaunchTemplateData={"ImageId": image})
-    template = {"LaunchTemplateSpecification": {"LaunchTemplateName": "template", "Version": "1"}}
+    template = {"LaunchTemplateSpecification": {"LaunchTemplateName": "template", "Version": "$Latest"}}
     target = {"DefaultTargetCapacityType": "on-demand", **target}
     fleet = ec2.create_fleet(Type="instant", LaunchTemplateConfigs=[template], TargetCapacitySpecification=target)
+    chosen = [each["LaunchTemplateAndOverrides"]["LaunchTemplateSpecification"] for each in fleet["Instances"]]
+    assert {each["Version"] for each in chosen} == {"1"}
     assert sorted(each["Lifecycle"] for each in fleet["Instances"] for _ in each["InstanceIds"]) == lifecycles
     ids = [each for group in fleet["Instances"] for each in group["InstanceIds"]]
     answer = ec2.delete_fleets(FleetIds=[fleet["FleetId"], "fleet-none"], TerminateInstances=True)

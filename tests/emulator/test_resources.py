@@ -502,6 +502,9 @@ def test_properties_have_other_names_and_defaults_than_parameters(account: Accou
     )
     assert table["StreamArn"].startswith(f"{table['Arn']}/stream/")
 
+    vpc = account.vpc()
+    assert (vpc["CidrBlock"], vpc["VpcId"]) == ("10.0.0.0/16", vpc.ref)
+
     topic = account.create("AWS::SNS::Topic", TopicName="t", DisplayName="d")
     assert (topic["TopicArn"], topic["TopicName"], topic["DisplayName"]) == (topic.ref, "t", "d")
 

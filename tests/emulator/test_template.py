@@ -350,7 +350,7 @@ def test_what_ref_gives_for_a_parameter(definition: dict[str, Any], value: str, 
 @pytest.mark.parametrize(
     ("definition", "value", "message"),
     [
-        ({"Type": "Number"}, "one", "Parameter 'P' must be a number"),
+        ({"Type": "Number"}, "one", "Parameter 'P' must be a number."),
         ({"Type": "Number", "MinValue": 1}, "0", "Parameter 'P' must be a number not less than 1"),
         ({"Type": "List<Number>", "MaxValue": 1}, "1,2", "Parameter 'P' must be a number not greater than 1"),
         ({"Type": "String", "MinLength": 2}, "a", "Parameter 'P' must contain at least 2 characters"),

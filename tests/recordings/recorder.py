@@ -187,8 +187,6 @@ def _aligned(recorded: Any, answered: Any) -> tuple[Any, Any]:
             stale.add("Replacement")
         keys = [key for key in keys if key not in stale]
         pairs = {key: _aligned(recorded.get(key, _ABSENT), answered.get(key, _ABSENT)) for key in keys}
-        for key in set(_IN_ANY_ORDER) & pairs.keys():
-            pairs[key] = (_ordered(pairs[key][0]), _ordered(pairs[key][1]))
         both = [{key: pair[side] for key, pair in pairs.items() if pair[side] is not _ABSENT} for side in (0, 1)]
         return both[0], both[1]
     if isinstance(recorded, str) and isinstance(answered, str):
@@ -205,7 +203,16 @@ _MADE_UP = re.compile(r"(CFN-\w+|<stack-name:1>-\w+)-\w{12}")
 
 
 def _ordered(value: Any) -> Any:
-    return sorted(value, key=lambda each: json.dumps(each, sort_keys=True)) if isinstance(value, list) else value
+    """Return a value with its lists without an order of their own in one."""
+    if isinstance(value, list):
+        return [_ordered(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    members = {key: _ordered(each) for key, each in value.items()}
+    for key in set(_IN_ANY_ORDER) & members.keys():
+        if isinstance(members[key], list):
+            members[key].sort(key=lambda each: json.dumps(each, sort_keys=True))
+    return members
 
 
 def _compare_aligned() -> None:
@@ -216,7 +223,7 @@ def _compare_aligned() -> None:
     def compared(recorded: Any, answered: Any, key: str) -> Any:
         if key == "per-resource-events" and '"EventId"' in json.dumps(recorded):
             return result({}, {}, key=key)
-        return result(*_aligned(recorded, answered), key=key)
+        return result(*_aligned(_ordered(recorded), _ordered(answered)), key=key)
 
     prototype.SnapshotMatchResult = compared
 

@@ -18,7 +18,7 @@ import sys
 import time
 import urllib.request
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -300,13 +300,28 @@ def pytest_runtest_makereport(
     if (report.when == "setup" and not report.passed) or report.when == "call":
         failed = report.failed
         result = {
-            "test": f"{item.config.getoption('--recordings')}/{item.nodeid}",
             "outcome": report.outcome,
             "answers": [*_notes.answers, *(_reasons() if failed else ())],
             "outside": _notes.outside,
             "failure": report.longreprtext[-_SHOWN:] if failed else "",
             "seconds": round(report.duration, 1),
         }
-        with Path(os.environ["RECORDINGS_RESULTS"]).open("a", encoding="utf-8") as file:
-            file.write(f"{json.dumps(result)}\n")
+        _write(item.config, item.nodeid, result)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.failed:  # its tests would be missing without a word
+        failure = {"outcome": "failed", "answers": [], "outside": [], "failure": report.longreprtext[-_SHOWN:]}
+        _write(collector.config, collector.nodeid, failure)
+    return report
+
+
+def _write(config: pytest.Config, test: str, result: Mapping[str, Any]) -> None:
+    line = json.dumps({"test": f"{config.getoption('--recordings')}/{test}", **result})
+    with Path(os.environ["RECORDINGS_RESULTS"]).open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")

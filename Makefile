@@ -125,7 +125,7 @@ snapshots: setup ## Write schemas, reference and golden files, to be reviewed as
 	@python -m config.settings
 	@python -m config.pipeline
 	@# jsonpatch orders the operations of a difference by sets.
-	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
+	@PYTHONHASHSEED=0 pytest --update-snapshots tests/toolchain/test_parallelcluster_schema.py tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 
 .PHONY: prices
 prices: setup ## Compare the table of prices with AWS's Price List, for which credentials are needed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 CHECKED = "loadAssemblyFromPath)(packageDir)"
 """A call in jsii's JavaScript; the function's second parameter, `validate`, is true unless told otherwise."""
 
 
+@cache
 def trust_packages() -> None:
     """Let the JavaScript of jsii, if it is not running yet, load the CDK's packages without checking each.
 

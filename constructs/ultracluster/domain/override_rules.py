@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, get_args
 
-from ultracluster.domain import slurm_rules
+from ultracluster.domain import parallelcluster_schema, slurm_rules
 from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
+from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.spec import Setting, Spec
 from ultracluster.domain.violations import Path, Violation, below, dotted
 
@@ -79,7 +80,23 @@ OF_NEURON_SOFTWARE = ("CustomActions", "Iam.S3Access")
 
 
 def violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
-    """Yield every rule that overrides break; paths are keys of the overrides."""
+    """Yield every rule that overrides break; paths are keys of the overrides.
+
+    The schema of another version of ParallelCluster than the pinned one is not known here: its package refuses.
+    """
+    own = list(_violations(spec, neuron_software))
+    yield from own
+    if spec.parallelcluster_version == PINNED:
+        for each in parallelcluster_schema.violations(spec.overrides):
+            if not any(_is_within(each.path, told.path) or _is_within(told.path, each.path) for told in own):
+                yield each
+
+
+def _is_within(path: Path, place: Path) -> bool:
+    return path[: len(place)] == place
+
+
+def _violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
     for path, value in _leaves(spec.overrides, ()):
         if not _is_json(value):
             allowed = "text, numbers, true, false or null, and keys of text"

@@ -171,7 +171,7 @@ def _assigned(deployment: Deployment, group: str, text: str, say: Say) -> list[N
 
 def _address_in_slurm(deployment: Deployment, name: str) -> str:
     """Ask the head node for the address of a node by its name in Slurm; the name itself: it has none now."""
-    words = program.words("slurm", "addresses", name)
+    words = program.words("jobs", "addresses", name)
     return program.ask(HeadNode(deployment), words, "addresses", dict[Name, Address]).get(name, name)
 
 

@@ -7,8 +7,10 @@ is read.
 
 from __future__ import annotations
 
+import ast
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +20,8 @@ from scripts.account.remote.head_node import SECONDS, HeadNode
 from scripts.core.errors import HeadNodeError
 
 _PROGRAMS = Path(__file__).with_name("programs")
+_PACKAGE = "scripts.account.remote.programs."
+_FUTURE = "from __future__ import annotations"
 T = TypeVar("T")
 
 
@@ -37,11 +41,26 @@ def words(program: str, *arguments: str) -> list[str]:
 def of_file(path: Path, *arguments: str) -> list[str]:
     """Return the command that runs a program, which goes along as text: Python, or shell for /bin/sh.
 
-    Python looks for no modules where it runs, and in no home.
+    Python looks for no modules where it runs, and in no home: those of `scripts.account.remote.programs` that the
+    program imports names from stand before it in its text.
     """
+    if path.suffix == ".sh":
+        return ["sh", "-c", path.read_text(encoding="utf-8"), path.name, *arguments]
+    text = "".join(dict(_modules(path)).values())
+    return ["python3", "-I", "-c", f"{_FUTURE}\n{text}", *arguments]
+
+
+def _modules(path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the texts of the modules that a program consists of, as they stand in one text, itself last."""
     text = path.read_text(encoding="utf-8")
-    start = ["sh", "-c", text, path.name] if path.suffix == ".sh" else ["python3", "-I", "-c", text]
-    return [*start, *arguments]
+    lines = text.splitlines(keepends=True)
+    for statement in ast.parse(text).body:
+        module = statement.module or "" if isinstance(statement, ast.ImportFrom) else ""
+        if module.startswith(_PACKAGE):
+            yield from _modules(_PROGRAMS / f"{module.removeprefix(_PACKAGE)}.py")
+            of_import = slice(statement.lineno - 1, statement.end_lineno)
+            lines[of_import] = [""] * len(lines[of_import])
+    yield path, "".join(lines).replace(f"{_FUTURE}\n", "")
 
 
 def read(text: str, name: str, kind: type[T], errors: str = "") -> T:

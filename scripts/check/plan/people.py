@@ -106,7 +106,7 @@ def of_removed(users: Sequence[str], deployment: Deployment) -> Iterator[Finding
         return
     jobs, unknown = dict[str, _JobsOf](), ""
     try:
-        words = program.words("slurm", "of", *users)
+        words = program.words("jobs", "of", *users)
         jobs = program.ask(HeadNode(deployment), words, "of", dict[User, _JobsOf])
     except (HeadNodeError, ClientError) as error:
         if isinstance(error, ClientError) and not is_denied(error):

@@ -9,7 +9,7 @@ from scripts.account import compute_fleet, troubles
 from scripts.account.causes import Evidence
 from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import Answer, HeadNode, is_head_node, reaching
-from scripts.account.remote.programs.slurm import PROBLEMS_LISTED
+from scripts.account.remote.programs.state import PROBLEMS_LISTED
 from scripts.account.slurm import SlurmState
 from scripts.core.aws_errors import is_denied
 from scripts.core.clock import Clock

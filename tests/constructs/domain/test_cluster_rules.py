@@ -101,12 +101,12 @@ ALLOWED = [
     cluster(name="c" * 11, queues=[changed(QUEUE, name="q" * 25, compute_resources=[changed(NODES, max_count=999)])]),
     accepting(("UrlValidator", "meant")),
     overriding(
-        DevSettings={"a": 1.5, "b": None, "c": True, "d": [1, "x"]},
+        DevSettings={"ComputeStartupTimeMetricEnabled": True, "NodePackage": None},
         HeadNode={"Networking": {"ElasticIp": True}, "Iam": {"AdditionalIamPolicies": [POLICY]}},
         Monitoring={"Logs": {"Rotation": {"Enabled": False}}},
         Scheduling={"SlurmSettings": {"EnableMemoryBasedScheduling": True}, "SlurmQueues": []},
     ),
-    overriding_queue(ComputeResources=[{"Name": "trn1-32xl", "Tags": []}]),
+    overriding_queue(ComputeResources=[{"Name": "trn1-32xl", "Tags": [], "SpotPrice": 1.5}]),
 ]
 
 
@@ -307,6 +307,19 @@ def test_an_override_may_not_touch_what_rules_rely_on() -> None:
         assert [(each.path[0], each.allowed) for each in broken] == [("overrides", "no override of this key")], key
     [broken_once] = violations(cluster(overrides=override_of("Scheduling.SlurmQueues.CapacityType", "SPOT")))
     assert broken_once.reason == "queues.capacity_type sets it"
+
+
+def test_an_override_of_what_parallelcluster_knows_not_is_refused_with_what_it_may_mean() -> None:
+    """One that is refused for another reason is refused once. Other versions know what we do not."""
+    unknown = overriding(HeadNod={"Dcv": {}}, HeadNode={"Dcv": {"Enabled": "maybe", "Prt": 8443}, "InstanceType": [1]})
+    broken = {".".join(map(str, each.path[1:])): each.allowed for each in violations(unknown)}
+    assert broken == {
+        "HeadNod": "HeadNode",
+        "HeadNode.Dcv.Enabled": "true or false",
+        "HeadNode.Dcv.Prt": "Port",
+        "HeadNode.InstanceType.0": "no override of this key",
+    }
+    assert list(violations(changed(overriding(HeadNod={}), parallelcluster_version="3.16.3"))) == []
 
 
 def test_an_override_may_not_hide_what_rules_rely_on() -> None:

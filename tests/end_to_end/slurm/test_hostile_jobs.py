@@ -39,7 +39,7 @@ def submit(controller: Controller, name: str, *options: str) -> str:
 
 
 def known(controller: Controller, number: str) -> KnownJob:
-    command = program.words("slurm", "job", number, str(MOST_NODES))
+    command = program.words("jobs", "job", number, str(MOST_NODES))
     return program.read(controller.run(shlex.join(command)), "job", KnownJob)
 
 

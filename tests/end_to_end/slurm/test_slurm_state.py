@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.account.remote.head_node import OUTPUT_LIMIT
-from scripts.account.remote.programs.slurm import JOBS_LISTED, PROBLEMS_LISTED
+from scripts.account.remote.programs.state import JOBS_LISTED, PROBLEMS_LISTED
 from scripts.account.slurm import COMMAND, SlurmState, parse
 from tests.end_to_end.slurm.base import ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster

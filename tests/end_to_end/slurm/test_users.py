@@ -114,7 +114,7 @@ def test_jobs_of_somebody_who_leaves_do_not_start_and_what_runs_continues(team: 
     waits = int(team.run(f"{submit} --hold --wrap=true", user="root2"))
     runs = int(team.run(f"{submit} --wrap='sleep 300'", user="root2"))
     team.wait_until(lambda: team.job(runs)["JobState"] == "RUNNING")
-    asked = team.run(shlex.join(program.words("slurm", "of", "root2", "nobody")))
+    asked = team.run(shlex.join(program.words("jobs", "of", "root2", "nobody")))
     assert json.loads(asked) == {"of": {"root2": [1, 1, [str(waits)], [str(runs)]]}}, "as the plan asks for it"
     left = json.dumps({**DOCUMENT, "users": PEOPLE[:-1]})
     users = "unshare --pid --fork --mount-proc python3 -B /opt/ultracluster/current/team/users.py head"

@@ -14,7 +14,7 @@ import pytest
 from scripts.account.causes import COMMAND
 from scripts.account.job_reasons import explain_end, explain_reason, table
 from scripts.account.jobs import KnownJob
-from scripts.account.remote.programs.slurm import ENDED
+from scripts.account.remote.programs.asking import ENDED
 from scripts.main import cli
 
 REASONS = Path(__file__).with_name("slurm_reasons.txt").read_text(encoding="utf-8").split()

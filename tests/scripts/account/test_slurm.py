@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.account.remote.head_node import OUTPUT_LIMIT
-from scripts.account.remote.programs import slurm as program
+from scripts.account.remote.programs import asking, job_facts, jobs, node_states
+from scripts.account.remote.programs import state as program
 from scripts.account.slurm import NodeKind, Problem, SlurmError, Wait, parse
 from tests.properties import QUICK
 from tests.scripts.slurm_samples import IDLE, RECORDED, answer
@@ -54,11 +53,12 @@ def run(directory: Path, **environment: str) -> str:
         (directory / name).chmod(0o755)
     path = f"{directory}:{os.environ['PATH']}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "_ENVIRONMENT", {"PATH": path, **environment})
-        patch.setattr("sys.stdout", printed := io.StringIO())
-        with suppress(SystemExit):
-            program.main("state")
-    return printed.getvalue()
+        for name, value in {"PATH": path, **environment}.items():
+            patch.setitem(asking.ENVIRONMENT, name, value)
+        try:
+            return asking.dumped({"state": program.state()})
+        except SystemExit:
+            return ""
 
 
 def test_the_program_counts_nodes_and_jobs(tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def called(state: str) -> str:
     """Return what a node is called, as all commands do."""
     parsed = parse(answer({"trn1": "up"}, {"trn1": {"st-a": {state: 3}}}))
     [name] = parsed.nodes["trn1"]
-    assert parsed.out_in("trn1") == (0 if program.takes_jobs(name) else 3)
-    assert parsed.kinds[0].ready == (3 if name in program.TAKES else 0)
+    assert parsed.out_in("trn1") == (0 if node_states.takes_jobs(name) else 3)
+    assert parsed.kinds[0].ready == (3 if name in node_states.TAKES else 0)
     return name
 
 
@@ -129,16 +129,16 @@ def called(state: str) -> str:
 def test_a_node_that_slurm_gives_to_no_job_is_out_whatever_else_is_said_of_it(state: str) -> None:
     name, flags = called(state), {*state.split("+")}
     assert called(state.lower()) == name
-    if program.takes_jobs(name):
+    if node_states.takes_jobs(name):
         assert can_be_allocated(state), name
-    if name in program.TAKES:
+    if name in node_states.TAKES:
         assert not flags & {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "NOT_RESPONDING"}
 
 
 @pytest.mark.parametrize("base", BASES)
 def test_every_state_with_at_most_one_flag(base: str) -> None:
     """So that none is out that is not: the states that ParallelCluster's nodes have most of the time."""
-    fit = {each for each in ("", *FLAGS) if program.takes_jobs(called(f"{base}+{each}".rstrip("+")))}
+    fit = {each for each in ("", *FLAGS) if node_states.takes_jobs(called(f"{base}+{each}".rstrip("+")))}
     says_nothing = {"", "CLOUD", "DYNAMIC_NORM", "COMPLETING", "PLANNED", "RESERVED", "BLOCKED"}
     of_power = {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP"}
     with_jobs = {"MAINTENANCE", "REBOOT_REQUESTED", "REBOOT_ISSUED"} if base in ("ALLOCATED", "MIXED") else set()
@@ -240,7 +240,7 @@ def test_what_users_write_makes_no_answer_too_long(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(program, "records", records)
     monkeypatch.setattr(program, "call", lambda _: "\n".join(nodes))
-    text = program.dumped({"state": program.state()})
+    text = asking.dumped({"state": program.state()})
     state = parse(text)
     assert len(text) < OUTPUT_LIMIT - 5_600, "the software of jobs stands beside it"
     assert (state.waiting_in(queues[49]), state.waiting_in(queues[0])) == (1000, 20)
@@ -292,14 +292,14 @@ KNOWN = {
 )
 def test_a_word_means_its_row_and_nothing_beside(asked: str, arrays: bool, problem: str, words: list[str]) -> None:
     """Of an array what waits has the number of the array, by which scancel would cancel what runs, too."""
-    found = program.choose(asked, KNOWN, arrays=arrays)
+    found = jobs.choose(asked, KNOWN, arrays=arrays)
     assert (found["problem"], found["words"]) == (problem, words)
 
 
 @given(st.sets(st.integers(0, 40)))
 def test_tasks_are_written_as_slurm_writes_them(tasks: set[int]) -> None:
-    written = program.condensed(tasks)
-    assert {number for each in program.ranges(written) for number in each} == tasks if tasks else written == ""
+    written = job_facts.condensed(tasks)
+    assert {number for each in jobs.ranges(written) for number in each} == tasks if tasks else written == ""
     assert written.count(",") < max(1, len(tasks))
 
 
@@ -324,9 +324,9 @@ def test_slurm_is_asked_what_it_has_cancelled(
             del known[("12", "")]
         return subprocess.CompletedProcess(command, 0, b"", b"")
 
-    monkeypatch.setattr(program, "tasks_of_all", lambda: dict(known))
+    monkeypatch.setattr(jobs, "tasks_of_all", lambda: dict(known))
     monkeypatch.setattr(subprocess, "run", scancel)
-    found = program.chosen("tasks", asked, cancel=True, wait=lambda _: None)
+    found = jobs.chosen("tasks", asked, cancel=True, wait=lambda _: None)
     assert told == cancelled
     assert found[0]["left"] == (left if len(asked) == 1 else {"RUNNING": 1})
 
@@ -343,10 +343,9 @@ def test_a_controller_that_does_not_answer_has_not_forgotten_a_job(tmp_path: Pat
     (tmp_path / "scontrol").chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            program, "_ENVIRONMENT", {"PATH": path, "SAID": "slurm_load_jobs error: Invalid job id specified"}
-        )
-        assert program.described("7") is None
-        patch.setattr(program, "_ENVIRONMENT", {"PATH": path, "SAID": "slurm_load_jobs error: Socket timed out"})
+        patch.setitem(asking.ENVIRONMENT, "PATH", path)
+        patch.setitem(asking.ENVIRONMENT, "SAID", "slurm_load_jobs error: Invalid job id specified")
+        assert job_facts.described("7") is None
+        patch.setitem(asking.ENVIRONMENT, "SAID", "slurm_load_jobs error: Socket timed out")
         with pytest.raises(SystemExit, match="Socket timed out"):
-            program.described("7")
+            job_facts.described("7")

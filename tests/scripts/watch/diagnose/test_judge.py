@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scripts.account.causes import Cause, Evidence, FoundCause, State, table
 from scripts.account.remote.head_node import Answer
-from scripts.account.remote.programs.slurm import PROBLEMS_LISTED
+from scripts.account.remote.programs.state import PROBLEMS_LISTED
 from scripts.watch.diagnose.diagnose import Diagnosis, diagnose
 from scripts.watch.diagnose.judge import SUSPICIOUS_SHOWN, ordered, suspicious
 from scripts.watch.diagnose.present import SCOPES, evident, known_of

@@ -18,7 +18,7 @@ from config.settings import PARTS, Settings, load
 from scripts.account.causes import Evidence, find
 from scripts.account.compute_fleet import PROTECTED, START_STATUSES, STOP_STATUSES
 from scripts.account.remote.head_node import Answer
-from scripts.account.remote.programs.slurm import condition, takes_jobs
+from scripts.account.remote.programs.node_states import condition, takes_jobs
 from scripts.account.reservations import Reservation
 from scripts.account.slurm import SlurmState, parse
 from scripts.account.troubles import TRANSIENT, read

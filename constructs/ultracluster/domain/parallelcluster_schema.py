@@ -1,0 +1,153 @@
+"""What may stand at each path of a ParallelCluster configuration, and what breaks it.
+
+parallelcluster_schema.json has what the package of `parallelcluster_versions.PINNED` declares, as
+toolchain/pcluster_schema.py reads it (`make snapshots`). Rules between keys, and those that ask AWS, are left to its
+validators.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path as FilePath
+from typing import Any, Literal
+
+from ultracluster.domain.parallelcluster_versions import PINNED
+from ultracluster.domain.violations import Path, Violation
+
+_TEXT_TOKEN, _LARGEST_TOKEN = "${Token[", -1e280
+"""Of tokens in place of texts and of numbers (aws-cdk-lib, core/lib/private/encoding.js)."""
+_SOURCE = f"ParallelCluster {PINNED}"
+_NUMBERS = ("integer", "number")
+FILE = FilePath(__file__).with_suffix(".json")
+_WRITTEN = {
+    "boolean": (re.compile("(true|false|yes|no|on|off|[tfyn01])$", re.IGNORECASE), "true or false"),
+    "integer": (re.compile(r"[+-]?\d+$"), "a whole number"),
+    "number": (re.compile(r"[+-]?\d+(\.\d*)?(e[+-]?\d+)?$", re.IGNORECASE), "a number"),
+}
+"""How a value of a kind is written, and what it is called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """What may stand at a path.
+
+    Attributes:
+        kind: What it is, or each item of a list. A ``section`` has keys of its own, a ``mapping`` any.
+        list: Whether it is a list.
+        by: The key by which items of a list are told apart.
+        or_sequence: Whether ``{"Sequence": [...]}`` may stand instead of one section.
+        required: Whether it must stand where the section does.
+        policy: When it may change, as pcluster/config/update_policy.py calls it.
+        choices: The values that it may have.
+        pattern: What a text begins with, as a regular expression.
+        least: The smallest number, or the fewest characters of a text.
+        most: The largest number, or the most characters of a text.
+        items_least: The fewest items of a list.
+        items_most: The most items of a list.
+    """
+
+    kind: Literal["section", "mapping", "text", "boolean", "integer", "number", "any"]
+    list: bool = False
+    by: str | None = None
+    or_sequence: bool = False
+    required: bool = False
+    policy: str
+    choices: tuple[Any, ...] = ()
+    pattern: str | None = None
+    least: float | None = None
+    most: float | None = None
+    items_least: int | None = None
+    items_most: int | None = None
+
+
+@cache
+def fields() -> Mapping[str, Field]:
+    """Return what may stand at each path, which has no indices of lists: ``Scheduling.SlurmQueues.Name``."""
+    return {path: Field(**facts) for path, facts in json.loads(FILE.read_text(encoding="utf-8")).items()}
+
+
+def violations(configuration: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield what the schema knows not, or not so, of a part of a configuration.
+
+    Null says that there is nothing. Keys that a section needs may stand elsewhere, and what a token stands for is not
+    known. Scalars may be texts, as which CloudFormation sends them.
+    """
+    yield from _of_section(configuration, "", ())
+
+
+def _of_section(section: Mapping[str, Any], place: str, path: Path) -> Iterator[Violation]:
+    for key, value in section.items():
+        if (field := fields().get(f"{place}{key}")) is not None:
+            yield from _of_value(value, field, f"{place}{key}", (*path, key))
+        else:
+            names = [each.removeprefix(place) for each in fields() if each.startswith(place)]
+            names = [each for each in names if "." not in each]
+            close = get_close_matches(str(key), names, n=1)
+            allowed = close[0] if close else f"one of {', '.join(sorted(names))}"
+            yield Violation((*path, key), value, allowed, f"{_SOURCE} has no {key} here")
+
+
+def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Violation]:
+    if value is None or is_token(value):
+        return
+    items, where = [value], [path]
+    if field.or_sequence and isinstance(value, dict) and "Sequence" in value:
+        path, value = (*path, "Sequence"), value["Sequence"]
+    if field.list or path[-1] == "Sequence":
+        if not isinstance(value, list) or not _within(len(value), field.items_least, field.items_most):
+            allowed = f"a list{_range(field.items_least, field.items_most, 'items')}"
+            yield Violation(path, value, allowed, _SOURCE)
+            return
+        items, where = value, [(*path, index) for index in range(len(value))]
+    for item, place_of_item in zip(items, where, strict=True):
+        if field.kind == "section" and isinstance(item, dict):
+            yield from _of_section(item, f"{place}.", place_of_item)
+        elif item is not None and not is_token(item) and not _fits(item, field):
+            yield Violation(place_of_item, item, _words(field), _SOURCE)
+
+
+def _fits(value: Any, field: Field) -> bool:
+    if field.kind in ("section", "mapping", "any") or isinstance(value, dict | list):
+        return field.kind == "any" or (field.kind in ("section", "mapping") and isinstance(value, dict))
+    text = json.dumps(value) if isinstance(value, bool) else str(value)
+    if field.choices and text not in map(str, field.choices):
+        return False
+    written = _WRITTEN[field.kind][0] if field.kind in _WRITTEN else field.pattern or ""
+    if not re.match(written, text):
+        return False
+    return _within(float(text) if field.kind in _NUMBERS else len(text), field.least, field.most)
+
+
+def _words(field: Field) -> str:
+    if field.choices:
+        return f"one of {', '.join(map(str, field.choices))}"
+    if field.kind != "text":
+        called = _WRITTEN[field.kind][1] if field.kind in _WRITTEN else "a mapping"
+        return called + _range(field.least, field.most)
+    like = f" like {field.pattern}" if field.pattern else ""
+    return f"text{like}{_range(field.least, field.most, 'characters')}"
+
+
+def _within(size: float, least: float | None, most: float | None) -> bool:
+    return (least is None or size >= least) and (most is None or size <= most)
+
+
+def _range(least: float | None, most: float | None, of: str = "") -> str:
+    """Return words for a range, with a space before them; empty: anything is in it."""
+    unit = f" {of}" if of else ""
+    if least is None and most is None:
+        return ""
+    if least == most:
+        return f" of {least:g}{unit}"
+    if least is None or most is None:
+        return f", at most {most:g}{unit}" if least is None else f", at least {least:g}{unit}"
+    return f" from {least:g} to {most:g}{unit}"
+
+
+def is_token(value: object) -> bool:
+    """Return whether a value is one of the CDK's that is known at deployment only."""
+    number = isinstance(value, int | float) and value < _LARGEST_TOKEN
+    return number or (isinstance(value, str) and _TEXT_TOKEN in value)

@@ -50,6 +50,13 @@ test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and 
 	@.venv/bin/python scripts/core/environments.py xla
 	@.venv-xla/bin/python -m pytest tests/training/pretraining/test_xla.py $(ARGS)
 
+# LocalStack and moto keep tests that passed on AWS. CONTRIBUTING.md says how to get the two repositories.
+.PHONY: test-recordings
+test-recordings: $(if $(RECORDINGS),setup) ## Run others' tests that passed on AWS against the emulated one: RECORDINGS=FOLDER
+	@$(if $(RECORDINGS),,$(error RECORDINGS=FOLDER is missing, a folder with checkouts of localstack and moto; CONTRIBUTING.md says how to get them))
+	@.venv/bin/python scripts/core/environments.py recordings
+	@python -m tests.recordings.run $(RECORDINGS) $(ARGS)
+
 .PHONY: test-all
 test-all: setup-training ## Run all tests but for the long scenarios, as root with what it installs of Debian
 	@.venv-training/bin/python -m pytest $(call parallel,1) tests/training/pretraining -m "not xla"
@@ -130,7 +137,7 @@ COMPILE = UV_PYTHON_DOWNLOADS=never .uv/bin/uv pip compile --quiet --universal -
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited
 	@mkdir -p build
-	@for each in dev pcluster docs machines; do \
+	@for each in dev pcluster docs machines recordings; do \
 	  out=constraints.txt; [ $$each = dev ] || out=constraints-$$each.txt; \
 	  $(COMPILE) --no-emit-package ultracluster requirements-$$each.txt -o $$out; done
 	@# All is pinned. torch has other builds on other indexes, such as that for CPUs: no hash of its holds for all.

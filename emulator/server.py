@@ -54,7 +54,7 @@ from emulator.moto_patches.ssm import Ssm
 from emulator.node_faults import NodeFaults
 from emulator.nodes import Nodes
 from emulator.resources import MODELS
-from emulator.resources.model import Model
+from emulator.resources.model import NOT_EMULATED, Model
 
 _RESET = "/moto-api/reset"
 
@@ -158,7 +158,10 @@ def _not_implemented(error: Exception) -> Answer:
     Clients of services with a JSON protocol take the code from the header.
     """
     code, frame = "NotImplemented", traceback.extract_tb(error.__traceback__)[-1]
-    message = f"The emulator cannot answer this request: {error!r} ({frame.filename}:{frame.lineno})"
+    if isinstance(error, NotImplementedError):  # moto names the action
+        message = NOT_EMULATED.format(error)
+    else:
+        message = f"The emulator cannot answer this request: {error!r} ({frame.filename}:{frame.lineno})"
     body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
     headers = [("Content-Type", "text/xml"), ("Content-Length", str(len(body.encode()))), ("X-Amzn-ErrorType", code)]
     return Answer(HTTPStatus.NOT_IMPLEMENTED, headers, body.encode())

@@ -47,6 +47,10 @@ class Scope(Protocol):
         """Return what Fn::GetStackOutput gives; no region is the stack's own."""
         raise UnsupportedError(f"Fn::GetStackOutput of {stack_name}.{output} in region {region}")
 
+    def zones(self, region: str) -> list[str]:
+        """Return what Fn::GetAZs gives; no region is the stack's own."""
+        raise UnsupportedError(f"Fn::GetAZs of region {region}")
+
     def import_value(self, name: str) -> str:
         """Return the value that is exported under the name."""
         raise UnsupportedError(f"Fn::ImportValue of {name}")
@@ -69,6 +73,7 @@ class Evaluator:
             "Ref": scope.ref,
             "Fn::Base64": self._base64,
             "Fn::FindInMap": self._find_in_map,
+            "Fn::GetAZs": lambda region: scope.zones(self._text(region)),
             "Fn::GetAtt": self._get_attribute,
             "Fn::GetStackOutput": self._get_stack_output,
             "Fn::If": self._if,
@@ -240,18 +245,29 @@ def references(value: Any, conditions: Mapping[str, bool] | None = None, *, pseu
         conditions: As of `intrinsics`.
         pseudo: Whether to return what is named like a pseudo parameter, too.
     """
-    names: set[str] = set()
+    return {name for name, _ in referred(value, conditions) if pseudo or not name.startswith("AWS::")}
+
+
+def referred(value: Any, conditions: Mapping[str, bool] | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield what Ref, Fn::GetAtt and Fn::Sub name, each with its attribute: empty for what Ref gives.
+
+    Args:
+        value: Any value of a template.
+        conditions: As of `intrinsics`.
+    """
     for function, argument in intrinsics(value, conditions):
         match function:
             case "Ref":
-                names.add(argument)
+                yield argument, ""
             case "Fn::GetAtt":
-                names.add(attribute_reference(argument)[0])
+                yield attribute_reference(argument)
             case "Fn::Sub":
                 text, variables = substitution(argument)
                 substituted = {match[1] for match in _PLACEHOLDER.finditer(text)} - variables.keys()
-                names.update(name.split(".")[0] for name in substituted if not name.startswith("!"))
-    return {name for name in names if pseudo or not name.startswith("AWS::")}
+                for name in substituted:
+                    if not name.startswith("!"):
+                        logical_id, _, attribute = name.partition(".")
+                        yield logical_id, attribute
 
 
 def attribute_reference(argument: list[Any] | str) -> tuple[str, Any]:

@@ -5,7 +5,9 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updatin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from operator import itemgetter
 from typing import Any, Final
@@ -23,7 +25,7 @@ from emulator.cloudformation.stacks import (
 from emulator.cloudformation.template import ResourceDefinition
 from emulator.resources.model import Physical
 from toolchain import schemas
-from toolchain.values import TemplateError, intrinsics, references
+from toolchain.values import TemplateError, intrinsics, references, referred
 
 KNOWN_AFTER_APPLY: Final = "{{changeSet:KNOWN_AFTER_APPLY}}"
 """What AWS writes for a value that does not exist yet, and for any that Fn::GetStackOutput gives.
@@ -31,6 +33,10 @@ KNOWN_AFTER_APPLY: Final = "{{changeSet:KNOWN_AFTER_APPLY}}"
 https://github.com/aws/aws-cdk/issues/38829,
 https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
 """
+
+_OF_TEMPLATE: Final = "DirectModification"
+_CONTEXTS: Final = ("BeforeContext", "AfterContext")
+_OF_VALUES: Final = ("AfterValue", "AttributeChangeType", "BeforeValue", "Path")
 
 _POLICIES: Final = {"Retain": "Retain", "RetainExceptOnCreate": "Retain", "Snapshot": "Snapshot"}
 
@@ -69,6 +75,11 @@ class Comparison:
         stack = self._stack
         if self.changes or dict(self._revision.tags) != dict(stack.revision.tags):
             return False
+        # A policy that is written out is another, even if it is the default: LocalStack's
+        # test_update_with_previous_parameter_value.
+        now, then = (revision.template.resources for revision in (self._revision, stack.revision))
+        if any(name in now and now[name].policies != each.policies for name, each in then.items()):
+            return False
         return evaluated_outputs(self._revision, self._scope) == stack.outputs
 
     def _compare(self) -> list[dict[str, Any]]:
@@ -82,7 +93,8 @@ class Comparison:
         removed = [each for logical_id, each in self._stack.resources.items() if logical_id not in wanted]
         for resource in removed:
             policy = _POLICIES.get(resource.deletion_policy, "Delete")
-            changes.append(_described("Remove", resource, PolicyAction=policy))
+            context = _context(self._before_removal(resource))
+            changes.append(_described("Remove", resource, PolicyAction=policy, BeforeContext=context))
         return sorted(changes, key=itemgetter("LogicalResourceId"))
 
     def _change(self, definition: ResourceDefinition, before: StackResource | None) -> dict[str, Any] | None:
@@ -90,7 +102,7 @@ class Comparison:
         later = Physical(KNOWN_AFTER_APPLY, _LaterAttributes())
         if before is None or before.physical is None:
             self._becoming[logical_id] = later
-            return _described("Add", definition)
+            return _described("Add", definition, AfterContext=_context(self._foreseen(definition)))
         properties = self._properties(definition)
         different = {
             name
@@ -105,15 +117,19 @@ class Comparison:
             set(schemas.needs_replacement(resource_type, before.properties, properties)) if different else set()
         )
         unknown = {name for name in different if KNOWN_AFTER_APPLY in str(properties.get(name))}
-        details = [
-            _detail(
-                "Tags" if name == "Tags" else "Properties",
-                None if name == "Tags" else name,
-                "Never" if name not in recreating else "Conditionally" if name in unknown else "Always",
-                dynamic=name in unknown,
-            )
-            for name in sorted(different)
-        ]
+        details: list[dict[str, Any]] = []
+        for name in sorted(different):
+            target = {
+                "Attribute": "Tags" if name == "Tags" else "Properties",
+                "Name": None if name == "Tags" else name,
+                "RequiresRecreation": "Never"
+                if name not in recreating
+                else "Conditionally"
+                if name in unknown
+                else "Always",
+                **_values(name, before.properties, properties),
+            }
+            details.extend(self._details(target, definition.properties.get(name), is_unknown=name in unknown))
         deletion_policy, replacement_policy = self._scope.policies(definition)
         for attribute, old, new in (
             ("Metadata", before.metadata, self._value(definition.metadata)),
@@ -121,7 +137,9 @@ class Comparison:
             ("UpdateReplacePolicy", before.replacement_policy, replacement_policy),
         ):
             if old != new:
-                details.append(_detail(attribute, None, "Never", dynamic=False))
+                written = definition.metadata if attribute == "Metadata" else None
+                target = {"Attribute": attribute, "Name": None, "RequiresRecreation": "Never"}
+                details.extend(self._details(target, written, is_unknown=False))
         replacement = "True" if recreating - unknown else "Conditional" if recreating else "False"
         if recreating:
             self._becoming[logical_id] = later
@@ -132,7 +150,39 @@ class Comparison:
         if not details:
             return None
         policy = f"ReplaceAnd{_POLICIES.get(before.replacement_policy, 'Delete')}" if replacement == "True" else None
-        return _described("Modify", before, Replacement=replacement, Details=details, PolicyAction=policy)
+        return _described(
+            "Modify",
+            before,
+            Replacement=replacement,
+            Details=details,
+            PolicyAction=policy,
+            BeforeContext=_context(before.properties),
+            AfterContext=_context(properties),
+        )
+
+    def _details(self, target: Mapping[str, Any], value: Any, *, is_unknown: bool) -> Iterator[dict[str, Any]]:
+        """Yield why a property differs: because the template does, and what else its value hangs on.
+
+        LocalStack's tests of change sets recorded these. Beside a parameter or a resource the template counts as
+        dynamic, whether it says something else or not.
+        """
+        causes = list(dict.fromkeys(self._causes(value)))
+        yield _detail(target, dynamic=is_unknown or bool(causes))
+        for source, entity in causes:
+            yield {**_detail(target), "ChangeSource": source, "CausingEntity": entity}
+
+    def _causes(self, value: Any) -> Iterator[tuple[str, str]]:
+        """Yield ChangeSource and CausingEntity of what a value hangs on and is about to change."""
+        for name, attribute in referred(value, self._scope.conditions):
+            parameter, physical = self._revision.parameters.get(name), self._becoming.get(name)
+            if parameter is not None:
+                before = self._stack.revision.parameters.get(name)
+                if before is None or before.value != parameter.value:  # not what is stored under a name
+                    yield "ParameterReference", name
+            elif physical is not None and attribute and isinstance(physical.attributes, _LaterAttributes):
+                yield "ResourceAttribute", f"{name}.{attribute}"
+            elif physical is not None and not attribute and physical.ref == KNOWN_AFTER_APPLY:
+                yield "ResourceReference", name
 
     def _is_rewritten(self, definition: ResourceDefinition) -> bool:
         """Tell whether the properties have another text than in the template that the stack has."""
@@ -143,6 +193,28 @@ class Comparison:
         values = {name: self._value({name: value}) for name, value in definition.properties.items()}
         evaluated = {name: value for members in values.values() for name, value in members.items()}
         return self._scope.complete(definition.type, evaluated)
+
+    def _before_removal(self, resource: StackResource) -> dict[str, Any]:
+        """Return the properties of a resource that goes: AWS tells none that another resource gave.
+
+        LocalStack's test_stack_deletion_order recorded it.
+        """
+        template = self._stack.revision.template
+        written = (
+            template.resources[resource.logical_id].properties if resource.logical_id in template.resources else {}
+        )
+        later = {name for name, value in written.items() if references(value) & template.resources.keys()}
+        return {name: KNOWN_AFTER_APPLY if name in later else each for name, each in resource.properties.items()}
+
+    def _foreseen(self, definition: ResourceDefinition) -> dict[str, Any]:
+        """Return the properties of a resource that is to be made, as far as they can be told."""
+        properties: dict[str, Any] = {}
+        for name, value in definition.properties.items():
+            try:
+                properties |= self._value({name: value})
+            except TemplateError:  # nothing is exported under the name yet
+                properties[name] = KNOWN_AFTER_APPLY
+        return properties
 
     def _value(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return evaluated members; what cannot be told as long as some resource is not there is known later."""
@@ -168,13 +240,48 @@ def _described(action: str, resource: ResourceDefinition | StackResource, **fact
     }
 
 
-def _detail(attribute: str, name: str | None, recreation: str, *, dynamic: bool) -> dict[str, Any]:
-    """Describe what differs; `dynamic`: the new value is known only once other resources have changed."""
+def _detail(target: Mapping[str, Any], *, dynamic: bool = False) -> dict[str, Any]:
+    """Describe what differs; `dynamic`: whether and how, is known only when other resources have changed."""
+    evaluation = "Dynamic" if dynamic else "Static"
+    return {"Target": target, "Evaluation": evaluation, "ChangeSource": _OF_TEMPLATE}
+
+
+def _context(properties: Mapping[str, Any]) -> str:
+    return json.dumps({"Properties": dict(properties)})
+
+
+def _values(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a detail says of a property's values."""
+    if name == "Tags":
+        return {}
+    kind = "Modify" if name in before and name in after else "Add" if name in after else "Remove"
+    values = {"BeforeValue": before, "AfterValue": after}
     return {
-        "Target": {"Attribute": attribute, "Name": name, "RequiresRecreation": recreation},
-        "Evaluation": "Dynamic" if dynamic else "Static",
-        "ChangeSource": "ResourceReference" if dynamic else "DirectModification",
+        "AttributeChangeType": kind,
+        "Path": f"/Properties/{name}",
+        **{
+            key: each[name] if isinstance(each[name], str) else json.dumps(each[name])
+            for key, each in values.items()
+            if name in each
+        },
     }
+
+
+def without_values(change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a change of a resource without the values of its properties, which only IncludePropertyValues gives.
+
+    Nor does AWS say then of what hangs on a resource alone that the template is another (test_change_set_ref.py).
+    """
+    sources: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for detail in change["Details"]:
+        sources[detail["Target"]["Attribute"], detail["Target"]["Name"]].add(detail["ChangeSource"])
+    details = [
+        {**detail, "Target": {name: each for name, each in detail["Target"].items() if name not in _OF_VALUES}}
+        for detail in change["Details"]
+        if detail["ChangeSource"] != _OF_TEMPLATE
+        or not sources[detail["Target"]["Attribute"], detail["Target"]["Name"]] - {_OF_TEMPLATE, "ParameterReference"}
+    ]
+    return {**{name: each for name, each in change.items() if name not in _CONTEXTS}, "Details": details}
 
 
 def _reads_an_output(value: Any) -> bool:

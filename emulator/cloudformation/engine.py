@@ -37,6 +37,7 @@ from emulator.cloudformation.stacks import (
     Store,
 )
 from emulator.cloudformation.template import Template
+from emulator.cloudformation.validation import words_of
 from emulator.resources.model import Model, Physical
 from toolchain.values import TemplateError, UnsupportedError
 
@@ -122,7 +123,14 @@ class Engine:
     def create_stack(self, region: str, name: str, request: Request) -> Stack:
         """Start to create a stack."""
         with self._lock:
-            stack = self._new_stack(region, name, request, parent=None)
+            reviewed = self.store.find(region, name)
+            if reviewed and reviewed.status == "REVIEW_IN_PROGRESS":  # LocalStack's test_create_while_in_review
+                stack = reviewed
+                stack.revision = self._revision(stack, request, None)
+                stack.termination_protection, stack.token = request.termination_protection, request.token
+                _make_obsolete(stack)
+            else:
+                stack = self._new_stack(region, name, request, parent=None)
             stack.enter("CREATE_IN_PROGRESS", "User Initiated")
         self._start(stack, Operation.create)
         return stack
@@ -135,10 +143,11 @@ class Engine:
             try:
                 nothing = Comparison(stack, revision, self._backend).is_empty
             except (TemplateError, UnsupportedError) as error:
-                raise ValidationError(str(error)) from None
+                raise ValidationError(words_of(error)) from None
             if nothing:
                 raise ValidationError("No updates are to be performed.")
             self._enter_update(stack, revision, request.token)
+            stack.change_set_id = None
         self._start(stack, Operation.update)
         return stack
 
@@ -310,9 +319,11 @@ class Engine:
             try:
                 comparison = Comparison(stack, revision, self._backend)
                 change_set.changes = comparison.changes
-                change_set.failure = _NO_CHANGES if comparison.is_empty else ""
+                # A new stack may be empty: LocalStack's test_simple_condition_evaluation_doesnt_deploy_resource.
+                is_empty = change_set_type != "CREATE" and comparison.is_empty
+                change_set.failure = _NO_CHANGES if is_empty else ""
             except (TemplateError, UnsupportedError) as error:
-                change_set.failure = str(error)
+                change_set.failure = words_of(error)
             if change_set.failure:
                 change_set.execution_status = "UNAVAILABLE"
             stack.change_sets[change_set.id] = change_set
@@ -394,6 +405,9 @@ class Engine:
         Raises:
             ValidationError: It is not there.
         """
+        if url.startswith("s3://"):  # as LocalStack's test_create_stack_from_s3_template_url recorded
+            bucket = url.removeprefix("s3://").partition("/")[0]
+            raise ValidationError(f"S3 error: Domain name specified in {bucket} is not a valid S3 domain")
         location = _s3_location(url)
         if location is None:
             raise ValidationError("TemplateURL must be a supported URL.")
@@ -462,7 +476,7 @@ class Engine:
         try:
             template = Template.parse(request.template)
         except (TemplateError, UnsupportedError) as error:
-            raise ValidationError(str(error)) from None
+            raise ValidationError(words_of(error)) from None
         kept = {key: current.parameters[key].value for key in request.kept_parameters} if current else {}
         values = {**request.parameters, **kept}
         missing = sorted(template.capabilities() - _acknowledged(request.capabilities))
@@ -481,15 +495,13 @@ class Engine:
             for logical_id in scope.dependencies:
                 scope.policies(template.resources[logical_id])
         except (TemplateError, UnsupportedError) as error:
-            raise ValidationError(str(error)) from None
+            raise ValidationError(words_of(error)) from None
         return revision
 
     def _enter_update(self, stack: Stack, revision: Revision, token: str | None) -> None:
         stack.origin = Origin(stack.revision, dict(stack.resources))
         stack.revision = revision
-        for change_set in stack.change_sets.values():
-            if change_set.execution_status == "AVAILABLE":
-                change_set.execution_status = "OBSOLETE"
+        _make_obsolete(stack)
         stack.token = token
         stack.updated = datetime.now(UTC)
         stack.enter("UPDATE_IN_PROGRESS", "User Initiated")
@@ -523,6 +535,13 @@ class Engine:
             thread.start()
         if not is_asked_for:
             thread.join(self._clock.patience)
+
+
+def _make_obsolete(stack: Stack) -> None:
+    """Let no change set be executed that compares with a state that is about to be gone."""
+    for change_set in stack.change_sets.values():
+        if change_set.execution_status == "AVAILABLE":
+            change_set.execution_status = "OBSOLETE"
 
 
 def _acknowledged(capabilities: Iterable[str]) -> set[str]:

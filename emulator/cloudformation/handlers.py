@@ -20,6 +20,7 @@ from emulator.clock import Clock
 from emulator.cloudformation import references
 from emulator.cloudformation.scheduler import StepError
 from emulator.cloudformation.stacks import Stack, StackResource, Store, is_custom
+from emulator.cloudformation.validation import words_of
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.resources.model import Context, Model, Physical, ResourceError
 from toolchain.values import TemplateError, UnsupportedError
@@ -144,7 +145,9 @@ class Handlers:
 
 def _reason(error: Exception) -> str:
     """Return the reason that a resource's event gives."""
-    if isinstance(error, ResourceError | UnsupportedError):
+    if isinstance(error, UnsupportedError):
+        return words_of(error)
+    if isinstance(error, ResourceError):
         return str(error)
     if isinstance(error, ClientError):
         answer = error.response["Error"]

@@ -16,6 +16,7 @@ from emulator.cloudformation.stacks import (
     StackResource,
 )
 from emulator.cloudformation.steps import Delete, Put, Return, origin_of
+from emulator.cloudformation.validation import words_of
 from emulator.resources.model import Physical
 from toolchain.values import NO_VALUE, TemplateError, UnsupportedError
 
@@ -144,7 +145,7 @@ class Operation:
         try:
             outputs = evaluated_outputs(stack.revision, self._scope)
         except (TemplateError, UnsupportedError) as error:
-            return f"{error} "
+            return f"{words_of(error)} "
         exported = {output.export: output.value for output in outputs.values() if output.export}
         for name in exported:
             other, _ = store.exports(stack.region).get(name, (stack, ""))

@@ -121,6 +121,11 @@ class StackScope(Scope):
             raise TemplateError(f"Stack {stack_name} has no output named {output}")
         return other.outputs[output].value
 
+    def zones(self, region: str) -> list[str]:
+        """Return the names of a region's zones: in each, the account has a default subnet."""
+        ec2 = self._clients("ec2", region or self._stack.region)
+        return sorted(each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
+
     def import_value(self, name: str) -> str:
         """Return the value of an export, and remember that it is used."""
         exports = self._store.exports(self._stack.region)

@@ -15,11 +15,13 @@ from moto.core.common_types import TYPE_RESPONSE
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
 from emulator import gate
+from emulator.cloudformation.changes import without_values
 from emulator.cloudformation.drift import detect
 from emulator.cloudformation.engine import Engine, RequestError, ValidationError
-from emulator.cloudformation.parameters import is_stored
+from emulator.cloudformation.parameters import is_hidden, is_stored
 from emulator.cloudformation.stacks import ChangeSet, Request, Revision, Stack, StackResource
 from emulator.faults import FAULTS_IN_FORCE
+from emulator.resources.model import NOT_EMULATED
 
 _PAGE: Final = 100
 _BODY_LIMIT: Final = 51_200
@@ -84,9 +86,7 @@ class CloudFormation(BaseResponse):
         try:
             return super().call_action()
         except NotImplementedError:  # moto's own, for an action that has no method here
-            refusal = RequestError(
-                "InvalidAction", f"The action {self._get_action()} is not supported by the emulator."
-            )
+            refusal = RequestError("InvalidAction", NOT_EMULATED.format(f"action {self._get_action()}"))
             return self.serialized(ActionResult(refusal))
 
     # Stacks
@@ -135,7 +135,7 @@ class CloudFormation(BaseResponse):
     def describe_stack_resource(self) -> ActionResult:
         stack, logical_id = self._stack("Stack '{}' does not exist"), self._get_param("LogicalResourceId")
         if logical_id not in stack.resources:
-            raise ValidationError(f"Resource {logical_id} does not exist for stack {stack.name}")
+            raise ValidationError(f"Resource {logical_id} does not exist for stack {self._get_param('StackName')}")
         resource = stack.resources[logical_id]
         detail = {
             **_described_resource(stack, resource),
@@ -203,11 +203,17 @@ class CloudFormation(BaseResponse):
     # Templates
 
     def get_template(self) -> ActionResult:
+        if name := self._get_param("ChangeSetName"):
+            if not (name.startswith("arn:") or self._get_param("StackName")):
+                raise ValidationError("StackName is a required parameter.")
+            return ActionResult(_template(self._change_set()[1].revision.template.text))
+        if not self._get_param("StackName"):
+            raise ValidationError("StackName is required if ChangeSetName is not specified.")
         stack = self._stack()
         # "No template or resources" until its change set is executed. The CDK deploys what differs from the answer.
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChangeSet.html
         text = "" if stack.status == "REVIEW_IN_PROGRESS" else stack.revision.template.text
-        return ActionResult({"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]})
+        return ActionResult(_template(text))
 
     # Change sets
 
@@ -225,7 +231,10 @@ class CloudFormation(BaseResponse):
     def describe_change_set(self) -> ActionResult:
         stack, change_set = self._change_set()
         revision = change_set.revision
-        page, token = self._page([{"Type": "Resource", "ResourceChange": change} for change in change_set.changes])
+        changes = change_set.changes
+        if not self._get_param("IncludePropertyValues"):
+            changes = [without_values(each) for each in changes]
+        page, token = self._page([{"Type": "Resource", "ResourceChange": change} for change in changes])
         return ActionResult(
             {
                 **_summarized_change_set(stack, change_set),
@@ -239,8 +248,11 @@ class CloudFormation(BaseResponse):
         )
 
     def list_change_sets(self) -> ActionResult:
+        # "Each active change set": LocalStack's test_create_change_set_update_without_parameters recorded that one that
+        # was executed is not.
         stack = self._stack("Stack [{}] does not exist")
-        summaries = [_summarized_change_set(stack, each) for each in stack.change_sets.values()]
+        active = [each for each in stack.change_sets.values() if each.execution_status != "EXECUTE_COMPLETE"]
+        summaries = [_summarized_change_set(stack, each) for each in active]
         return ActionResult({"Summaries": summaries})
 
     def execute_change_set(self) -> ActionResult:
@@ -288,9 +300,9 @@ class CloudFormation(BaseResponse):
     def _refuse_unsupported(self) -> None:
         for name in _UNSUPPORTED:
             if self._get_param(name):
-                raise ValidationError(f"{name} is not supported by the emulator.")
+                raise ValidationError(NOT_EMULATED.format(name))
         if self._get_param("DeploymentConfig.Mode") == "EXPRESS":
-            raise ValidationError("DeploymentConfig with mode EXPRESS is not supported by the emulator.")
+            raise ValidationError(NOT_EMULATED.format("DeploymentConfig with mode EXPRESS"))
 
     def _template_text(self) -> str:
         body: str | None = self._get_param("TemplateBody")
@@ -301,10 +313,16 @@ class CloudFormation(BaseResponse):
                     f"Member must have length less than or equal to {_BODY_LIMIT}"
                 )
             return body
-        return self.engine.stored_text(self._get_param("TemplateURL"), self.region)
+        url = self._get_param("TemplateURL")
+        if url is None:
+            raise ValidationError("Either Template URL or Template Body must be specified.")
+        return self.engine.stored_text(url, self.region)
 
     def _stack(self, message: str = _NO_STACK) -> Stack:
-        return self.engine.stack(self.region, self._get_param("StackName"), message)
+        name = self._get_param("StackName")
+        if name is None:  # DescribeStackResources by a physical id
+            raise ValidationError(NOT_EMULATED.format(f"{self._get_action()} without StackName"))
+        return self.engine.stack(self.region, name, message)
 
     def _change_set(self) -> tuple[Stack, ChangeSet]:
         return self.engine.change_set(self.region, self._get_param("ChangeSetName"), self._get_param("StackName"))
@@ -350,7 +368,7 @@ def _described_stack(stack: Stack) -> dict[str, Any]:
     ]
     return {
         **described,
-        "ChangeSetId": None if stack.status == "DELETE_COMPLETE" else stack.change_set_id,
+        "ChangeSetId": stack.change_set_id if stack.status.startswith(("CREATE_", "UPDATE_")) else None,
         "Description": revision.template.description,
         "Parameters": _described_parameters(revision) or None,
         "Capabilities": list(revision.capabilities) or None,
@@ -375,6 +393,10 @@ def _summarized_stack(stack: Stack) -> dict[str, Any]:
     }
 
 
+def _template(text: str) -> dict[str, Any]:
+    return {"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]}
+
+
 def _described_resource(stack: Stack, resource: StackResource) -> dict[str, Any]:
     return {
         "StackId": stack.id,
@@ -389,14 +411,18 @@ def _described_resource(stack: Stack, resource: StackResource) -> dict[str, Any]
 
 
 def _described_parameters(revision: Revision) -> list[dict[str, Any]]:
-    return [
-        {
-            "ParameterKey": key,
-            "ParameterValue": parameter.value,
-            "ResolvedValue": parameter.resolved if is_stored(revision.template.parameters[key]) else None,
-        }
-        for key, parameter in revision.parameters.items()
-    ]
+    described = []
+    for key, parameter in revision.parameters.items():
+        definition = revision.template.parameters[key]
+        resolved = ",".join(parameter.resolved) if isinstance(parameter.resolved, list) else parameter.resolved
+        described.append(
+            {
+                "ParameterKey": key,
+                "ParameterValue": "****" if is_hidden(definition) else parameter.value,
+                "ResolvedValue": resolved if is_stored(definition) else None,
+            }
+        )
+    return described
 
 
 def _summarized_change_set(stack: Stack, change_set: ChangeSet) -> dict[str, Any]:

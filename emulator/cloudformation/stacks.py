@@ -225,11 +225,13 @@ class Stack:
             now = datetime.now(UTC)
             if self.events:
                 now = max(now, self.events[-1]["Timestamp"] + timedelta(milliseconds=1))
+            when = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            of_resource = f"{logical_id}-{facts['ResourceStatus']}-{when}"
             self.events.append(
                 {
                     "StackId": self.id,
                     "StackName": self.name,
-                    "EventId": f"{logical_id}-{uuid4()}",
+                    "EventId": str(uuid4()) if resource_type == STACK_TYPE and physical_id == self.id else of_resource,
                     "LogicalResourceId": logical_id,
                     "PhysicalResourceId": physical_id,
                     "ResourceType": resource_type,

@@ -71,7 +71,9 @@ class Put:
 
     def _new(self) -> StackResource:
         definition = self._definition
-        name = physical_name(self._stack.name, definition.logical_id)
+        # AWS names parameters of Systems Manager after no stack: LocalStack's test_stack_deploy_order recorded such.
+        prefix = "CFN" if definition.type == "AWS::SSM::Parameter" else self._stack.name
+        name = physical_name(prefix, definition.logical_id)
         return StackResource(definition.logical_id, definition.type, name, dependencies=self.waits_for)
 
     def _evaluated(self) -> StackResource:

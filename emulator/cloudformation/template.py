@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-anatomy.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -237,12 +238,9 @@ def _read(text: str) -> dict[str, Any]:
         TemplateError: It is neither.
     """
     try:
-        body = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, _Loader)  # noqa: S506 - is safe
+        body = _read_json(text) if text.lstrip().startswith("{") else yaml.load(text, _Loader)  # noqa: S506 - is safe
     except TemplateError:
         raise
-    except json.JSONDecodeError as error:
-        where = f"(line {error.lineno}, column {error.colno})"
-        raise TemplateError(f"Template format error: JSON not well-formed. {where}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
@@ -252,6 +250,23 @@ def _read(text: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise TemplateError("Template format error: unsupported structure.")
     return body
+
+
+_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+"""A string, or else a comma after the last member."""
+
+
+def _read_json(text: str) -> Any:
+    """Read JSON, where a last comma may stand: LocalStack's cfn_lambda_serverless.yml, deployed on AWS, has one.
+
+    Raises:
+        TemplateError: It is none.
+    """
+    try:
+        return json.loads(_LAST_COMMA.sub(lambda match: match[1] or " ", text))
+    except json.JSONDecodeError as error:
+        where = f"(line {error.lineno}, column {error.colno})"
+        raise TemplateError(f"Template format error: JSON not well-formed. {where}") from None
 
 
 def _resource(logical_id: str, member: Mapping[str, Any]) -> ResourceDefinition:

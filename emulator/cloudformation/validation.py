@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
+from emulator.resources.model import NOT_EMULATED
 from toolchain.values import (
     TemplateError,
     UnsupportedError,
@@ -43,6 +44,11 @@ Which functions: https://github.com/aws-cloudformation/cfn-lint/issues/2915, and
 """
 
 
+def words_of(error: TemplateError | UnsupportedError) -> str:
+    """Return what a caller hears of an error: AWS's own words, or what is not emulated."""
+    return NOT_EMULATED.format(error) if isinstance(error, UnsupportedError) else str(error)
+
+
 def check_structure(body: Mapping[str, Any]) -> None:
     """Check the shape of all sections.
 
@@ -53,6 +59,10 @@ def check_structure(body: Mapping[str, Any]) -> None:
     for path, value in _members(body):
         if value is None:
             raise TemplateError(f"[{path}] 'null' values are not allowed in templates")
+        if path.endswith("/Fn::Transform"):  # it may stand where no other function does
+            raise UnsupportedError("intrinsic function Fn::Transform")
+    if isinstance(body.get("Resources"), str):  # LocalStack's test_linting_error_during_creation
+        raise TemplateError("Template format error: Any Resources member must be an object.")
     for section in _SECTIONS_OF_MEMBERS:
         if not isinstance(body.get(section, {}), Mapping):
             raise TemplateError("Template format error: unsupported structure.")
@@ -220,7 +230,7 @@ def _check_conditions(conditions: Mapping[str, Any], body: Mapping[str, Any]) ->
         for function, argument in _functions_of_condition(definition):
             if function == "Fn::ImportValue":
                 raise TemplateError("Template error: Cannot use Fn::ImportValue in Conditions.")
-            if function not in _ARGUMENTS or function == "Fn::GetStackOutput":
+            if function not in _ARGUMENTS or function in ("Fn::GetAZs", "Fn::GetStackOutput"):
                 raise UnsupportedError(f"intrinsic function {function} in Conditions")
             _check_shape(function, argument)
             _check_meaning(function, argument, body)
@@ -282,7 +292,7 @@ def _check_meaning(function: str, argument: Any, body: Mapping[str, Any]) -> Non
 
 def _depends_on_resources(argument: Any, body: Mapping[str, Any]) -> bool:
     functions = {function for function, _ in intrinsics(argument)}
-    return "Fn::ImportValue" in functions or bool(references(argument) & body["Resources"].keys())
+    return bool(functions & {"Fn::GetAZs", "Fn::ImportValue"}) or bool(references(argument) & body["Resources"].keys())
 
 
 def _check_policy_functions(logical_id: str, attribute: str, value: Any, body: Mapping[str, Any]) -> None:
@@ -325,6 +335,13 @@ def _is_substitution(argument: Any) -> bool:
     return isinstance(argument, str) or _is_list_of(_is_name, lambda each: isinstance(each, Mapping))(argument)
 
 
+def _is_selection(argument: Any) -> bool:
+    if not _is_list_of(_is_index, _is_list)(argument):
+        return False
+    index, values = argument
+    return isinstance(index, Mapping) or isinstance(values, Mapping) or int(index) < len(values)
+
+
 def _is_index(value: Any) -> bool:
     return isinstance(value, Mapping) or str(value).isdecimal()
 
@@ -353,6 +370,7 @@ _ARGUMENTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         _is_list_of(_is_text, _is_text, _is_text),
         "every {} object requires three parameters, the map name, map key and the attribute for return value",
     ),
+    "Fn::GetAZs": (_is_text, "every {} object must have a String-typed value."),
     "Fn::GetAtt": (
         _is_attribute,
         "every {} object requires two non-empty parameters, the resource name and the resource attribute",
@@ -371,7 +389,7 @@ _ARGUMENTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "Fn::Not": (_is_list_of(lambda _: True), "every {} object requires one boolean parameter."),
     "Fn::Or": (_is_some, "every {} object requires a list of at least 2 and at most 10 boolean parameters."),
     "Fn::Select": (
-        _is_list_of(_is_index, _is_list),
+        _is_selection,
         "{} requires a list argument with two elements: an integer index and a list",
     ),
     "Fn::Split": (

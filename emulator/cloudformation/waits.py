@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import ClassVar
 
 from emulator.callbacks import Callbacks, callback_key, callback_url
 from emulator.clients import Endpoint
@@ -19,22 +20,33 @@ LONGEST = 43200
 
 
 class WaitConditionHandle(Model):
-    """A URL for signals. Ref gives the URL, which on AWS is a presigned one of S3."""
+    """A URL for signals. Ref gives the URL, which on AWS is a presigned one of S3.
+
+    Attributes:
+        names: Logical ids of handles, by the keys of their URLs.
+    """
+
+    names: ClassVar[dict[str, str]] = {}
 
     def __init__(self, callbacks: Callbacks, endpoint: Endpoint) -> None:
         self._callbacks = callbacks
         self._endpoint = endpoint
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        del context, properties
-        return Physical(callback_url(self._endpoint.url, self._callbacks.open()))
+        del properties
+        key = self._callbacks.open()
+        self.names[key] = context.logical_id
+        return Physical(callback_url(self._endpoint.url, key))
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Leave the box: a presigned URL of AWS outlives its handle, too."""
 
 
 class WaitCondition(Model):
-    """Waits for signals. Those with the same UniqueId count once. `Data` has what they say."""
+    """Waits for signals. Those with the same UniqueId count once. `Data` has what they say.
+
+    Ref has the name of the handle, not its own: LocalStack's test_waitcondition recorded it.
+    """
 
     def __init__(self, callbacks: Callbacks, clock: Clock) -> None:
         self._callbacks = callbacks
@@ -62,7 +74,8 @@ class WaitCondition(Model):
                 reason, unique_id = signal.get("Reason", ""), signal["UniqueId"]
                 raise ResourceError(f"WaitCondition received failed message: '{reason}' for uniqueId: {unique_id}")
             received[signal["UniqueId"]] = signal.get("Data", "")
-        return Physical(f"{context.stack_id}/{context.name}", {"Data": json.dumps(received)})
+        handle = WaitConditionHandle.names.get(key, context.logical_id)
+        return Physical(f"{context.stack_id}/{handle}", {"Data": json.dumps(received)})
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Nothing is left of one."""

@@ -17,6 +17,7 @@ from moto.events.exceptions import ResourceNotFoundException
 from moto.events.responses import EventsHandler
 
 from emulator.functions import FunctionError, Functions
+from emulator.resources.model import NOT_EMULATED
 from toolchain.values import UnsupportedError
 
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
@@ -52,7 +53,7 @@ class Lambda(LambdaResponse):
         except FunctionError as error:
             return 200, {**headers, "X-Amz-Function-Error": "Unhandled"}, json.dumps(error.payload)
         except UnsupportedError as error:
-            raise LambdaClientError("InvalidRuntimeException", str(error)) from None
+            raise LambdaClientError("InvalidRuntimeException", NOT_EMULATED.format(error)) from None
 
     def delete_function(self) -> TYPE_RESPONSE:
         name = unquote(self.path.rpartition("/")[2])

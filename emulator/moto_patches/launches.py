@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DryRunClientError, EC2ClientError
@@ -20,6 +20,10 @@ from emulator.moto_patches.networks import Networks
 from emulator.moto_patches.reservations import Reservations
 
 _ADDRESSLESS = "efa-only"
+
+
+_DEFAULTS: Final = {"InstanceType": "m1.small"}
+"""https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html"""
 
 
 class Launches(Instances, Lives, Reservations, Networks):
@@ -43,7 +47,7 @@ class Launches(Instances, Lives, Reservations, Networks):
         Args:
             override: What a fleet puts in place of the launch template's: instance type, subnet.
         """
-        self.params = {**self._from_template(), **self.params, **_overriding(override or {})}
+        self.params = {**_DEFAULTS, **self._from_template(), **self.params, **_overriding(override or {})}
         interfaces = self._interfaces((override or {}).get("SubnetId"))
         self._check_launch(interfaces)
         if self._get_param("DryRun"):

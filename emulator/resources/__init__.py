@@ -81,7 +81,7 @@ def create(
     """
     model = find(resource_type, models)
     _check_names(f"{resource_type}: properties", properties, model.properties)
-    with _checked():
+    with _checked(resource_type):
         return model.create(context, dict(properties))
 
 
@@ -103,7 +103,7 @@ def update(
     previous = context.previous
     changed = {key for key in properties.keys() | previous.keys() if properties.get(key) != previous.get(key)}
     _check_names(f"{resource_type}: update of properties", changed, model.mutable)
-    with _checked():
+    with _checked(resource_type):
         return model.update(context, physical, dict(properties), changed)
 
 
@@ -133,9 +133,13 @@ def _check_names(what: str, names: Collection[str], known: Collection[str] | Non
 
 
 @contextmanager
-def _checked() -> Iterator[None]:
-    """Report what botocore itself finds wrong with the parameters, unknown members among them, as the reason."""
+def _checked(resource_type: str) -> Iterator[None]:
+    """Refuse by name what botocore finds wrong with the parameters: AWS has it, the model here does not.
+
+    The properties are as AWS's schema wants them, so what is unknown or missing is so in the API's own words.
+    """
     try:
         yield
     except ParamValidationError as error:
-        raise ResourceError(str(error)) from None
+        complaint = str(error).partition("\n")[2].replace("\n", "; ")
+        raise UnsupportedError(f"{resource_type}: {complaint}") from None

@@ -76,7 +76,21 @@ class RestrictedDefaultGroup(Model):
         return [(INGRESS, among_members), (EGRESS, DEFAULT_EGRESS)]
 
 
+class Metadata(Model):
+    """AWS::CDK::Metadata: which constructs an app has. AWS makes nothing of it, nor does this."""
+
+    properties = ("Analytics",)
+    mutable = properties
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        return Physical(context.name)
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        """Nothing is left of one."""
+
+
 MODELS: Mapping[str, Model] = {
+    "AWS::CDK::Metadata": Metadata(),
     "Custom::S3AutoDeleteObjects": AutoDeleteObjects(),
     "Custom::VpcRestrictDefaultSG": RestrictedDefaultGroup(),
 }

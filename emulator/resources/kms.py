@@ -42,6 +42,7 @@ def _set_rotation(context: Context, key: Physical, _: Properties, properties: Pr
     kms = context.client("kms")
     rotated = properties.get("EnableKeyRotation", False)
     (kms.enable_key_rotation if rotated else kms.disable_key_rotation)(KeyId=key.ref)
+    (kms.enable_key if properties.get("Enabled", True) else kms.disable_key)(KeyId=key.ref)
 
 
 def _delete_key(context: Context, physical: Physical, properties: Properties) -> None:
@@ -58,10 +59,10 @@ MODELS: Mapping[str, Model] = {
         "key",
         attributes={"Arn": "Arn"},
         creation=_create_key,
-        later=("EnableKeyRotation", "PendingWindowInDays"),
+        later=("EnableKeyRotation", "Enabled", "PendingWindowInDays"),
         configuration=_set_rotation,
         modification=_change_key,
         deletion=_delete_key,
-        mutable=("Description", "EnableKeyRotation", "KeyPolicy", "PendingWindowInDays", "Tags"),
+        mutable=("Description", "EnableKeyRotation", "Enabled", "KeyPolicy", "PendingWindowInDays", "Tags"),
     ),
 }

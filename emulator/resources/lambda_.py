@@ -80,6 +80,7 @@ MODELS: Mapping[str, Model] = {
         "lambda",
         "layer_version",
         "LayerVersionArn",
+        {"LayerVersionArn": "LayerVersionArn"},
         name=("LayerName", 140),
         creation="publish_layer_version",
         deletion=_delete_layer,

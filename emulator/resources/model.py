@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 Properties = dict[str, Any]
+
+NOT_EMULATED: Final = "Not emulated: {}"
+"""How the emulator refuses by name what AWS would do."""
 
 
 class ResourceError(RuntimeError):

@@ -167,7 +167,7 @@ MODELS: Mapping[str, Model] = {
         "sns",
         "topic",
         "TopicArn",
-        {"TopicName": "TopicName"},
+        {"DisplayName": "DisplayName", "TopicArn": "TopicArn", "TopicName": "TopicName"},
         name=("TopicName", 64),
         creation=_create_topic,
         modification=_change_topic,

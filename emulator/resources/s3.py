@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from emulator.resources.api import Api
-from emulator.resources.common import already_exists, unless_gone, without
+from emulator.resources.common import already_exists, renamed, unless_gone, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.values import UnsupportedError
 
@@ -98,6 +98,9 @@ def _lifecycle_rule(rule: Mapping[str, Any]) -> Properties:
         request["ID"] = rule["Id"]
     if "ExpirationInDays" in rule:
         request["Expiration"] = {"Days": rule["ExpirationInDays"]}
+    if "Transitions" in rule:
+        names = {"TransitionInDays": "Days", "TransitionDate": "Date"}
+        request["Transitions"] = [renamed(each, **names) for each in rule["Transitions"]]
     return request
 
 

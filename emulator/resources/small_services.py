@@ -36,6 +36,11 @@ def _budget(properties: Properties, name: str) -> Properties:
     return budget
 
 
+def _repository(properties: Properties) -> Properties:
+    """Return the parameters of a repository, whose names start with a small letter, however deep."""
+    return {key: lowered(each) if isinstance(each, dict) else each for key, each in lowered(properties).items()}
+
+
 def _set_repository_policies(context: Context, repository: Physical, _: Properties, properties: Properties) -> None:
     ecr, name = context.client("ecr"), repository.ref
     if policy := properties.get("LifecyclePolicy", {}).get("LifecyclePolicyText"):
@@ -61,6 +66,13 @@ def _tag_zone(context: Context, zone: Physical, old: Properties, properties: Pro
     if request:
         route53 = context.client("route53")
         route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=zone.ref, **request)
+
+
+def _table(properties: Properties) -> Properties:
+    """Return the parameters of a table: a template's stream is one that is switched on."""
+    if "StreamSpecification" not in properties:
+        return properties
+    return {**properties, "StreamSpecification": {"StreamEnabled": True, **properties["StreamSpecification"]}}
 
 
 def _document(properties: Properties) -> Properties:
@@ -116,7 +128,9 @@ MODELS: Mapping[str, Model] = {
         "dynamodb",
         "table",
         "TableName",
+        {"Arn": "TableArn", "StreamArn": "LatestStreamArn"},
         name=("TableName", 64),
+        parameters=_table,
         tagged=lambda context, table: context.arn("dynamodb", f"table/{table.ref}"),
         mutable=("Tags",),
     ),
@@ -126,7 +140,7 @@ MODELS: Mapping[str, Model] = {
         "repositoryName",
         {"Arn": "repositoryArn"},
         name=("RepositoryName", 64),
-        parameters=lowered,
+        parameters=_repository,
         later=("LifecyclePolicy", "RepositoryPolicyText"),
         configuration=_set_repository_policies,
         tagged="Arn",

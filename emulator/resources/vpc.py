@@ -124,7 +124,9 @@ MODELS: Mapping[str, Model] = {
         deletion=lambda context, log, _: context.client("ec2").delete_flow_logs(FlowLogIds=[log.ref]),
         tag_type="vpc-flow-log",
     ),
-    "AWS::EC2::InternetGateway": EC2("internet_gateway", properties=("Tags",)),
+    "AWS::EC2::InternetGateway": EC2(
+        "internet_gateway", attributes={"InternetGatewayId": "InternetGatewayId"}, properties=("Tags",)
+    ),
     "AWS::EC2::NatGateway": EC2(
         "nat_gateway",
         creation=_create_nat_gateway,
@@ -154,7 +156,11 @@ MODELS: Mapping[str, Model] = {
         deletion="disassociate_route_table",
         mutable=(),
     ),
-    "AWS::EC2::VPC": EC2("vpc", attributes={"DefaultSecurityGroup": "GroupId"}, creation=_create_vpc),
+    "AWS::EC2::VPC": EC2(
+        "vpc",
+        attributes={"CidrBlock": "CidrBlock", "DefaultSecurityGroup": "GroupId", "VpcId": "VpcId"},
+        creation=_create_vpc,
+    ),
     "AWS::EC2::VPCEndpoint": EC2(
         "vpc_endpoint",
         parameters=lambda given: {"PrivateDnsEnabled": False, "VpcEndpointType": "Gateway", **given},

@@ -1,8 +1,9 @@
 """Build the environments of this checkout as pinned: Python's with uv, Node's with npm.
 
 `./ultracluster` and `make` run it with any Python 3.11 or newer, so it imports the standard library only. Without
-arguments it builds what the command line needs; `docs` builds the documentation, `training` and `xla` are the
-environments of the training program's tests. Exit code 0: complete; 2: not, and the message says why; 130: Ctrl-C.
+arguments it builds what the command line needs; `docs` builds the documentation, `recordings` runs others' tests that
+passed on AWS, `training` and `xla` are the environments of the training program's tests. Exit code 0: complete; 2: not,
+and the message says why; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ PINS = {
     ".venv-pcluster": ("constraints-pcluster.txt",),
     "node_modules": ("package.json", "package-lock.json", ".npmrc"),
     ".venv-docs": ("constraints-docs.txt",),
+    ".venv-recordings": ("constraints-recordings.txt",),
     ".venv-training": ("constraints-training.txt",),
     ".venv-xla": ("constraints-xla.txt",),
 }
@@ -224,7 +226,7 @@ def locked() -> Iterator[None]:
 
 def main() -> int:
     """Build the environments that the arguments name, and return the exit code."""
-    known = {"docs": ".venv-docs", "training": ".venv-training", "xla": ".venv-xla"}
+    known = {name: f".venv-{name}" for name in ("docs", "recordings", "training", "xla")}
     extra = sys.argv[1:]
     if unknown := [name for name in extra if name not in known]:
         print(f"error: got {' '.join(unknown)}; allowed: {', '.join(known)}", file=sys.stderr)

@@ -56,6 +56,7 @@ def resources(image: str) -> dict[str, dict[str, Any]]:
             "LaunchTemplate": version,
             "VPCZoneIdentifier": [ref("Subnet")],
         },
+        "AWS::CDK::Metadata": {"Analytics": "v2:deflate64:"},
         "AWS::Budgets::Budget": {
             "Budget": {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 1, "Unit": "USD"}}
         },

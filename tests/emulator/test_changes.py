@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html
 """
 
+import json
 from typing import Any
 
 import pytest
@@ -45,6 +46,60 @@ def test_the_name_of_a_change_set_is_free_once_it_is_executed(stacks: Stacks) ->
         assert described["ChangeSetId"] == expected["ChangeSetId"]
     stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
     assert list(stacks.values().values()) == ["2"]
+
+
+def test_change_sets_that_were_executed_are_not_listed(stacks: Stacks) -> None:
+    """LocalStack's test_create_change_set_update_without_parameters recorded it."""
+    stacks.change_set("s", {"A": parameter()}, ChangeSetType="CREATE")
+    assert [each["ChangeSetName"] for each in stacks.client.list_change_sets(StackName="s")["Summaries"]] == ["c"]
+    stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
+    assert stacks.client.list_change_sets(StackName="s")["Summaries"] == []
+
+
+def test_a_template_is_found_by_its_change_set(stacks: Stacks) -> None:
+    made = stacks.change_set("s", {"A": parameter()}, ChangeSetType="CREATE")
+    by_name = stacks.client.get_template(ChangeSetName="c", StackName="s")["TemplateBody"]
+    by_id = stacks.client.get_template(ChangeSetName=made["ChangeSetId"])["TemplateBody"]
+    assert by_name == by_id == {"Resources": {"A": parameter()}}
+
+
+def test_a_new_stack_may_be_empty(stacks: Stacks) -> None:
+    """LocalStack's test_simple_condition_evaluation_doesnt_deploy_resource recorded it."""
+    never = {"Conditions": {"Never": {"Fn::Equals": ["a", "b"]}}}
+    change_set = stacks.change_set("s", {"A": parameter(Condition="Never")}, template=never, ChangeSetType="CREATE")
+    assert (change_set["Status"], change_set["Changes"]) == ("CREATE_COMPLETE", [])
+    stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
+    assert stacks.status("s") == "CREATE_COMPLETE"
+
+
+def test_a_stack_in_review_is_created_without_its_change_set(stacks: Stacks) -> None:
+    """LocalStack's test_create_while_in_review recorded it."""
+    change_set = stacks.change_set("s", {"A": parameter()}, ChangeSetType="CREATE")
+    assert stacks.create("s", {"B": parameter()}) == change_set["StackId"]
+    assert stacks.resources("s").keys() == {"B"}
+    described = stacks.client.describe_change_set(ChangeSetName=change_set["ChangeSetId"])
+    assert described["ExecutionStatus"] == "OBSOLETE"
+    assert "ChangeSetId" not in stacks.describe("s")
+
+
+def test_a_stack_names_the_change_set_that_made_it_what_it_is(stacks: Stacks) -> None:
+    """LocalStack's test_no_echo_parameter and test_handle_existing_log_group recorded when it names none."""
+    stacks.change_set("s", {"A": parameter()}, ChangeSetType="CREATE")
+    stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
+    assert stacks.describe("s")["ChangeSetId"]
+    stacks.update("s", {"A": parameter("2")})
+    assert "ChangeSetId" not in stacks.describe("s")
+    stacks.change_set("bad", {"A": parameter(Name="aws/refused")}, ChangeSetType="CREATE")
+    stacks.client.execute_change_set(ChangeSetName="c", StackName="bad")
+    assert stacks.status("bad") == "ROLLBACK_COMPLETE"
+    assert "ChangeSetId" not in stacks.describe("bad")
+
+
+def test_a_policy_that_is_no_more_written_out_is_a_change(stacks: Stacks) -> None:
+    """LocalStack's test_update_with_previous_parameter_value passed on AWS."""
+    stacks.create("s", {"A": parameter(UpdateReplacePolicy="Delete")})
+    stacks.update("s", {"A": parameter()})
+    assert stacks.status("s") == "UPDATE_COMPLETE"
 
 
 def test_change_sets_that_are_not_there(stacks: Stacks) -> None:
@@ -97,6 +152,58 @@ def test_descriptions_have_the_members_that_aws_gives(stacks: Stacks) -> None:
     assert gone.keys() == always | {"DeletionTime", "Description", "LastUpdatedTime"}
 
 
+def test_a_change_says_what_causes_it_and_on_demand_the_values(stacks: Stacks) -> None:
+    """In AWS's forms: LocalStack's test_change_set_parameters.py and test_change_set_fn_get_attr.py recorded them."""
+
+    def template(value: str) -> dict[str, Any]:
+        return {
+            "template": {"Parameters": {"P": {"Type": "String"}}},
+            "Parameters": [{"ParameterKey": "P", "ParameterValue": value}],
+        }
+
+    follower = parameter({"Fn::GetAtt": ["Named", "Value"]}, Name="follower")
+    resources = {"Changed": parameter({"Ref": "P"}, Name="changed"), "Named": parameter(Name="a"), "F": follower}
+    stacks.create("s", {**resources, "Gone": parameter({"Ref": "Changed"})}, **template("1"))
+    change_set = stacks.change_set(
+        "s", {**resources, "Named": parameter(Name="b"), "New": parameter()}, **template("2")
+    )
+    plain = {each["ResourceChange"]["LogicalResourceId"]: each["ResourceChange"] for each in change_set["Changes"]}
+    assert reasons(plain["Changed"]) == [
+        ("Value", "DirectModification", "Dynamic", None),
+        ("Value", "ParameterReference", "Static", "P"),
+    ]
+    assert reasons(plain["F"]) == [("Value", "ResourceAttribute", "Static", "Named.Value")]
+    assert reasons(plain["Named"]) == [("Name", "DirectModification", "Static", None)]
+    assert plain["Changed"].keys().isdisjoint({"BeforeContext", "AfterContext"})
+    described = stacks.client.describe_change_set(ChangeSetName=change_set["ChangeSetId"], IncludePropertyValues=True)
+    valued = {each["ResourceChange"]["LogicalResourceId"]: each["ResourceChange"] for each in described["Changes"]}
+    assert reasons(valued["F"]) == [
+        ("Value", "DirectModification", "Dynamic", None),
+        ("Value", "ResourceAttribute", "Static", "Named.Value"),
+    ]
+    # What another resource gave to one that goes, is not told: LocalStack's test_stack_deletion_order.
+    assert json.loads(valued["Gone"]["BeforeContext"])["Properties"]["Value"] == "{{changeSet:KNOWN_AFTER_APPLY}}"
+    assert json.loads(valued["New"]["AfterContext"]) == {"Properties": {"Type": "String", "Value": "v"}}
+    contexts = [json.loads(valued["F"][name])["Properties"] for name in ("BeforeContext", "AfterContext")]
+    assert [each["Value"] for each in contexts] == ["v", "{{changeSet:KNOWN_AFTER_APPLY}}"]
+    assert valued["Changed"]["Details"][0]["Target"] == {
+        "Attribute": "Properties",
+        "Name": "Value",
+        "RequiresRecreation": "Never",
+        "AttributeChangeType": "Modify",
+        "Path": "/Properties/Value",
+        "BeforeValue": "1",
+        "AfterValue": "2",
+    }
+
+
+def reasons(change: Any) -> list[tuple[str, str, str, str | None]]:
+    return [
+        (each["Target"]["Name"], each["ChangeSource"], each["Evaluation"], each.get("CausingEntity"))
+        for each in change["Details"]
+    ]
+
+
 def test_what_an_update_would_do(stacks: Stacks) -> None:
     resources = {
         "Same": parameter(),
@@ -130,8 +237,7 @@ def test_what_an_update_would_do(stacks: Stacks) -> None:
     assert by_id["Described"]["Scope"] == ["Metadata"]
     [detail] = by_id["Replaced"]["Details"]
     assert detail["Target"] == {"Attribute": "Properties", "Name": "Name", "RequiresRecreation": "Always"}
-    [detail] = by_id["Follower"]["Details"]
-    assert (detail["Evaluation"], detail["Target"]["Name"]) == ("Dynamic", "Value")
+    assert reasons(by_id["Follower"]) == [("Value", "ResourceReference", "Static", "Replaced")]
     assert (stacks.resources("s"), stacks.values()) == before
 
     stacks.client.execute_change_set(ChangeSetName="c", StackName="s")

@@ -6,6 +6,7 @@ from emulator.resources import MODELS
 from tests.emulator.account import REGION, Account
 
 PARTS = {
+    "AWS::CDK::Metadata",
     "AWS::EC2::Route",
     "AWS::EC2::SecurityGroupEgress",
     "AWS::EC2::SecurityGroupIngress",

@@ -110,3 +110,39 @@ def test_a_reservation_starts_and_ends(launches: Account, ec2: Any) -> None:
     assert (ended["State"], ended["EndDateType"]) == ("expired", "limited")
     with pytest.raises(ClientError, match="ReservationCapacityExceeded"):
         into(launches, 1, CapacityReservationId=ended["CapacityReservationId"])
+
+
+def test_an_instance_is_small_unless_a_type_is_asked_for(launches: Account, ec2: Any) -> None:
+    """Moto's test_create_instance_from_launch_template_default_version passed on AWS."""
+    image = ec2.register_image(Name="plain", RootDeviceName="/dev/sda1")["ImageId"]
+    [instance] = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1)["Instances"]
+    assert instance["InstanceType"] == "m1.small"
+
+
+@pytest.mark.parametrize(
+    ("target", "lifecycles"),
+    [
+        ({"TotalTargetCapacity": 2, "DefaultTargetCapacityType": "spot"}, ["spot", "spot"]),
+        (
+            {"TotalTargetCapacity": 3, "OnDemandTargetCapacity": 1, "DefaultTargetCapacityType": "spot"},
+            ["on-demand", "spot", "spot"],
+        ),
+        ({"TotalTargetCapacity": 1, "SpotTargetCapacity": 0}, ["on-demand"]),
+    ],
+)
+def test_a_fleet_has_both_lifecycles_and_an_end(ec2: Any, target: dict[str, Any], lifecycles: list[str]) -> None:
+    """Moto's test_create_instant_fleet_target_capacity_combinations passed on AWS."""
+    image = ec2.register_image(Name="plain", RootDeviceName="/dev/sda1")["ImageId"]
+    ec2.create_launch_template(LaunchTemplateName="template", LaunchTemplateData={"ImageId": image})
+    template = {"LaunchTemplateSpecification": {"LaunchTemplateName": "template", "Version": "$Latest"}}
+    target = {"DefaultTargetCapacityType": "on-demand", **target}
+    fleet = ec2.create_fleet(Type="instant", LaunchTemplateConfigs=[template], TargetCapacitySpecification=target)
+    chosen = [each["LaunchTemplateAndOverrides"]["LaunchTemplateSpecification"] for each in fleet["Instances"]]
+    assert {each["Version"] for each in chosen} == {"1"}
+    assert sorted(each["Lifecycle"] for each in fleet["Instances"] for _ in each["InstanceIds"]) == lifecycles
+    ids = [each for group in fleet["Instances"] for each in group["InstanceIds"]]
+    answer = ec2.delete_fleets(FleetIds=[fleet["FleetId"], "fleet-none"], TerminateInstances=True)
+    assert [each["FleetId"] for each in answer["SuccessfulFleetDeletions"]] == [fleet["FleetId"]]
+    assert answer["UnsuccessfulFleetDeletions"][0]["Error"]["Code"] == "fleetIdDoesNotExist"
+    states = ec2.describe_instances(InstanceIds=ids)["Reservations"]
+    assert {each["State"]["Name"] for group in states for each in group["Instances"]} == {"terminated"}

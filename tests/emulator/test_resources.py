@@ -472,6 +472,43 @@ def test_unknown_properties_fail_by_name(account: Account) -> None:
         account.update(gateway, Foo=1)
 
 
+def test_what_the_api_does_not_take_fails_by_name(account: Account) -> None:
+    rules = [{"Status": "Enabled", "Id": "r", "ObjectSizeGreaterThan": "1"}]
+    with pytest.raises(UnsupportedError, match=r'AWS::S3::Bucket: Unknown parameter .*"ObjectSizeGreaterThan"'):
+        account.create("AWS::S3::Bucket", LifecycleConfiguration={"Rules": rules})
+
+
+def test_properties_have_other_names_and_defaults_than_parameters(account: Account) -> None:
+    ecr = account.create("AWS::ECR::Repository", ImageScanningConfiguration={"ScanOnPush": True})
+    [repository] = account.client("ecr").describe_repositories(repositoryNames=[ecr.ref])["repositories"]
+    assert repository["imageScanningConfiguration"] == {"scanOnPush": True}
+
+    moved = {"Id": "r", "Status": "Enabled", "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": 9}]}
+    bucket = account.create("AWS::S3::Bucket", LifecycleConfiguration={"Rules": [moved]})
+    [rule] = account.client("s3").get_bucket_lifecycle_configuration(Bucket=bucket.ref)["Rules"]
+    assert rule["Transitions"] == [{"Days": 9, "StorageClass": "GLACIER"}]
+
+    key = account.create("AWS::KMS::Key", Enabled=False)
+    assert not account.client("kms").describe_key(KeyId=key.ref)["KeyMetadata"]["Enabled"]
+    key = account.update(key, Enabled=True)
+    assert account.client("kms").describe_key(KeyId=key.ref)["KeyMetadata"]["Enabled"]
+
+    table = account.create(
+        "AWS::DynamoDB::Table",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+        StreamSpecification={"StreamViewType": "KEYS_ONLY"},
+    )
+    assert table["StreamArn"].startswith(f"{table['Arn']}/stream/")
+
+    vpc = account.vpc()
+    assert (vpc["CidrBlock"], vpc["VpcId"]) == ("10.0.0.0/16", vpc.ref)
+
+    topic = account.create("AWS::SNS::Topic", TopicName="t", DisplayName="d")
+    assert (topic["TopicArn"], topic["TopicName"], topic["DisplayName"]) == (topic.ref, "t", "d")
+
+
 @pytest.mark.parametrize(
     ("resource_type", "name"), [("AWS::S3::Bucket", "BucketName"), ("AWS::SNS::Topic", "TopicName")]
 )

@@ -1,6 +1,7 @@
 """The API of CloudFormation: requests and answers as the API Reference has them, and the speeds of the server."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -39,17 +40,44 @@ NAMED_ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument
             "ValidationError",
             "S3 error: The specified bucket does not exist",
         ),
+        # LocalStack's api/test_templates.py and api/test_resources.py recorded these.
+        (
+            "create_stack",
+            {"StackName": "x", "TemplateURL": "s3://bucket/key"},
+            "ValidationError",
+            "S3 error: Domain name specified in bucket is not a valid S3 domain",
+        ),
+        (
+            "update_stack",
+            {"StackName": "s"},
+            "ValidationError",
+            "Either Template URL or Template Body must be specified.",
+        ),
+        ("get_template", {}, "ValidationError", "StackName is required if ChangeSetName is not specified."),
+        ("get_template", {"ChangeSetName": "c"}, "ValidationError", "StackName is a required parameter."),
+        (
+            "describe_stack_resource",
+            {"StackName": "s", "LogicalResourceId": "X"},
+            "ValidationError",
+            "Resource X does not exist for stack s",
+        ),
+        (
+            "describe_stack_resources",
+            {"PhysicalResourceId": "x"},
+            "ValidationError",
+            "Not emulated: DescribeStackResources without StackName",
+        ),
         (
             "create_stack",
             {"StackName": "x", "TemplateBody": BODY, "TimeoutInMinutes": 5},
             "ValidationError",
-            "TimeoutInMinutes is not supported by the emulator.",
+            "Not emulated: TimeoutInMinutes",
         ),
         (
             "create_stack_set",
             {"StackSetName": "x"},
             "InvalidAction",
-            "The action CreateStackSet is not supported by the emulator.",
+            "Not emulated: action CreateStackSet",
         ),
     ],
 )
@@ -69,6 +97,9 @@ def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None
     ids = [event["EventId"] for event in first["StackEvents"] + second["StackEvents"]]
     assert len(ids) == len(set(ids)) == 2 + 3 * 40
     assert "NextToken" not in second
+    # LocalStack's test_list_events_after_deployment has such ids.
+    [of_a1] = [each for each in ids if each.startswith("A1-CREATE_COMPLETE-")]
+    assert re.fullmatch(r"A1-CREATE_COMPLETE-[-0-9]{10}T[0-9:.]{12}Z", of_a1)
     times = [int(event["Timestamp"].timestamp() * 1000) for event in first["StackEvents"] + second["StackEvents"]]
     assert times == sorted(set(times), reverse=True)
 

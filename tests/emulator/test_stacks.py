@@ -111,12 +111,38 @@ def test_what_is_under_way_when_another_resource_fails_is_cancelled(stacks: Stac
             "Properties validation failed for resource R with message: "
             "[#/Foo: Additional properties are not allowed ('Foo' was unexpected)]",
         ),
-        ({"Type": "AWS::SES::ConfigurationSet"}, "resource type AWS::SES::ConfigurationSet"),
+        ({"Type": "AWS::SES::ConfigurationSet"}, "Not emulated: resource type AWS::SES::ConfigurationSet"),
     ],
 )
 def test_what_is_wrong_with_a_resource_fails_the_stack_by_name(stacks: Stacks, resource: Any, reason: str) -> None:
     stacks.create("s", {"R": resource})
     assert stacks.reasons("s", "CREATE_FAILED") == [reason]
+
+
+def test_a_parameter_without_echo_is_hidden_and_a_stored_list_is_a_list(stacks: Stacks) -> None:
+    stacks.ssm.put_parameter(Name="stored", Type="StringList", Value="a,b")
+    definitions = {
+        "Hidden": {"Type": "String", "NoEcho": True},
+        "Stored": {"Type": "AWS::SSM::Parameter::Value<List<String>>", "Default": "stored"},
+    }
+    values = {"Fn::Join": ["-", [{"Ref": "Hidden"}, {"Fn::Select": [1, {"Ref": "Stored"}]}]]}
+    given = [{"ParameterKey": "Hidden", "ParameterValue": "secret"}]
+    stacks.create("s", {"A": parameter(values, Name="a")}, template={"Parameters": definitions}, Parameters=given)
+    assert stacks.values()["a"] == "secret-b"
+    assert stacks.describe("s")["Parameters"] == [
+        {"ParameterKey": "Hidden", "ParameterValue": "****"},
+        {"ParameterKey": "Stored", "ParameterValue": "stored", "ResolvedValue": "a,b"},
+    ]
+
+
+def test_zones_are_those_of_a_region(stacks: Stacks) -> None:
+    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-getavailabilityzones.html."""
+    zones = {
+        "Own": parameter({"Fn::Select": [0, {"Fn::GetAZs": ""}]}, Name="own"),
+        "Other": parameter({"Fn::Select": ["1", {"Fn::GetAZs": "us-west-2"}]}, Name="other"),
+    }
+    stacks.create("s", zones)
+    assert stacks.values() == {"own": "us-east-1a", "other": "us-west-2b"}
 
 
 # Update

@@ -32,6 +32,12 @@ def bucket(name: Any) -> dict[str, Any]:
             "Template format error: [/Resources/A] Every Resources object must contain a Type member.",
         ),
         (
+            # LocalStack's test_invalid_select_index_type
+            {"Resources": {"A": bucket({"Fn::Select": [1, ["a"]]})}},
+            "Template error: Fn::Select requires a list argument with two elements: an integer index and a list",
+        ),
+        ({"Resources": "", "Outputs": ""}, "Template format error: Any Resources member must be an object."),
+        (
             {"Resources": {"A": {"Type": "AWS::EC2::Vpc"}}},
             "Template format error: Unrecognized resource types: [AWS::EC2::Vpc]",
         ),
@@ -135,10 +141,12 @@ def test_a_template_that_cannot_work_is_refused(sections: dict[str, Any], messag
     [
         ({"Transform": "AWS::Include"}, "transform AWS::Include"),
         ({"Resources": {"A": {**BUCKET, "UpdatePolicy": {}}}}, "UpdatePolicy of A"),
-        ({"Resources": {"A": bucket({"Fn::GetAZs": ""})}}, "intrinsic function Fn::GetAZs"),
+        ({"Resources": {"A": bucket({"Fn::Length": []})}}, "intrinsic function Fn::Length"),
+        ({"Resources": {"Fn::Transform": {"Name": "M"}, "B": BUCKET}}, "intrinsic function Fn::Transform"),
+        ({"Resources": {"A": {"Fn::Transform": {"Name": "M"}}}}, "intrinsic function Fn::Transform"),
         ({"Resources": {"A": bucket({"Fn::FindInMap": ["M", "a", "b", {}]})}}, "DefaultValue of Fn::FindInMap"),
-        ({"Parameters": {"P": {"Type": "List<Number>"}}}, "parameter P: List<Number>"),
-        ({"Parameters": {"P": {"Type": "String", "MinLength": 1}}}, "parameter P: MinLength"),
+        ({"Parameters": {"P": {"Type": "AWS::EC2::VPC::Id"}}}, "parameter P: AWS::EC2::VPC::Id"),
+        ({"Parameters": {"P": {"Type": "String", "Hidden": 1}}}, "parameter P: Hidden"),
     ],
 )
 def test_what_is_unknown_here_is_named(sections: dict[str, Any], name: str) -> None:
@@ -160,6 +168,12 @@ Resources:
 """)
     assert read.resources["A"].properties["PolicyDocument"]["Version"] == "2012-10-17"
     assert read.find_in_map("Accounts", "012345678901", "on") == ["2024-01-31", 1, True]
+
+
+def test_json_may_have_a_comma_more() -> None:
+    """LocalStack's cfn_lambda_serverless.yml, deployed on AWS, has one."""
+    read = Template.parse('{"Resources": {"A": {"Type": "AWS::S3::Bucket", "Metadata": {"a": ["\\",]", 1 , ],}, }}}')
+    assert read.resources["A"].metadata == {"a": ['",]', 1]}
 
 
 @pytest.mark.parametrize(
@@ -315,6 +329,44 @@ def test_wrong_names_of_parameters(given: dict[str, Any], message: str) -> None:
     """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html."""
     with pytest.raises(TemplateError) as raised:
         resolve_parameters({"P": {"Type": "String"}}, given, ssm=None)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("definition", "value", "resolved"),
+    [
+        ({"Type": "Number", "MinValue": 1, "MaxValue": "3"}, "2.5", "2.5"),
+        ({"Type": "List<Number>", "MaxValue": 3}, "1, 2", ["1", "2"]),
+        ({"Type": "CommaDelimitedList", "AllowedValues": ["a", "b"]}, "b, a", ["b", "a"]),
+        ({"Type": "String", "AllowedValues": [True]}, "true", "true"),
+        ({"Type": "String", "AllowedPattern": "[a-z]*", "MinLength": "1", "MaxLength": 2}, "ab", "ab"),
+    ],
+)
+def test_what_ref_gives_for_a_parameter(definition: dict[str, Any], value: str, resolved: Any) -> None:
+    assert resolve_parameters({"P": definition}, {"P": value}, ssm=None)["P"].resolved == resolved
+    assert resolve_parameters({"P": {**definition, "Default": value}}, {}, ssm=None)["P"].resolved == resolved
+
+
+@pytest.mark.parametrize(
+    ("definition", "value", "message"),
+    [
+        ({"Type": "Number"}, "one", "Parameter 'P' must be a number."),
+        ({"Type": "Number", "MinValue": 1}, "0", "Parameter 'P' must be a number not less than 1"),
+        ({"Type": "List<Number>", "MaxValue": 1}, "1,2", "Parameter 'P' must be a number not greater than 1"),
+        ({"Type": "String", "MinLength": 2}, "a", "Parameter 'P' must contain at least 2 characters"),
+        ({"Type": "String", "MaxLength": 2}, "abc", "Parameter 'P' must contain at most 2 characters"),
+        ({"Type": "String", "AllowedPattern": "[a-z]"}, "ab", "Parameter 'P' must match pattern [a-z]"),
+        ({"Type": "CommaDelimitedList", "AllowedValues": ["a"]}, "a,b", "Parameter 'P' must be one of AllowedValues"),
+        (
+            {"Type": "String", "AllowedValues": ["a"], "ConstraintDescription": "only a"},
+            "b",
+            "Parameter 'P' failed to satisfy constraint: only a",
+        ),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused(definition: dict[str, Any], value: str, message: str) -> None:
+    with pytest.raises(TemplateError) as raised:
+        resolve_parameters({"P": definition}, {"P": value}, ssm=None)
     assert str(raised.value) == message
 
 

@@ -17,7 +17,7 @@ from tests.workflows.workflows import GITHUB, ROOT
 OF_NODES = ("training", "xla")
 """Environments with the versions of the nodes."""
 PROPOSED = {"dev": "constraints.txt", **{name: f"constraints-{name}.txt" for name in ("docs", "machines", "pcluster")}}
-RESOLVED = {**PROPOSED, **{name: f"constraints-{name}.txt" for name in OF_NODES}}
+RESOLVED = {**PROPOSED, **{name: f"constraints-{name}.txt" for name in ("recordings", *OF_NODES)}}
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 
 

@@ -129,7 +129,7 @@ class Settings(Spec):
         return self.tags if self.budget is None else {**self.tags, names.DEPLOYMENT_TAG: self.name}
 
     @property
-    def emails_of_budget(self) -> list[str]:
+    def emails_of_budget(self) -> Sequence[str]:
         """Whom AWS Budgets writes to."""
         own = None if self.budget is None else self.budget.emails
         return self.monitoring.emails if own is None else own

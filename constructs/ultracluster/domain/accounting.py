@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
-from ultracluster.domain.types import FEW, MANY, SecretArn, SecurityGroupId, SubnetBlock, ZoneId, text
+from ultracluster.domain.types import FEW, MANY, Items, Most, SecretArn, SecurityGroupId, SubnetBlock, ZoneId, text
 
 _VERSIONS = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.MySQL.html"
 _STORAGE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html"
@@ -53,8 +53,9 @@ class DatabaseSpec(Spec):
     )
     """Another zone than the deployment's, in which RDS wants a subnet, too; null: the Region's az1, or az2."""
     subnet_cidrs: Annotated[
-        list[SubnetBlock] | None,
-        Field(min_length=2, max_length=2),
+        Items[SubnetBlock] | None,
+        Field(min_length=2),
+        Most(2),
         Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock"),
     ] = None
     """Blocks of the two subnets that are made for it in the VPC, /16 to /28, without a route to the internet; null: the
@@ -105,9 +106,9 @@ class AccountingSpec(Spec):
         Setting(Change.NEW_CLUSTER, "Scheduling.SlurmSettings.Database.DatabaseName"),
     ] = None
     """Name of the database on its server, one per deployment; null: the deployment's, with _ for -."""
-    accounts: Annotated[list[AccountSpec], MANY, Setting(Change.AT_ONCE)] = []
+    accounts: Annotated[Items[AccountSpec], MANY, Setting(Change.AT_ONCE)] = []
     """Accounts that jobs are charged to."""
-    qos: Annotated[list[QosSpec], FEW, Setting(Change.AT_ONCE)] = []
+    qos: Annotated[Items[QosSpec], FEW, Setting(Change.AT_ONCE)] = []
     """Qualities of service."""
     enforce: Annotated[bool, Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/resource_limits.html")] = True
     """Whether jobs need an account, and limits hold (AccountingStorageEnforce=associations,limits,qos,safe); false:

@@ -24,8 +24,10 @@ from ultracluster.domain.types import (
     NODES,
     TOKENS,
     ClusterLogDays,
+    Entries,
     Existing,
     InstanceType,
+    Items,
     KeyPairName,
     Minutes,
     OptionalGib,
@@ -134,7 +136,7 @@ class QueueSpec(Spec):
     """Lower case, at most 25 characters; part of node names."""
     capacity_type: Annotated[CapacityType, Setting(Change.DRAINS, ".CapacityType")] = "ONDEMAND"
     """How the capacity is bought."""
-    compute_resources: Annotated[list[ComputeResourceSpec], FEW, Setting(Change.AT_ONCE, ".ComputeResources")]
+    compute_resources: Annotated[Items[ComputeResourceSpec], FEW, Setting(Change.AT_ONCE, ".ComputeResources")]
     """The kinds of node in the queue; at most 50 in the cluster. One is removed as a queue is."""
     placement_group: Annotated[
         PlacementGroupLabel | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
@@ -158,7 +160,7 @@ class QueueSpec(Spec):
         ScratchDirectory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
     ] = "/scratch"
     """Where the node-local NVMe storage is mounted."""
-    custom_slurm_settings: Annotated[dict[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    custom_slurm_settings: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the partition, such as MaxTime."""
 
     @property
@@ -239,7 +241,7 @@ class SlurmSpec(Spec):
         "all-or-nothing"
     )
     """Whether a job that does not get all of its nodes gets none."""
-    custom_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    custom_settings: Annotated[Entries[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the cluster, which its Slurm must know; what SchedulerParameters lists here wins
     over the stack's own list, one by one."""
 
@@ -324,9 +326,9 @@ class ClusterOptions(Spec):
     ] = "efa-only"
     """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""
     head_node: HeadNodeSpec = HeadNodeSpec()
-    login_nodes: Annotated[list[LoginPoolSpec], FEW, Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
+    login_nodes: Annotated[Items[LoginPoolSpec], FEW, Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
     """Pools of login nodes, at most 10. A pool is removed while there are no login nodes."""
-    queues: Annotated[list[QueueSpec], FEW, allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
+    queues: Annotated[Items[QueueSpec], FEW, allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
     """Slurm queues. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
     slurm: SlurmSpec = SlurmSpec()
     monitoring: MonitoringSpec = MonitoringSpec()
@@ -338,7 +340,7 @@ class ClusterOptions(Spec):
     directory: Annotated[DirectorySpec | None, Setting(Change.STOPPED_NODES, "DirectoryService")] = None
     """Active Directory or another LDAP server with users; null: none. It turns on passwords in SSH."""
     overrides: Annotated[
-        dict[str, Any],
+        Entries[str, Any],
         MANY,
         Setting(
             Change.BY_KEY,
@@ -347,7 +349,7 @@ class ClusterOptions(Spec):
     ] = {}
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
     accepted_warnings: Annotated[
-        list[AcceptedWarning],
+        Items[AcceptedWarning],
         FEW,
         Setting(Change.AT_ONCE, page=_VALIDATORS),
     ] = []
@@ -367,7 +369,7 @@ class ClusterSpec(ClusterOptions):
     """ParallelCluster's name of the cluster; also the name of the stack that ParallelCluster makes."""
     region: str
     """AWS Region."""
-    tags: Annotated[dict[str, str], FEW] = {}
+    tags: Annotated[Entries[str, str], FEW] = {}
     """Tags of everything that ParallelCluster makes."""
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import MANY, SecretArn, allowing, text
+from ultracluster.domain.types import MANY, Entries, SecretArn, allowing, text
 from ultracluster.domain.violations import Violation
 
 _DOMAIN = r"^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$|^(DC|dc)=[a-zA-Z0-9_-]+(,(DC|dc)=[a-zA-Z0-9_-]+)*$"
@@ -54,7 +54,7 @@ class DirectorySpec(Spec):
     generate_ssh_keys_for_users: Annotated[bool, Setting(Change.STOPPED_NODES, ".GenerateSshKeysForUsers")] = True
     """Whether a user gets an SSH key at the first login."""
     additional_sssd_configs: Annotated[
-        dict[str, str], MANY, Setting(Change.STOPPED_NODES, ".AdditionalSssdConfigs")
+        Entries[str, str], MANY, Setting(Change.STOPPED_NODES, ".AdditionalSssdConfigs")
     ] = {}
     """Further settings of SSSD's domain."""
 

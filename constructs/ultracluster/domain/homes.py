@@ -1,7 +1,7 @@
 """Home directories on storage that outlives head nodes and clusters: rules of Amazon EFS and FSx for OpenZFS."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
@@ -136,7 +136,7 @@ class HomesSpec(Spec):
         """Addresses of its network interfaces in the private subnet, at most."""
         return 1 if self.type == "efs" else 3
 
-    def quotas(self, uids: list[int]) -> dict[int, int]:
+    def quotas(self, uids: Sequence[int]) -> dict[int, int]:
         """Return GiB by user id."""
         quota = self.openzfs.quota_gib_per_user
         return {} if quota is None else dict.fromkeys(uids, quota)

@@ -17,6 +17,7 @@ from ultracluster.domain.types import (
     Directory,
     Existing,
     Gib,
+    Items,
     KmsKeyArn,
     LogRetentionDays,
     allowing,
@@ -188,13 +189,13 @@ class DataRepository(Spec):
     """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
     prefix: Annotated[str, allowing(_PREFIXES), Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = ""
     """Prefix within the bucket."""
-    import_events: Annotated[list[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
+    import_events: Annotated[Items[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
         "NEW",
         "CHANGED",
         "DELETED",
     ]
     """Changes in S3 that show in the file system."""
-    export_events: Annotated[list[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoExportPolicy.Events")] = [
+    export_events: Annotated[Items[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoExportPolicy.Events")] = [
         "NEW",
         "CHANGED",
         "DELETED",

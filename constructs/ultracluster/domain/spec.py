@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -115,7 +115,7 @@ class Setting:
         """Return what a field of a model is at AWS, in full."""
         return f"{model.aws}{self.aws}" if self.aws and self.aws.startswith(".") else self.aws
 
-    def describe(self, model: type["Spec"], field: dict[str, Any]) -> None:
+    def describe(self, model: type["Spec"], field: MutableMapping[str, Any]) -> None:
         """Add to the JSON schema of a field what is said here."""
         field["x-change"] = self.change
         sentence = f"Change: {self.change}."

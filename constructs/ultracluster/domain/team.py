@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import FEW, MANY, NODES, text
+from ultracluster.domain.types import FEW, MANY, NODES, Entries, Items, Most, text
 
 USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
 _LIMITS = "https://slurm.schedmd.com/resource_limits.html"
@@ -16,7 +16,7 @@ _ASSOCIATIONS = "https://slurm.schedmd.com/sacctmgr.html"
 
 UserName = Annotated[str, text(r"^[a-z_][a-z0-9_-]{0,30}$", "1 to 31 of a-z, 0-9, _ and -, a letter or _ first")]
 AccountName = Annotated[str, text(r"^[a-z][a-z0-9_-]{0,39}$", "1 to 40 of a-z, 0-9, _ and -, a letter first")]
-PEOPLE = Field(max_length=10_000)
+PEOPLE = Most(10_000)
 """Bound of lists of people and groups."""
 SshKey = Annotated[str, Field(max_length=20_000)]
 Id = Annotated[int, Field(ge=2000, le=60000)]
@@ -32,9 +32,9 @@ class UserSpec(Spec):
     """User id, the same on all nodes and for ever: files on shared storage belong to it."""
     gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=USERS)] = None
     """Id of the person's own group, of the name of the person; null: that of the user."""
-    groups: Annotated[list[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
+    groups: Annotated[Items[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Further groups, each with its id in `groups`."""
-    ssh_keys: Annotated[list[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
+    ssh_keys: Annotated[Items[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Public keys, as in authorized_keys. Session Manager needs none."""
     account: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
     """Account that jobs are charged to by default; needs `accounting`."""
@@ -73,19 +73,19 @@ class QosSpec(Limits):
     """Name."""
     priority: Annotated[int, Field(ge=0, le=10**9), Setting(Change.AT_ONCE, page=_QOS)] = 0
     """Priority that it adds to a job."""
-    preempts: Annotated[list[AccountName], FEW, Setting(Change.AT_ONCE, page=_PREEMPTION)] = []
+    preempts: Annotated[Items[AccountName], FEW, Setting(Change.AT_ONCE, page=_PREEMPTION)] = []
     """QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none."""
-    accounts: Annotated[list[AccountName], MANY, Setting(Change.AT_ONCE, page=_QOS)] = []
+    accounts: Annotated[Items[AccountName], MANY, Setting(Change.AT_ONCE, page=_QOS)] = []
     """Accounts, with those below them, whose jobs may ask for it; []: all."""
 
 
 class TeamSpec(Spec):
     """Everything about people that nodes are told."""
 
-    groups: Annotated[dict[UserName, Id], PEOPLE] = {}
-    users: Annotated[list[UserSpec], PEOPLE] = []
-    accounts: Annotated[list[AccountSpec], MANY] = []
-    qos: Annotated[list[QosSpec], FEW] = []
+    groups: Annotated[Entries[UserName, Id], PEOPLE] = {}
+    users: Annotated[Items[UserSpec], PEOPLE] = []
+    accounts: Annotated[Items[AccountSpec], MANY] = []
+    qos: Annotated[Items[QosSpec], FEW] = []
     accounting: bool = False
     """Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone nodes remove the
     accounts and QoS that they have made."""

@@ -1,12 +1,13 @@
 """Types of values that several models share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
-from pydantic import BeforeValidator, Field, WrapValidator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, WrapValidator
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from ultracluster.domain.violations import WORDS
 
@@ -24,7 +25,30 @@ def allowing(words: str) -> Any:
 
 NODES = Field(le=65_533)
 """MaxNodeCount at most (https://slurm.schedmd.com/slurm.conf.html)."""
-FEW, MANY = Field(max_length=100), Field(max_length=1000)
+
+
+@dataclass(frozen=True)
+class Most:
+    """Says how many members a list or mapping has at most; tuples and the like are lists, too. Other bounds precede it.
+
+    Attributes:
+        members: So many.
+    """
+
+    members: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the field with the bound."""
+        return no_info_before_validator_function(plain, _bounded(handler(source), self.members))
+
+
+def _bounded(schema: Any, members: int) -> Any:
+    if schema["type"] == "nullable":
+        return {**schema, "schema": _bounded(schema["schema"], members)}
+    return {**schema, "max_length": members}
+
+
+FEW, MANY = Most(100), Most(1000)
 """Bounds of lists and mappings, far above what anybody has, so that checking a file takes no time that counts."""
 
 TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
@@ -106,6 +130,18 @@ def listed(values: object) -> Any:
     """Return a sequence as the list that models take; a text, which is one, too, stays and is refused."""
     return list(values) if isinstance(values, Sequence) and not isinstance(values, str) else values
 
+
+def plain(value: object) -> Any:
+    """Return a mapping as the dictionary, and a sequence as the list, that models take."""
+    return dict(value) if isinstance(value, Mapping) else listed(value)
+
+
+if TYPE_CHECKING:  # to type checkers a list of a class is no list of its base
+    Items = Sequence
+    Entries = Mapping
+else:
+    Items, Entries = list, dict
+"""Lists and mappings that models read alone."""
 
 # Values of the CDK, which is not imported here: a field takes them, and holds what they stand for. Type checkers see a
 # descriptor that takes the one and gives the other; such a field has its default by `default`.

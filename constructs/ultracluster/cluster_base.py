@@ -1,6 +1,7 @@
 """What clusters have that are made in this app, and those that are imported: connections and metrics."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import jsii
 from aws_cdk import Duration, Stack
@@ -9,8 +10,12 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from ultracluster.arguments import construct_name, wrong_types
 from ultracluster.domain import metrics
+from ultracluster.domain.violations import InvalidArguments, Path
 from ultracluster.metric import metric_of
+
+_ARGUMENTS: dict[Path, Path] = {("name",): ("cluster_name",)}
 
 
 class NodeGroup(iam.PrincipalBase):
@@ -60,6 +65,9 @@ class IParallelCluster(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, name: str, security_groups: Sequence[ec2.ISecurityGroup] | None
     ) -> None:
+        place = construct_name(type(self), scope, construct_id)
+        if broken := wrong_types(IParallelCluster.__init__, locals()):
+            raise InvalidArguments(place, [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in broken])
         super().__init__(scope, construct_id)
         self._name = name
         self._connections = ec2.Connections(security_groups=list(security_groups or ()))

@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain import homes as rules
 from ultracluster.domain.homes import OpenZfsCompression, OpenZfsDeploymentType, OpenZfsSpec
 from ultracluster.domain.violations import InvalidArguments, Violation
@@ -66,9 +67,10 @@ class ElasticFileSystem(_Homes):
         vpc_cidr: str | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr)
+        name = construct_name(type(self), scope, construct_id)
+        place, broken = subnet_in(vpc, subnet, vpc_cidr, wrong_types(ElasticFileSystem.__init__, locals()))
         if place is None or broken:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         self.security_group = _security_group(self, vpc, vpc_cidr, [ec2.Port.tcp(rules.NFS_PORT)], "Amazon EFS")
         made = efs.FileSystem(
@@ -140,8 +142,9 @@ class OpenZfsFileSystem(_Homes):
         vpc_cidr: str | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr)
-        quotas = dict(quotas or {})
+        name = construct_name(type(self), scope, construct_id)
+        place, broken = subnet_in(vpc, subnet, vpc_cidr, wrong_types(OpenZfsFileSystem.__init__, locals()))
+        quotas = dict(quotas) if isinstance(quotas, Mapping) else {}
         spec, violations = OpenZfsSpec.checked(
             {
                 "deployment_type": deployment_type,
@@ -152,11 +155,11 @@ class OpenZfsFileSystem(_Homes):
             },
             lambda each: rules.openzfs_violations(each, region=Stack.of(scope).region),
         )
-        broken += violations
+        broken = together(broken, violations)
         if len(quotas) > rules.MAX_QUOTAS:
             broken.append(Violation(("quotas",), len(quotas), f"at most {rules.MAX_QUOTAS}", "the most of a volume"))
         if spec is None or place is None or broken:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         Tags.of(self).add("Name", self.node.path)
         ports = [make(port) for make in (ec2.Port.tcp, ec2.Port.udp) for port in rules.OPENZFS_PORTS]

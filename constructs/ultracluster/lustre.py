@@ -15,6 +15,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.types import listed
@@ -158,8 +159,8 @@ class LustreFileSystem(ILustreFileSystem):
         log_retention: logs.RetentionDays = _LOG_RETENTION,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        group = (("security_group",), security_group, "security_group_id", "an ec2.ISecurityGroup")
-        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr, group)
+        name = construct_name(type(self), scope, construct_id)
+        place, broken = subnet_in(vpc, subnet, vpc_cidr, wrong_types(LustreFileSystem.__init__, locals()))
         key_arn = getattr(kms_key, "key_arn", None)
         spec, violations = LustreSpec.checked(
             {
@@ -173,12 +174,13 @@ class LustreFileSystem(ILustreFileSystem):
             },
             rules.violations,
         )
-        broken += [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
-        if log_group_name is not None and not log_group_name.startswith(_LOG_GROUP_PREFIX):
+        violations = [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
+        if isinstance(log_group_name, str) and not log_group_name.startswith(_LOG_GROUP_PREFIX):
             allowed = f"a name that starts with {_LOG_GROUP_PREFIX}"
-            broken.append(Violation(("log_group_name",), log_group_name, allowed, "FSx takes no other"))
+            violations.append(Violation(("log_group_name",), log_group_name, allowed, "FSx takes no other"))
+        broken = together(broken, violations)
         if spec is None or place is None or broken:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
+            raise InvalidArguments(name, broken)
 
         super().__init__(scope, construct_id)
         self.capacity_gib = spec.capacity_gib
@@ -244,14 +246,16 @@ class LustreFileSystem(ILustreFileSystem):
         Raises:
             InvalidArguments: Arguments break rules of FSx, alone or with earlier links; all of them are named.
         """
+        broken = wrong_types(LustreFileSystem.add_data_repository, locals())
         values = {
             "path": path,
-            "bucket": None if bucket is None else _checkable_name(bucket),
+            "bucket": _checkable_name(bucket),
             "prefix": prefix,
             "import_events": listed(import_events),
             "export_events": listed(export_events),
         }
-        repository, broken = DataRepository.checked(values, self._link_violations)
+        repository, violations = DataRepository.checked(values, self._link_violations)
+        broken = together(broken, violations)
         if repository is None or broken:
             raise InvalidArguments(f"{self.node.path}.add_data_repository", broken)
         self._linked.append(repository)
@@ -380,6 +384,9 @@ class ImportedLustreFileSystem(ILustreFileSystem):
     def __init__(
         self, scope: Construct, construct_id: str, *, file_system_id: str, security_group: ec2.ISecurityGroup
     ) -> None:
+        name = construct_name(type(self), scope, construct_id)
+        if broken := wrong_types(ImportedLustreFileSystem.__init__, locals()):
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         self.file_system_id = file_system_id
@@ -387,8 +394,10 @@ class ImportedLustreFileSystem(ILustreFileSystem):
         self._connections = ec2.Connections(security_groups=[security_group], default_port=_DEFAULT_PORT)
 
 
-def _checkable_name(bucket: s3.IBucket) -> str:
-    """Return the name of a bucket, or a name for the rules of one that CloudFormation will name."""
+def _checkable_name(bucket: s3.IBucket | None) -> str | None:
+    """Return the name of a bucket, or a name for the rules of one that CloudFormation will name; None: it is none."""
+    if bucket is None or of_type(bucket, s3.IBucket, ()):
+        return None
     return bucket.node.addr if Token.is_unresolved(bucket.bucket_name) else bucket.bucket_name
 
 

@@ -13,6 +13,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 from pydantic import Field
 
+from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster
 from ultracluster.dashboard import Dashboard, Graph, row_of_file_system, row_of_nat_gateway, rows_of_nodes
 from ultracluster.domain import metrics
@@ -96,11 +97,13 @@ class ClusterMonitoring(Construct):
         idle_minutes: int = SlurmSpec().idle_minutes,
         alarm_prefix: str | None = None,
     ) -> None:
+        construct = construct_name(type(self), scope, construct_id)
+        broken = wrong_types(ClusterMonitoring.__init__, locals())
         if isinstance(cluster, ParallelCluster):
             name, own_queues = cluster.spec.name, [queue.name for queue in cluster.spec.queues if queue.has_trainium]
             sends_metrics = cluster.sends_metrics
         else:
-            name, own_queues, sends_metrics = cluster.cluster_name, [], _DEFAULTS.node_metrics
+            name, own_queues, sends_metrics = getattr(cluster, "cluster_name", ""), [], _DEFAULTS.node_metrics
         if file_system_capacity_gib is None and isinstance(file_system, LustreFileSystem):
             file_system_capacity_gib = file_system.capacity_gib
         spec, violations = _Watched.checked(
@@ -113,19 +116,20 @@ class ClusterMonitoring(Construct):
             },
             rules.violations,
         )
-        if node_metrics and not sends_metrics:
+        if node_metrics is True and not sends_metrics:
             reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
             violations.append(Violation(("node_metrics",), True, "False", reason))
         if file_system is not None and file_system_capacity_gib is None:
             reason = "the file system is not made in this app"
             violations.append(Violation(("file_system_capacity_gib",), None, "its capacity in GiB", reason))
         self._alarm_prefix = alarm_prefix or Stack.of(scope).stack_name
+        broken = together(broken, violations)
         others = [each for each in Stack.of(scope).node.find_all() if isinstance(each, ClusterMonitoring)]
         if self._alarm_prefix in [each._alarm_prefix for each in others]:
             reason = "other alarms of this stack have these names"
-            violations.append(Violation(("alarm_prefix",), self._alarm_prefix, "another one", reason))
-        if spec is None or violations:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+            broken.append(Violation(("alarm_prefix",), self._alarm_prefix, "another one", reason))
+        if spec is None or broken:
+            raise InvalidArguments(construct, broken)
 
         super().__init__(scope, construct_id)
         stack = Stack.of(self)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import jsii
@@ -10,6 +11,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.cluster_provider import cluster_provider
 from ultracluster.domain import cluster_rules, names, team_rules
@@ -34,7 +36,6 @@ from ultracluster.domain.violations import (
     Violation,
     Waiting,
     below,
-    of_other_types,
 )
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.node_scripts import NodeScripts
@@ -54,7 +55,8 @@ _ARGUMENTS: Mapping[Path, Path] = {
     ("pytorch",): ("software", "pytorch"),
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
-_SHARED_STORAGE = "SharedStorage.lustre(...), SharedStorage.openzfs(...) or SharedStorage.efs(...)"
+_OF_SPEC = frozenset({*ClusterSpec.model_fields, "cluster_name"})
+"""Arguments that `ClusterSpec` checks."""
 
 
 class ParallelCluster(IParallelCluster):
@@ -144,24 +146,18 @@ class ParallelCluster(IParallelCluster):
         directory: DirectorySpec | None = None,
         parallelcluster_version: str | None = None,
     ) -> None:
-        path = f"{scope.node.path}/{construct_id}".removeprefix("/")
-        self._construct = f"{type(self).__name__} {path}"
-        broken = of_other_types(
-            (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
-            (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
-            (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
-            (("software",), software, "neuron_sdk", "a NeuronSoftware"),
-            (("accounting",), accounting, "password", "a SlurmAccounting"),
-            *_each("shared_storage", shared_storage, "dependencies", _SHARED_STORAGE),
-            *_each("security_groups", security_groups, "security_group_id", "an ec2.ISecurityGroup"),
+        self._construct = construct_name(type(self), scope, construct_id)
+        path = self._construct.partition(" ")[2]
+        broken = [
+            *wrong_types(ParallelCluster.__init__, locals(), besides=_OF_SPEC),
             *_subnets_of(("head_node",), head_node),
             *_subnets_of(("queues",), queues),
             *_subnets_of(("login_nodes",), login_nodes),
-        )
+        ]
         self._values: dict[str, Any] = {
             "name": names.of_path(path) if cluster_name is None else cluster_name,
             "region": Stack.of(scope).region,
-            "tags": None if tags is None else dict(tags),
+            "tags": dict(tags) if isinstance(tags, Mapping) else tags,
             "os": os,
             "custom_ami": custom_ami,
             "neuron_sdk": getattr(software, "neuron_sdk", None),
@@ -181,15 +177,16 @@ class ParallelCluster(IParallelCluster):
         }
         self._accounting = None if accounting is None or broken else accounting
         password = None if self._accounting is None else self._accounting.password
+        wrong = {each.path[0] for each in broken}
         for place, secret in ((("munge_key",), munge_key), (("accounting", "password"), password)):
-            if secret is not None and getattr(secret, "secret_full_arn", None) is None:
+            if secret is not None and place[0] not in wrong and getattr(secret, "secret_full_arn", None) is None:
                 allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
                 broken.append(Violation(place, getattr(secret, "secret_arn", secret), allowed, ""))
-        wrong = {each.path[0] for each in broken}
         self._software = None if "software" in wrong else software
+        broken += _software_violations(self._software)
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
         private, public = private_subnet, public_subnet
-        if "vpc" not in wrong:
+        if not {"vpc", "private_subnet", "public_subnet"} & wrong:
             private = private or _first([*vpc.private_subnets, *vpc.isolated_subnets])
             public = public or _first(vpc.public_subnets) or private
             if private is None:
@@ -326,7 +323,7 @@ class ParallelCluster(IParallelCluster):
         """
         self._values["queues"].append(queue)
         try:
-            self._spec = self._checked(of_other_types(*_subnets_of(("queue",), queue)))
+            self._spec = self._checked([*_subnets_of(("queue",), queue)], added="queue")
         except InvalidArguments:
             self._values["queues"].pop()
             raise
@@ -340,18 +337,22 @@ class ParallelCluster(IParallelCluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        if broken := of_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE)):
+        if broken := wrong_types(ParallelCluster.add_shared_storage, locals()):
             raise InvalidArguments(self._construct, broken)
         self._storage.append(storage)
         try:
-            self._checked()
+            self._checked(added="storage")
         except InvalidArguments:
             self._storage.pop()
             raise
         self._resource.node.add_dependency(*storage.dependencies)
 
-    def _checked(self, further: Sequence[Violation] = ()) -> ClusterSpec:
+    def _checked(self, further: Sequence[Violation] = (), *, added: str | None = None) -> ClusterSpec:
         """Return what the arguments make together; the violations that were found before are reported with all others.
+
+        Args:
+            further: Those that were found before.
+            added: Name of an argument that is the last queue or file system.
 
         Raises:
             InvalidArguments: They break rules.
@@ -359,7 +360,12 @@ class ParallelCluster(IParallelCluster):
         given = {name: as_given(value) for name, value in self._values.items() if value is not None}
         mounts = [storage.mount for storage in self._storage]
         spec, found = ClusterSpec.checked(given, self._violations)
-        broken = [*further, *found]
+        broken = together(further, [replace(each, path=_ARGUMENTS.get(each.path[:1], each.path)) for each in found])
+        if added is not None:
+            last: Path = ("queues", len(self._values["queues"]) - 1)
+            if added == "storage":
+                last = ("shared_storage", len(mounts) - 1)
+            broken = [replace(each, path=_moved(each.path, last, added)) for each in broken]
         if self._software is not None and self._software.team is not None:
             team = self._software.team
             broken += below(("software", "team"), team_rules.violations(team.groups, team.users))
@@ -371,8 +377,7 @@ class ParallelCluster(IParallelCluster):
             reason = "NeuronSoftware keeps the Python environment of jobs there"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
-            moved = [replace(each, path=_ARGUMENTS.get(each.path[:1], each.path)) for each in broken]
-            raise InvalidArguments(self._construct, moved)
+            raise InvalidArguments(self._construct, broken)
         return spec
 
     def _violations(self, spec: ClusterSpec) -> list[Violation]:
@@ -452,21 +457,24 @@ class _Later:
         return self._produce()
 
 
+def _moved(path: Path, last: Path, argument: str) -> Path:
+    """Return a path as the caller of a method knows it, who gives what is the last of a list."""
+    return (argument, *path[len(last) :]) if path[: len(last)] == last else path
+
+
 def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
     return next(iter(subnets), None)
 
 
-def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, str, str]]:
-    """Yield the subnets of options, and what they have to be."""
+def _subnets_of(place: Path, options: object) -> Iterator[Violation]:
+    """Yield which subnets of options are none."""
     for index, each in enumerate(options) if isinstance(options, list | tuple) else ():
         yield from _subnets_of((*place, index), each)
-    yield (*place, "subnet"), getattr(options, "subnet", None), "subnet_id", "an ec2.ISubnet"
+    yield from of_type(getattr(options, "subnet", None), ec2.ISubnet | None, (*place, "subnet"))
 
 
-def _each(name: str, values: object, attribute: str, allowed: str) -> Iterator[tuple[Path, object, str, str]]:
-    """Yield the members of a list, or what is given in place of one, and what they have to be."""
-    items = listed(values)
-    if isinstance(items, list):
-        yield from (((name, index), each, attribute, allowed) for index, each in enumerate(items))
-    else:
-        yield (name,), values, "append", f"a list, each item {allowed}"
+def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]:
+    """Yield why jobs of Neuron software cannot be shipped."""
+    jobs = None if software is None else software.jobs
+    if jobs is not None and not FilePath(jobs).is_dir():
+        yield Violation(("software", "jobs"), str(jobs), "a folder that exists", "nodes get it whole")

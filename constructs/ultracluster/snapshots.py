@@ -6,6 +6,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge_wildcards
+from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.violations import InvalidArguments
@@ -43,9 +44,11 @@ class HeadNodeSnapshots(Construct):
         interval_hours: int = _DEFAULTS.interval_hours,
         retained: int = _DEFAULTS.retained,
     ) -> None:
+        name = construct_name(type(self), scope, construct_id)
+        broken = wrong_types(HeadNodeSnapshots.__init__, locals())
         _, violations = SnapshotSpec.checked({"interval_hours": interval_hours, "retained": retained})
-        if violations:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+        if broken := together(broken, violations):
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         policy = dlm.CfnLifecyclePolicy
         policy(

@@ -156,7 +156,9 @@ def _converted(attribute: str) -> BeforeValidator:
     """Return what replaces a value by that of its attribute, or of the method of that name."""
 
     def convert(value: Any) -> Any:
-        own = getattr(value, attribute, value)
+        if isinstance(value, type) or not hasattr(value, attribute):
+            return value
+        own = getattr(value, attribute)
         try:
             return own() if callable(own) else own
         except RuntimeError as error:  # such as 90 seconds in minutes

@@ -114,15 +114,6 @@ def _key(part: object) -> str:
     return printable(_cut(str(part), MAX_KEY)) or "''"
 
 
-def of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
-    """Return which values, with their places, lack an attribute of the type that is allowed."""
-    return [
-        Violation(place, value, allowed, "")
-        for place, value, attribute, allowed in values
-        if value is not None and not hasattr(value, attribute)
-    ]
-
-
 def shown(value: object) -> str:
     """Return a value as messages show it, cut after `MAX_SHOWN` characters."""
     try:

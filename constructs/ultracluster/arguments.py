@@ -16,7 +16,7 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation, Waiting
+from ultracluster.domain.violations import InvalidArguments, Path, Violation, Waiting, is_list_token
 
 _LATER = {
     "secretsmanager": "aws_cdk.aws_secretsmanager",
@@ -147,7 +147,7 @@ def _is(value: object, kind: Any) -> bool:
     if kind in (int, float):
         return not isinstance(value, bool) and isinstance(value, (int, float) if kind is float else int)
     if not getattr(kind, "_is_protocol", False):
-        return isinstance(value, kind)
+        return isinstance(value, kind) and not is_list_token(value)
     # What the CDK returns as an interface answers by others. To ask themselves would be a call of the jsii kernel each.
     own = vars(value) if hasattr(value, "__dict__") else {}
     kinds = [type(value), *map(type, own.get("_delegates", ()))]

@@ -19,7 +19,7 @@ from ultracluster.arguments import construct_name, of_type, together, wrong_type
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation
+from ultracluster.domain.violations import InvalidArguments, Path, Violation, is_token
 from ultracluster.metric import FSX, metric_of
 from ultracluster.placement import subnet_in
 from ultracluster.retention import RETENTION
@@ -175,7 +175,8 @@ class LustreFileSystem(ILustreFileSystem):
             rules.violations,
         )
         violations = [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
-        if isinstance(log_group_name, str) and not log_group_name.startswith(_LOG_GROUP_PREFIX):
+        known = isinstance(log_group_name, str) and not is_token(log_group_name)
+        if known and not str(log_group_name).startswith(_LOG_GROUP_PREFIX):
             allowed = f"a name that starts with {_LOG_GROUP_PREFIX}"
             violations.append(Violation(("log_group_name",), log_group_name, allowed, "FSx takes no other"))
         broken = together(broken, violations)

@@ -1,6 +1,6 @@
 """Alarms and a dashboard for an UltraCluster: its nodes, its file system and its NAT gateway."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from aws_cdk import Duration, RemovalPolicy, Size, Stack
@@ -22,7 +22,7 @@ from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import SlurmSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.types import FROM_SIZE, OptionalGib, default, listed
-from ultracluster.domain.violations import InvalidArguments, Violation
+from ultracluster.domain.violations import InvalidArguments, Violation, is_token
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import ParallelCluster
@@ -116,6 +116,7 @@ class ClusterMonitoring(Construct):
             },
             rules.violations,
         )
+        violations += _queue_violations(listed(queues))
         if node_metrics is True and not sends_metrics:
             reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
             violations.append(Violation(("node_metrics",), True, "False", reason))
@@ -123,11 +124,7 @@ class ClusterMonitoring(Construct):
             reason = "the file system is not made in this app"
             violations.append(Violation(("file_system_capacity_gib",), None, "its capacity in GiB", reason))
         self._alarm_prefix = alarm_prefix or Stack.of(scope).stack_name
-        broken = together(broken, violations)
-        others = [each for each in Stack.of(scope).node.find_all() if isinstance(each, ClusterMonitoring)]
-        if self._alarm_prefix in [each._alarm_prefix for each in others]:
-            reason = "other alarms of this stack have these names"
-            broken.append(Violation(("alarm_prefix",), self._alarm_prefix, "another one", reason))
+        broken = [*together(broken, violations), *_prefix_violations(scope, self._alarm_prefix)]
         if spec is None or broken:
             raise InvalidArguments(construct, broken)
 
@@ -348,3 +345,15 @@ class ClusterMonitoring(Construct):
         alarm.add_alarm_action(self._notify)
         self.alarms.append(alarm)
         return alarm
+
+
+def _queue_violations(queues: object) -> Iterator[Violation]:
+    for index, queue in enumerate(queues if isinstance(queues, list) else ()):
+        if is_token(queue):
+            yield Violation(("queues", index), queue, "the name of a queue", "ids of alarms have it")
+
+
+def _prefix_violations(scope: Construct, prefix: str) -> Iterator[Violation]:
+    others = [each for each in Stack.of(scope).node.find_all() if isinstance(each, ClusterMonitoring)]
+    if prefix in [each._alarm_prefix for each in others]:
+        yield Violation(("alarm_prefix",), prefix, "another one", "other alarms of this stack have these names")

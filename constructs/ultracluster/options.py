@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
+from ultracluster.domain import budget, cluster, directory, team
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -14,6 +15,7 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.violations import InvalidArguments, shape_violations
 
 
 class Options(Spec):
@@ -31,6 +33,18 @@ class Options(Spec):
                 object.__setattr__(self, "__pydantic_fields_set__", set(values))
                 object.__setattr__(self, "__pydantic_extra__", None)
                 object.__setattr__(self, "__pydantic_private__", None)
+
+
+class Values(Spec):
+    """Values that are checked when they are made."""
+
+    if not TYPE_CHECKING:  # type checkers see the fields
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise InvalidArguments(type(self).__name__, shape_violations(error)) from None
 
 
 class ComputeResource(Options, ComputeResourceSpec):
@@ -64,6 +78,34 @@ class Slurm(Options, SlurmSpec):
 
 class MonitoringOptions(Options, MonitoringSpec):
     """Logs, dashboard and alarms that ParallelCluster makes with the cluster."""
+
+
+class AcceptedWarning(Values, cluster.AcceptedWarning):
+    """A warning of ParallelCluster's validators that does not stop the deployment."""
+
+
+class AccountSpec(Values, team.AccountSpec):
+    """An account of Slurm: a project or a group of people whose use is counted together."""
+
+
+class BudgetSpec(Values, budget.BudgetSpec):
+    """A monthly limit, told by AWS Budgets, and guards on what runs now, because billing data is a day late."""
+
+
+class DirectorySpec(Values, directory.DirectorySpec):
+    """Users of Active Directory or another LDAP server, whom all nodes ask by SSSD. It turns on passwords in SSH."""
+
+
+class QosSpec(Values, team.QosSpec):
+    """A quality of service that jobs ask for by `sbatch --qos`."""
+
+
+class TeamSpec(Values, team.TeamSpec):
+    """Everything about people that nodes are told."""
+
+
+class UserSpec(Values, team.UserSpec):
+    """A person with a login."""
 
 
 def as_given(value: Any) -> Any:

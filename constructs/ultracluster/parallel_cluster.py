@@ -181,7 +181,7 @@ class ParallelCluster(IParallelCluster):
         for place, secret in ((("munge_key",), munge_key), (("accounting", "password"), password)):
             if secret is not None and place[0] not in wrong and getattr(secret, "secret_full_arn", None) is None:
                 allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
-                broken.append(Violation(place, getattr(secret, "secret_arn", secret), allowed, ""))
+                broken.append(Violation(place, secret.node.path, allowed, ""))
         self._software = None if "software" in wrong else software
         broken += _software_violations(self._software)
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)

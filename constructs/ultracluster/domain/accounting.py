@@ -6,7 +6,18 @@ from pydantic import Field
 
 from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
-from ultracluster.domain.types import FEW, MANY, Items, Most, SecretArn, SecurityGroupId, SubnetBlock, ZoneId, text
+from ultracluster.domain.types import (
+    FEW,
+    MANY,
+    TOKENS,
+    Items,
+    Most,
+    SecretArn,
+    SecurityGroupId,
+    SubnetBlock,
+    ZoneId,
+    text,
+)
 
 _VERSIONS = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.MySQL.html"
 _STORAGE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html"
@@ -27,6 +38,7 @@ class DatabaseSpec(Spec):
     instance_class: Annotated[
         str,
         text(r"^db\.[a-z0-9]+\.[a-z0-9]+$", "a class of RDS such as db.t4g.micro"),
+        TOKENS,
         Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.DBInstanceClass"),
     ] = "db.t4g.micro"
     """Class of the instance. A change interrupts the database for minutes; Slurm sends what it has meanwhile later."""

@@ -24,7 +24,7 @@ from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
 from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS, ParallelClusterVersion
 from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
-from ultracluster.domain.violations import Path, Violation, below
+from ultracluster.domain.violations import Path, Violation, below, is_token
 
 MAX_COMPUTE_RESOURCES = 50
 MAX_LOGIN_POOLS = 10
@@ -261,7 +261,7 @@ def tag_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 def _is_tag_text(text: str) -> bool:
     """Return whether text consists of what tags may have; tokens of the CDK do."""
-    return "${Token[" in text or all(
+    return is_token(text) or all(
         each in _TAG_SIGNS or unicodedata.category(each)[0] in "LN" or unicodedata.category(each) == "Zs"
         for each in text
     )
@@ -288,7 +288,7 @@ def _key_violations(head: HeadNodeSpec) -> Iterator[Violation]:
 
 
 def _ssh_violations(node: HeadNodeSpec | LoginPoolSpec) -> Iterator[Violation]:
-    if node.ssh_cidr is None or _PREFIX_LIST.fullmatch(node.ssh_cidr):
+    if node.ssh_cidr is None or is_token(node.ssh_cidr) or _PREFIX_LIST.fullmatch(node.ssh_cidr):
         return
     block = addresses.parse(node.ssh_cidr)
     if block is None:

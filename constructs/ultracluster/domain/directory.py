@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import MANY, Entries, SecretArn, allowing, text
+from ultracluster.domain.types import MANY, TOKENS, Entries, SecretArn, allowing, text
 from ultracluster.domain.violations import Violation
 
 _DOMAIN = r"^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$|^(DC|dc)=[a-zA-Z0-9_-]+(,(DC|dc)=[a-zA-Z0-9_-]+)*$"
@@ -20,12 +20,14 @@ class DirectorySpec(Spec):
     domain_name: Annotated[
         str,
         text(_DOMAIN, "a domain such as corp.example.com, or DC=corp,DC=example,DC=com"),
+        TOKENS,
         Setting(Change.STOPPED_NODES, ".DomainName"),
     ]
     """The domain, from which the search base is made."""
     domain_addr: Annotated[
         str,
         text(r"^ldaps?://[^ ,]+(,ldaps?://[^ ,]+)*$", "ldaps://HOST, further ones after a comma"),
+        TOKENS,
         Setting(Change.STOPPED_NODES, ".DomainAddr"),
     ]
     """Addresses of the servers. Passwords cross the network in clear by ldap://."""

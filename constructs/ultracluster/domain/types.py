@@ -111,6 +111,7 @@ SshSource = Annotated[
     str,
     allowing("an IPv4 block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-..."),
     Existing("AWS::EC2::PrefixList"),
+    TOKENS,
 ]
 """Its blocks name nothing that exists."""
 LogRetentionDays = Literal[

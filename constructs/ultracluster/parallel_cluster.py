@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import jsii
-from aws_cdk import CustomResource, IStableAnyProducer, Lazy, Stack, Tags
+from aws_cdk import CustomResource, IStableAnyProducer, Lazy, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
-from constructs import Construct
+from constructs import Construct, IConstruct, IValidation
 
 from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
@@ -28,6 +29,7 @@ from ultracluster.domain.cluster import (
 from ultracluster.domain.cluster_configuration import Bindings, render
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
+from ultracluster.domain.override_rules import at, mappings
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
@@ -38,9 +40,11 @@ from ultracluster.domain.violations import (
     below,
 )
 from ultracluster.neuron_software import NeuronSoftware
+from ultracluster.node_policies import OF_PARALLELCLUSTER, too_many
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
 from ultracluster.shared_storage import SharedStorage
+from ultracluster.ways_out import shut_in, warn_of_imported
 
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
     from aws_cdk import aws_secretsmanager as secretsmanager
@@ -57,6 +61,11 @@ _ARGUMENTS: Mapping[Path, Path] = {
 """Where the construct takes what has another place in `ClusterSpec`."""
 _OF_SPEC = frozenset({*ClusterSpec.model_fields, "cluster_name"})
 """Arguments that `ClusterSpec` checks."""
+
+
+_KINDS = {"HeadNode": "the head node", "LoginNodes": "login nodes"}
+_CLUSTERS: "WeakKeyDictionary[IConstruct, list[ParallelCluster]]" = WeakKeyDictionary()
+"""The clusters of each app, by its root: to look for them in the tree takes longer than to make one."""
 
 
 class ParallelCluster(IParallelCluster):
@@ -178,12 +187,11 @@ class ParallelCluster(IParallelCluster):
         self._accounting = None if accounting is None or broken else accounting
         password = None if self._accounting is None else self._accounting.password
         wrong = {each.path[0] for each in broken}
-        for place, secret in ((("munge_key",), munge_key), (("accounting", "password"), password)):
-            if secret is not None and place[0] not in wrong and getattr(secret, "secret_full_arn", None) is None:
-                allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
-                broken.append(Violation(place, secret.node.path, allowed, ""))
         self._software = None if "software" in wrong else software
-        broken += _software_violations(self._software)
+        broken += [
+            *_secret_violations(None if "munge_key" in wrong else munge_key, password),
+            *_software_violations(self._software),
+        ]
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
         private, public = private_subnet, public_subnet
         if not {"vpc", "private_subnet", "public_subnet"} & wrong:
@@ -192,7 +200,7 @@ class ParallelCluster(IParallelCluster):
             if private is None:
                 allowed = "a VPC with private or isolated subnets, or private_subnet"
                 broken.append(Violation(("vpc",), vpc.node.path, allowed, "compute nodes take no public addresses"))
-        self._spec = spec = self._checked(broken)
+        self._spec = spec = self._checked([*broken, *_name_violations(scope, self._values["name"])])
         assert private is not None  # noqa: S101 - a violation
         assert public is not None  # noqa: S101 - the private one at least
         of_storage = [group for storage in shared_storage for group in storage.security_groups]
@@ -216,8 +224,9 @@ class ParallelCluster(IParallelCluster):
         )
         self._placement_groups = Construct(self, "PlacementGroups")
         self.placement_groups: dict[str, ec2.CfnPlacementGroup] = {}
-        self._public_subnet_id, self._private_subnet_id = public.subnet_id, private.subnet_id
         self._subnets: dict[Path, str] = {}
+        self._places: dict[Path, ec2.ISubnet] = {}
+        self._default_places = public, private
         self._queue_bindings: dict[str, Mapping[str, Any]] = {}
         resource = CustomResource(
             self,
@@ -249,6 +258,7 @@ class ParallelCluster(IParallelCluster):
         self.head_node_private_ip = resource.get_att_string("headNode.privateIpAddress")
         self.status = resource.get_att_string("clusterStatus")
         self.validation_messages = resource.get_att_string("validationMessages")
+        self._check_when_whole(vpc)
 
     @staticmethod
     def from_cluster_attributes(
@@ -395,12 +405,12 @@ class ParallelCluster(IParallelCluster):
         script = None if software is None else software.head_node(spec, self._mount_dir)
         self._head_node_binding = self._scripts.of_head_node(script)
         self._login_node_binding: Mapping[str, Any] = {}
-        self._place(("head_node",), head_node)
+        self._place(("head_node",), head_node, public=spec.head_node.public)
         if spec.login_nodes:
             script = None if software is None else software.login_node(spec, self._mount_dir)
             self._login_node_binding = self._scripts.of_login_nodes(script)
         for given, pool in zip(login_nodes, spec.login_nodes, strict=True):
-            self._place(("login_nodes", pool.name), given)
+            self._place(("login_nodes", pool.name), given, public=pool.public)
 
     def _bind_queue(self, queue: QueueSpec, given: object) -> None:
         """Add what a queue of the specification needs, in the subnet that it was given with."""
@@ -414,9 +424,28 @@ class ParallelCluster(IParallelCluster):
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script)
         self._place(("queues", queue.name), given)
 
-    def _place(self, nodes: Path, given: object) -> None:
+    def _check_when_whole(self, vpc: ec2.IVpc) -> None:
+        """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
+        warn_of_imported(self, vpc, self._places)
+        self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._too_many_policies()]))
+        _CLUSTERS.setdefault(self.node.root, []).append(self)
+
+    def _too_many_policies(self) -> Iterator[str]:
+        """Yield which roles have more policies than IAM attaches, with those of overrides."""
+        attached = []
+        queues = {each.get("Name"): each for each in mappings(at(self._spec.overrides, ("Scheduling", "SlurmQueues")))}
+        for place, count in self._scripts.counts:
+            kind, *names_of = place
+            overridden = queues.get(names_of[0], {}) if names_of else at(self._spec.overrides, (kind,))
+            further = mappings(at(overridden, ("Iam", "AdditionalIamPolicies")))
+            others = [each for each in further if not str(each.get("Policy")).endswith(f"/{OF_PARALLELCLUSTER}")]
+            attached.append((f"nodes of queue {names_of[0]}" if names_of else _KINDS[kind], count + len(others) + 1))
+        yield from too_many(self, attached)
+
+    def _place(self, nodes: Path, given: object, *, public: bool = False) -> None:
         """Put nodes into the subnet that their options name, if they name one."""
         subnet = getattr(given, "subnet", None)
+        self._places[nodes] = subnet or self._default_places[0 if public else 1]
         if subnet is not None:
             self._subnets[nodes] = subnet.subnet_id
             self._resource.node.add_dependency(subnet)
@@ -427,8 +456,8 @@ class ParallelCluster(IParallelCluster):
         for storage in self._storage:
             groups += storage.security_groups
         bindings = Bindings(
-            public_subnet_id=self._public_subnet_id,
-            private_subnet_id=self._private_subnet_id,
+            public_subnet_id=self._default_places[0].subnet_id,
+            private_subnet_id=self._default_places[1].subnet_id,
             subnets=self._subnets,
             security_group_ids=list(dict.fromkeys(group.security_group_id for group in groups)),
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
@@ -444,6 +473,39 @@ class ParallelCluster(IParallelCluster):
     def _mount_dir(self) -> str:
         """Where the file system of the Python environments is mounted; there is one if there is software."""
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
+
+
+@jsii.implements(IValidation)
+class _Whole:
+    """What is wrong with a cluster when its app is whole."""
+
+    def __init__(self, check: Callable[[], list[str]]) -> None:
+        self._check = check
+
+    def validate(self) -> list[str]:
+        return self._check()
+
+
+def _name_violations(scope: Construct, name: object) -> Iterator[Violation]:
+    """Yield why a cluster's stack, which has its name, would be another one's."""
+    stack = _outermost(Stack.of(scope))
+    if name == stack.stack_name:
+        reason = "ParallelCluster makes a stack of the cluster's name in the account and Region, and this one has it"
+        yield Violation(("cluster_name",), name, "another name than that of the stack", reason)
+    for other in _CLUSTERS.get(scope.node.root, []):
+        if other.spec.name == name and _meet(stack, _outermost(Stack.of(other))):
+            reason = "an account and Region have one cluster of a name"
+            yield Violation(("cluster_name",), name, f"another name than that of {other.node.path}", reason)
+
+
+def _outermost(stack: Stack) -> Stack:
+    return stack if stack.nested_stack_parent is None else _outermost(stack.nested_stack_parent)
+
+
+def _meet(one: Stack, other: Stack) -> bool:
+    """Return whether two stacks are in one account and Region, as far as that is known."""
+    env = (one.account, one.region)
+    return one is other or (env == (other.account, other.region) and not any(map(Token.is_unresolved, env)))
 
 
 @jsii.implements(IStableAnyProducer)
@@ -471,6 +533,18 @@ def _subnets_of(place: Path, options: object) -> Iterator[Violation]:
     for index, each in enumerate(options) if isinstance(options, list | tuple) else ():
         yield from _subnets_of((*place, index), each)
     yield from of_type(getattr(options, "subnet", None), ec2.ISubnet | None, (*place, "subnet"))
+
+
+def _secret_violations(
+    munge_key: "secretsmanager.ISecret | None", password: "secretsmanager.ISecret | None"
+) -> Iterator[Violation]:
+    """Yield which secrets do not have the ARN that IAM knows."""
+    secrets: tuple[tuple[Path, secretsmanager.ISecret | None], ...]
+    secrets = (("munge_key",), munge_key), (("accounting", "password"), password)
+    for place, secret in secrets:
+        if secret is not None and secret.secret_full_arn is None:
+            allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
+            yield Violation(place, secret.node.path, allowed, "")
 
 
 def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]:

@@ -59,6 +59,17 @@ test-all: setup-training ## Run all tests but for the long scenarios, as root wi
 test-scenarios: setup-training ## Run the long scenarios and all else on live nodes: up to 90 minutes, as root
 	@pytest $(PARALLEL) -m "scenario or system" $(ARGS)
 
+RESOLUTION = lowest-direct
+.PHONY: test-library
+test-library: setup ## Synthesize programs of the library's users with the oldest packages that it takes: RESOLUTION=highest
+	@rm -rf build/library && mkdir -p build/library
+	@.uv/bin/uv build --quiet constructs --out-dir build/library
+	@.uv/bin/uv venv --quiet build/library/environment
+	@.uv/bin/uv pip install --quiet --python build/library/environment --resolution $(RESOLUTION) --requirements constructs/pyproject.toml
+	@.uv/bin/uv pip install --quiet --python build/library/environment --no-deps build/library/*.whl
+	@.uv/bin/uv pip list --python build/library/environment | grep -E '^(aws-cdk-lib|constructs|pydantic) '
+	@build/library/environment/bin/python tests/constructs/synthesize.py build/library/out constructs/examples/*.py tests/constructs/apps/*.py
+
 # The training program's tests come first; the others append.
 .PHONY: coverage
 coverage: setup-training ## Run all tests and measure coverage: a quarter longer

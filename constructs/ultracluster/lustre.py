@@ -319,11 +319,11 @@ class LustreFileSystem(ILustreFileSystem):
                 data_compression_type=spec.compression,
                 metadata_configuration=metadata,
                 automatic_backup_retention_days=spec.backup_retention_days if spec.persistent else None,
-                log_configuration=fsx.CfnFileSystem.LogConfigurationProperty(
-                    level="WARN_ERROR", destination=self._log_destination()
-                ),
             ),
         )
+        # An override, because the CDK's own property is from 2025.
+        logging = {"Level": "WARN_ERROR", "Destination": self._log_destination()}
+        file_system.add_property_override("LustreConfiguration.LogConfiguration", logging)
         file_system.apply_removal_policy(self._removal_policy)
         return file_system
 

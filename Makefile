@@ -128,6 +128,7 @@ format: setup ## Format the code and fix what the linter can
 snapshots: setup ## Write schemas, reference and golden files, to be reviewed as a diff
 	@python -m config.settings
 	@python -m config.pipeline
+	@python -m scripts.upkeep.library_docstrings
 	@# jsonpatch orders the operations of a difference by sets.
 	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 

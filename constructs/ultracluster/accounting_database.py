@@ -42,10 +42,13 @@ class AccountingDatabase(Construct):
         vpc: Where it is.
         subnets: In two zones, which RDS demands of an instance in one, too; they need no way to the internet. The
             instance is in the zone of the first.
-        instance_class: Such as ``db.t4g.micro``. `DatabaseSpec` has ranges and defaults of this and what follows.
-        engine_version: Of MySQL 8.4, to start with.
-        storage_gib: Storage, which grows by itself up to four times that.
-        backup_retention_days: Days that daily backups are kept.
+        instance_class: Such as ``db.t4g.micro``. `DatabaseSpec` has ranges and defaults of this and what follows. [a
+            class of RDS such as db.t4g.micro; default 'db.t4g.micro'; change: at once]
+        engine_version: Of MySQL 8.4, to start with. [a version of MySQL 8.4 such as 8.4.9; default '8.4.9'; change: at
+            once, only up]
+        storage_gib: Storage, which grows by itself up to four times that. [GiB; 20 to 16,384; default 20; change: at
+            once, only up]
+        backup_retention_days: Days that daily backups are kept. [days; 1 to 35; default 7; change: at once]
         dependencies: Made before the instance: all else in its stack, whose creation may fail. To undo a creation that
             failed, CloudFormation would have to delete the instance, which RDS refuses while it is protected.
         removal_policy: Of everything here. Default: the database outlives the stack, and cannot be deleted by mistake.

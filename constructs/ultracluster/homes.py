@@ -105,11 +105,15 @@ class OpenZfsFileSystem(_Homes):
         vpc: Where it is.
         subnet: The subnet of its file servers, best that of the nodes. Default: the VPC's first private subnet, else
             its first isolated one.
-        deployment_type: `OpenZfsSpec` has ranges of this and what follows.
-        capacity_gib: Storage; it can grow, not shrink.
-        throughput_mbps: MB/s of the file server.
-        compression: Of new data.
-        backup_retention_days: 0: no automatic backups.
+        deployment_type: `OpenZfsSpec` has ranges of this and what follows. [one of 'SINGLE_AZ_1', 'SINGLE_AZ_HA_1',
+            'SINGLE_AZ_2', 'SINGLE_AZ_HA_2'; default 'SINGLE_AZ_1'; change: new file system]
+        capacity_gib: Storage; it can grow, not shrink. [GiB; 64 to 524,288; default 256; change: at once, only up, by
+            10 percent or more]
+        throughput_mbps: MB/s of the file server. [MB/s; 64 to 10,240; 64, 128, 256, 512, 1024, 2048, 3072 or 4096 with
+            SINGLE_AZ_1; 160, 320, 640, 1280, 2560, 3840, 5120, 7680 or 10240 with SINGLE_AZ_2; default 64; change: at
+            once]
+        compression: Of new data. [one of 'LZ4', 'ZSTD', 'NONE'; default 'LZ4'; change: at once]
+        backup_retention_days: 0: no automatic backups. [days; 0 to 90; default 7; change: at once]
         quotas: GiB by user id; 500 at most. Default: no limits.
         kms_key: Encrypts the data. Default: the key that FSx manages.
         vpc_cidr: IPv4 block that may reach it. Default: only what carries the security group.

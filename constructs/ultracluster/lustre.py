@@ -111,19 +111,24 @@ class LustreFileSystem(ILustreFileSystem):
         vpc: Where it is.
         subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
             subnet, else its first isolated one.
-        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows.
-        capacity_gib: Storage; it can grow, not shrink.
-        throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2.
-        compression: Of new files.
-        metadata_iops: None: automatic, growing with the capacity.
-        backup_retention_days: 0: no automatic backups.
-        kms_key: Encrypts the data. Default: the key that FSx manages.
+        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows. [one of
+            'SCRATCH_2', 'PERSISTENT_1', 'PERSISTENT_2'; default 'PERSISTENT_2'; change: new file system]
+        capacity_gib: Storage; it can grow, not shrink. [GiB; 1 to 2,147,483,647; 1200, 2400 or a multiple of 2400;
+            default 4800; change: at once, only up]
+        throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2. [MB/s per TiB; 1 to 10,000; 50, 100 or 200 with
+            PERSISTENT_1; 125, 250, 500 or 1000 with PERSISTENT_2; default 250; change: new file system]
+        compression: Of new files. [one of 'LZ4', 'NONE'; default 'LZ4'; change: at once]
+        metadata_iops: None: automatic, growing with the capacity. [1 to 192,000; 1500, 3000, 6000, 12000 or a multiple
+            of 12000 up to 192000; default None; change: at once, only up]
+        backup_retention_days: 0: no automatic backups. [days; 0 to 90; default 7; change: at once]
+        kms_key: Encrypts the data. Default: the key that FSx manages. [change: new file system]
         security_group: Carried by the file system. Default: a new one.
         vpc_cidr: IPv4 block that may reach the Lustre ports. Default: only what carries the security group may, such as
             the nodes of a cluster that mounts the file system, and what `connections` allows.
         log_group_name: Where FSx reports failed imports and exports; starts with ``/aws/fsx/``. Default: a name from
             the path of the construct.
-        log_retention: How long these reports are kept.
+        log_retention: How long these reports are kept. [days; one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365,
+            400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653; change: at once]
         removal_policy: Of file system, security group and bucket. Default: the data outlives the stack.
 
     Attributes:
@@ -238,11 +243,15 @@ class LustreFileSystem(ILustreFileSystem):
         """Link a directory to S3: at most 8, and none to a file system with automatic backups.
 
         Args:
-            path: Directory in the file system, such as /data.
-            bucket: In the same Region. Default: a bucket of this construct.
-            prefix: Prefix within the bucket, without a leading slash.
-            import_events: Changes in S3 that show in the file system.
-            export_events: Changes in the file system that are written to S3.
+            path: Directory in the file system, such as /data. [/ or an absolute path such as /data; change: two
+                deployments]
+            bucket: In the same Region. Default: a bucket of this construct. [the name of a general purpose bucket: 3 to
+                63 of a-z, 0-9, hyphen and dot; change: two deployments]
+            prefix: Prefix within the bucket, without a leading slash. [change: two deployments]
+            import_events: Changes in S3 that show in the file system. [default ['NEW', 'CHANGED', 'DELETED']; change:
+                at once] [default ['NEW', 'CHANGED', 'DELETED']; change: at once]
+            export_events: Changes in the file system that are written to S3. [default ['NEW', 'CHANGED', 'DELETED'];
+                change: at once] [default ['NEW', 'CHANGED', 'DELETED']; change: at once]
 
         Raises:
             InvalidArguments: Arguments break rules of FSx, alone or with earlier links; all of them are named.

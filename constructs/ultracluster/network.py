@@ -37,15 +37,19 @@ class UltraClusterNetwork(Construct):
         scope: Usually a stack.
         construct_id: Id in the scope.
         zone_id: Such as ``usw2-az4``; Trn1 is not in every zone.
-        cidr: IPv4 block of the VPC. `NetworkSpec` has ranges of this and what follows.
-        public_subnet_cidr: Block of the public subnet.
-        private_subnet_cidr: Block of the private subnet.
+        cidr: IPv4 block of the VPC. `NetworkSpec` has ranges of this and what follows. [an IPv4 block such as
+            10.0.0.0/16, /16 to /28; default '10.0.0.0/16'; change: new deployment]
+        public_subnet_cidr: Block of the public subnet. [an IPv4 block such as 10.0.0.0/16, /16 to /28; default
+            '10.0.0.0/24'; change: new deployment]
+        private_subnet_cidr: Block of the private subnet. [an IPv4 block such as 10.0.0.0/16, /16 to /28; default
+            '10.0.64.0/18'; change: new deployment]
         nat_addresses: Public addresses of the NAT gateway; each carries 55,000 connections to a destination
-            (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
+            (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html). [1 to 8; default 1; change: at
+            once]
         interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
             those that a cluster without internet access needs; login nodes need ``autoscaling`` and
-            ``elasticloadbalancing``, too.
-        flow_log_retention: How long flow logs are kept; None: no flow logs.
+            ``elasticloadbalancing``, too. [default []; change: at once]
+        flow_log_retention: How long flow logs are kept; None: no flow logs. [days; change: at once]
 
     Attributes:
         vpc: The VPC; its public and its private subnets are the two.

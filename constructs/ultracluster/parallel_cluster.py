@@ -82,9 +82,10 @@ class ParallelCluster(IParallelCluster):
 
     Args:
         vpc: Where the cluster is. Nodes need a way to AWS's services: a NAT gateway, or interface endpoints.
-        queues: Slurm queues. `ClusterOptions` has ranges and defaults of this and what follows.
+        queues: Slurm queues. `ClusterOptions` has ranges and defaults of this and what follows. [1 to 50 queues;
+            change: at once]
         head_node: Default: ``HeadNode()``.
-        login_nodes: Pools of login nodes. Default: none.
+        login_nodes: Pools of login nodes. Default: none. [change: at once]
         shared_storage: File systems that all nodes mount. Default: none; /home is on the head node.
         software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is.
         public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
@@ -94,25 +95,31 @@ class ParallelCluster(IParallelCluster):
             given; of an empty list, those of shared storage.
         cluster_name: ParallelCluster's name of the cluster and its stack, one in an account and Region. Default: from
             the construct's path, at most 24 characters.
-        tags: Tags of everything that ParallelCluster makes.
+        tags: Tags of everything that ParallelCluster makes. [default {}]
         assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
-        os: Of all nodes. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023.
+        os: Of all nodes. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023. [one of 'ubuntu2404',
+            'ubuntu2204', 'alinux2023', 'rhel9', 'rhel8', 'rocky9', 'rocky8'; default 'ubuntu2404'; change: new cluster]
         custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own, which Rocky Linux
-            lacks.
-        efa_interface_type: Of Elastic Fabric Adapters.
+            lacks. [the id of an image such as ami-0123456789abcdef0; change: new cluster]
+        efa_interface_type: Of Elastic Fabric Adapters. [one of 'efa-only', 'efa'; default 'efa-only'; change: stopped
+            fleet]
         slurm: Default: ``Slurm()``.
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
-        overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none.
+        overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none. [change: as the
+            key says]
         accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
+            [change: at once]
         munge_key: Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text.
             ParallelCluster reads it when it validates the cluster, and the head node when the cluster is made; both get
             the permission, by a customer's KMS key, too, whose policy must leave permissions to IAM, as that of
-            ``kms.Key`` does. Default: the head node makes a key.
+            ``kms.Key`` does. Default: the head node makes a key. [change: stopped fleet, no login nodes]
         accounting: Database of Slurm's accounting, such as that of an `AccountingDatabase`. The head node alone carries
             the security groups that reach it. Adding or removing it later means a new cluster. Default: Slurm forgets
             jobs when they have ended.
-        directory: Active Directory or another LDAP server with users. Default: none.
-        parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
+        directory: Active Directory or another LDAP server with users. Default: none. [change: stopped fleet, no login
+            nodes]
+        parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for. [one
+            of '3.16.1', '3.16.2', '3.16.3'; change: new cluster]
 
     Attributes:
         cluster_name: ParallelCluster's name of the cluster; known once the cluster exists.

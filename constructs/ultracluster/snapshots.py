@@ -28,8 +28,9 @@ class HeadNodeSnapshots(Construct):
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
         deployment: Value of `SNAPSHOT_TAG` on the volumes: `NeuronSoftware.deployment`, or the cluster's name.
-        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges.
-        retained: Snapshots of each volume that are kept.
+        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges. [hours; one of 1, 2, 3, 4, 6, 8, 12, 24;
+            default 24; change: at once]
+        retained: Snapshots of each volume that are kept. [1 to 1,000; default 7; change: at once]
 
     Raises:
         InvalidArguments: Arguments are out of range; all of them are named.

@@ -61,7 +61,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"monitoring.emails": ["a@example.com", "A@example.com"]}, "monitoring.emails[1]", "each address once"),
     ({"budget": {**BUDGET, "monthly_usd": 21}}, "budget.monthly_usd", "at least 21.50 (an hour of one trn1.32xlarge"),
     ({"budget": {**BUDGET, "max_usd_per_hour": 20}}, "budget.max_usd_per_hour", "at least 21.50"),
-    ({"budget": {"monthly_usd": 9000}}, "budget.emails", "an address, here or in monitoring.emails"),
+    ({"budget": {"monthly_usd": 9000}}, "budget.emails", "an address, here or for alarms"),
     ({"budget": {**BUDGET, "emails": ["a@x.org", "A@x.org"]}}, "budget.emails[1]", "each address once"),
     ({"budget": {**BUDGET, "emails": [f"{n}@x.org" for n in range(11)]}}, "budget.emails", "at most 10 addresses"),
     ({"budget": {**BUDGET, "actual_percent": [50, 50]}}, "budget.actual_percent[1]", "each percentage once"),

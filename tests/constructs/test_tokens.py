@@ -161,6 +161,7 @@ def test_a_token_in_an_argument_of_another_construct_arrives_or_is_called_a_toke
     assert not unclear, "\n".join(unclear)
     assert sorted(arrived) == [
         "AccountingDatabase.instance_class",
+        "ClusterMonitoring.advice",
         "ClusterMonitoring.alarm_prefix",
         "ClusterMonitoring.emails",
         "ClusterMonitoring.file_system_name",

@@ -159,7 +159,7 @@ def _version_violations(spec: ClusterSpec) -> Iterator[Violation]:
     """Check that the version of ParallelCluster is known, and root volumes against its images."""
     row = VERSIONS.get(spec.parallelcluster_version)
     if row is None:
-        reason = "how it differs must be known: domain/parallelcluster_versions.py has a row for each"
+        reason = "how it differs must be known: ultracluster.domain.parallelcluster_versions has a row for each"
         yield spec.violation("parallelcluster_version", " or ".join(VERSIONS), reason)
         return
     nodes: list[tuple[Path, HeadNodeSpec | QueueSpec]] = [(("head_node",), spec.head_node)]

@@ -43,7 +43,7 @@ class DirectorySpec(Spec):
     ldap_tls_ca_cert: Annotated[
         Annotated[str, text(r"^/.+", "an absolute path")] | None, Setting(Change.STOPPED_NODES, ".LdapTlsCaCert")
     ] = None
-    """File on the nodes with the certificates of those who sign the servers' certificates; null: the system's."""
+    """File on the nodes with the certificates of those who sign the servers' certificates; None: the system's."""
     ldap_tls_req_cert: Annotated[
         Literal["never", "allow", "try", "demand", "hard"], Setting(Change.STOPPED_NODES, ".LdapTlsReqCert")
     ] = "hard"
@@ -52,7 +52,7 @@ class DirectorySpec(Spec):
         Annotated[str, text(r"^\(.+\)$", "a filter such as (memberOf=...)")] | None,
         Setting(Change.STOPPED_NODES, ".LdapAccessFilter"),
     ] = None
-    """Filter of who may log in; null: everybody of the domain."""
+    """Filter of who may log in; None: everybody of the domain."""
     generate_ssh_keys_for_users: Annotated[bool, Setting(Change.STOPPED_NODES, ".GenerateSshKeysForUsers")] = True
     """Whether a user gets an SSH key at the first login."""
     additional_sssd_configs: Annotated[

@@ -50,7 +50,7 @@ class NetworkSpec(Spec):
     flow_log_retention_days: Annotated[
         LogRetentionDays | None, Setting(Change.AT_ONCE, "AWS::Logs::LogGroup.RetentionInDays")
     ] = 90
-    """Days that flow logs are kept; null: no flow logs."""
+    """Days that flow logs are kept; None: no flow logs."""
 
     @property
     def endpoint_services(self) -> list[str]:

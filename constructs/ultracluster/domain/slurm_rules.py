@@ -74,7 +74,7 @@ class Line:
     place: str = ""
 
 
-CLUSTER = Line("the cluster", parameters.CLUSTER, slurm.RESERVED_CLUSTER_SETTINGS, "cluster.slurm.custom_settings")
+CLUSTER = Line("the cluster", parameters.CLUSTER, slurm.RESERVED_CLUSTER_SETTINGS, "slurm.custom_settings")
 QUEUE = Line("a partition", parameters.PARTITION, slurm.RESERVED_QUEUE_SETTINGS, "a queue's custom_slurm_settings")
 COMPUTE_RESOURCE = Line(
     "nodes",

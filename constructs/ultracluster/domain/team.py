@@ -31,7 +31,7 @@ class UserSpec(Spec):
     uid: Annotated[Id, Setting(Change.AT_ONCE, page=USERS)]
     """User id, the same on all nodes and for ever: files on shared storage belong to it."""
     gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=USERS)] = None
-    """Id of the person's own group, of the name of the person; null: that of the user."""
+    """Id of the person's own group, of the name of the person; None: that of the user."""
     groups: Annotated[Items[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Further groups, each with its id in `groups`."""
     ssh_keys: Annotated[Items[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
@@ -46,13 +46,13 @@ class Limits(Spec):
     """Limits of an account or a QoS."""
 
     max_nodes: Annotated[int | None, Field(ge=1), NODES, Setting(Change.AT_ONCE, page=_LIMITS)] = None
-    """Nodes of all running jobs together (GrpTRES); null: no limit."""
+    """Nodes of all running jobs together (GrpTRES); None: no limit."""
     node_hours_per_month: Annotated[int | None, Field(ge=1, le=100_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = (
         None
     )
-    """Node hours of a calendar month (GrpTRESMins); null: no limit."""
+    """Node hours of a calendar month (GrpTRESMins); None: no limit."""
     max_hours: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = None
-    """Hours that a job may run (MaxWall); null: no limit."""
+    """Hours that a job may run (MaxWall); None: no limit."""
 
 
 class AccountSpec(Limits):
@@ -61,9 +61,9 @@ class AccountSpec(Limits):
     name: Annotated[AccountName, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)]
     """Name."""
     parent: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
-    """Account that it is part of; null: the cluster's root."""
+    """Account that it is part of; None: the cluster's root."""
     share: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
-    """Shares of the cluster beside those of the account's siblings, for fair share; null: 1."""
+    """Shares of the cluster beside those of the account's siblings, for fair share; None: 1."""
 
 
 class QosSpec(Limits):
@@ -83,9 +83,13 @@ class TeamSpec(Spec):
     """Everything about people that nodes are told."""
 
     groups: Annotated[Entries[UserName, Id], PEOPLE] = {}
+    """Groups of people, with their ids: the same on all nodes."""
     users: Annotated[Items[UserSpec], PEOPLE] = []
+    """People with logins."""
     accounts: Annotated[Items[AccountSpec], MANY] = []
+    """Accounts that jobs are charged to."""
     qos: Annotated[Items[QosSpec], FEW] = []
+    """Qualities of service."""
     accounting: bool = False
     """Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone nodes remove the
     accounts and QoS that they have made."""

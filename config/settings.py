@@ -177,6 +177,7 @@ class Settings(Spec):
         spec = self.cluster_spec
         of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         of_cluster += [*cluster_rules.untested_warnings(spec), *cluster_rules.accelerator_warnings(spec)]
+        of_cluster += cluster_rules.type_warnings(spec)
         if spec.directory is not None:
             of_cluster += below(("directory",), directory.warnings(spec.directory))
         head_node = self.cluster.head_node

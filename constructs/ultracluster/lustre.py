@@ -248,10 +248,10 @@ class LustreFileSystem(ILustreFileSystem):
             bucket: In the same Region. Default: a bucket of this construct. [the name of a general purpose bucket: 3 to
                 63 of a-z, 0-9, hyphen and dot; change: two deployments]
             prefix: Prefix within the bucket, without a leading slash. [change: two deployments]
-            import_events: Changes in S3 that show in the file system. [default ['NEW', 'CHANGED', 'DELETED']; change:
-                at once] [default ['NEW', 'CHANGED', 'DELETED']; change: at once]
-            export_events: Changes in the file system that are written to S3. [default ['NEW', 'CHANGED', 'DELETED'];
-                change: at once] [default ['NEW', 'CHANGED', 'DELETED']; change: at once]
+            import_events: Changes in S3 that show in the file system. [default 'NEW', 'CHANGED', 'DELETED'; change: at
+                once]
+            export_events: Changes in the file system that are written to S3. [default 'NEW', 'CHANGED', 'DELETED';
+                change: at once]
 
         Raises:
             InvalidArguments: Arguments break rules of FSx, alone or with earlier links; all of them are named.

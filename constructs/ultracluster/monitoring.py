@@ -61,8 +61,8 @@ class ClusterMonitoring(Construct):
         file_system_full_percent: The alarm of a nearly full file system is raised from there on. [percent; 50 to 99;
             default 85; change: at once]
         network: The network whose NAT gateway is watched. Default: none.
-        emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm. [default []; change:
-            at once]
+        emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm. [default empty;
+            change: at once]
         topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
         dashboard: Whether there is a dashboard. [default True; change: at once]
         budget: By which there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes

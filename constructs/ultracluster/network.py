@@ -48,7 +48,7 @@ class UltraClusterNetwork(Construct):
             once]
         interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
             those that a cluster without internet access needs; login nodes need ``autoscaling`` and
-            ``elasticloadbalancing``, too. [default []; change: at once]
+            ``elasticloadbalancing``, too. [default empty; change: at once]
         flow_log_retention: How long flow logs are kept; None: no flow logs. [days; change: at once]
 
     Attributes:

@@ -91,8 +91,8 @@ class Queue(Options, QueueSpec):
             nodes drain]
         scratch_dir: Where the node-local NVMe storage is mounted. [an absolute path such as /local; default '/scratch';
             change: nodes drain]
-        custom_slurm_settings: Further slurm.conf parameters of the partition, such as MaxTime. [default {}; change: at
-            once]
+        custom_slurm_settings: Further slurm.conf parameters of the partition, such as MaxTime. [default empty; change:
+            at once]
         subnet: Where its nodes are. Default: the cluster's private subnet.
     """
 
@@ -157,7 +157,7 @@ class Slurm(Options, SlurmSpec):
         scaling_strategy: Whether a job that does not get all of its nodes gets none. [one of 'all-or-nothing',
             'greedy-all-or-nothing', 'best-effort'; default 'all-or-nothing'; change: at once]
         custom_settings: Further slurm.conf parameters of the cluster, which its Slurm must know; what
-            SchedulerParameters lists here wins over what is set anyway, one by one. [default {}; change: at once]
+            SchedulerParameters lists here wins over what is set anyway, one by one. [default empty; change: at once]
     """
 
 
@@ -210,9 +210,9 @@ class BudgetSpec(Values, budget.BudgetSpec):
         emails: Addresses that AWS Budgets writes to, at most 10; None: those who get alarms. [default None; change: at
             once]
         actual_percent: Percent of the limit at which AWS Budgets writes when so much has been billed. [percent; default
-            [50, 80, 100]; change: at once]
+            50, 80, 100; change: at once]
         forecast_percent: Percent of the limit at which AWS Budgets writes when it expects so much by the end of the
-            month. [percent; default [100]; change: at once]
+            month. [percent; default 100; change: at once]
         max_usd_per_hour: An alarm is raised within minutes when running nodes cost so much or more per hour; None: no
             such alarm. [US dollars; above 0 to 1,000,000,000; default None; change: at once]
         max_idle_minutes: An alarm is raised when a node that is not static has been idle for so long after it should
@@ -220,7 +220,7 @@ class BudgetSpec(Values, budget.BudgetSpec):
             change: at once]
         usd_per_hour: What an hour of a node costs, by instance type, where that is not the list price: with a discount,
             as Spot, as a Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and
-            us-west-2. [default {}; change: at once]
+            us-west-2. [default empty; change: at once]
         action: What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts,
             those that run continue; stop: those that run are cancelled, too. [one of 'none', 'drain', 'stop'; default
             'none'; change: at once]
@@ -249,7 +249,8 @@ class DirectorySpec(Values, directory.DirectorySpec):
             default None; change: stopped fleet, no login nodes]
         generate_ssh_keys_for_users: Whether a user gets an SSH key at the first login. [default True; change: stopped
             fleet, no login nodes]
-        additional_sssd_configs: Further settings of SSSD's domain. [default {}; change: stopped fleet, no login nodes]
+        additional_sssd_configs: Further settings of SSSD's domain. [default empty; change: stopped fleet, no login
+            nodes]
     """
 
 
@@ -265,9 +266,9 @@ class QosSpec(Values, team.QosSpec):
             once]
         name: Name. [1 to 40 of a-z, 0-9, _ and -, a letter first; required; change: at once]
         priority: Priority that it adds to a job. [0 to 1,000,000,000; default 0; change: at once]
-        preempts: QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none. [default [];
+        preempts: QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none. [default empty;
             change: at once]
-        accounts: Accounts, with those below them, whose jobs may ask for it; []: all. [default []; change: at once]
+        accounts: Accounts, with those below them, whose jobs may ask for it; []: all. [default empty; change: at once]
     """
 
 
@@ -275,10 +276,10 @@ class TeamSpec(Values, team.TeamSpec):
     """Everything about people that nodes are told.
 
     Attributes:
-        groups: Groups of people, with their ids: the same on all nodes. [default {}]
-        users: People with logins. [default []]
-        accounts: Accounts that jobs are charged to. [default []]
-        qos: Qualities of service. [default []]
+        groups: Groups of people, with their ids: the same on all nodes. [default empty]
+        users: People with logins. [default empty]
+        accounts: Accounts that jobs are charged to. [default empty]
+        qos: Qualities of service. [default empty]
         accounting: Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone
             nodes remove the accounts and QoS that they have made. [default False]
     """
@@ -293,8 +294,8 @@ class UserSpec(Values, team.UserSpec):
             required; change: at once]
         gid: Id of the person's own group, of the name of the person; None: that of the user. [2,000 to 60,000; default
             None; change: at once]
-        groups: Further groups, each with its id in `groups`. [default []; change: at once]
-        ssh_keys: Public keys, as in authorized_keys. Session Manager needs none. [default []; change: at once]
+        groups: Further groups, each with its id in `groups`. [default empty; change: at once]
+        ssh_keys: Public keys, as in authorized_keys. Session Manager needs none. [default empty; change: at once]
         account: Account that jobs are charged to by default; needs `accounting`. [1 to 40 of a-z, 0-9, _ and -, a
             letter first; default None; change: at once]
         admin: Whether sudo is allowed, and Slurm's accounting may be changed. [default False; change: at once]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import jsii
-from aws_cdk import CustomResource, IStableAnyProducer, Lazy, Stack, Tags, Token
+from aws_cdk import Annotations, CustomResource, IStableAnyProducer, Lazy, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct, IValidation
@@ -38,6 +38,7 @@ from ultracluster.domain.violations import (
     Violation,
     Waiting,
     below,
+    dotted,
 )
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.node_policies import OF_PARALLELCLUSTER, too_many
@@ -95,7 +96,7 @@ class ParallelCluster(IParallelCluster):
             given; of an empty list, those of shared storage.
         cluster_name: ParallelCluster's name of the cluster and its stack, one in an account and Region. Default: from
             the construct's path, at most 24 characters.
-        tags: Tags of everything that ParallelCluster makes. [default {}]
+        tags: Tags of everything that ParallelCluster makes. [default empty]
         assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
         os: Of all nodes. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023. [one of 'ubuntu2404',
             'ubuntu2204', 'alinux2023', 'rhel9', 'rhel8', 'rocky9', 'rocky8'; default 'ubuntu2404'; change: new cluster]
@@ -233,6 +234,7 @@ class ParallelCluster(IParallelCluster):
         self.placement_groups: dict[str, ec2.CfnPlacementGroup] = {}
         self._subnets: dict[Path, str] = {}
         self._places: dict[Path, ec2.ISubnet] = {}
+        self._warned: set[str] = set()
         self._default_places = public, private
         self._queue_bindings: dict[str, Mapping[str, Any]] = {}
         resource = CustomResource(
@@ -344,6 +346,7 @@ class ParallelCluster(IParallelCluster):
         except InvalidArguments:
             self._values["queues"].pop()
             raise
+        self._warn_of_types()
         added = self._spec.queues[-1]
         self._bind_queue(added, queue)
         return self.queue(added.name)
@@ -434,8 +437,17 @@ class ParallelCluster(IParallelCluster):
     def _check_when_whole(self, vpc: ec2.IVpc) -> None:
         """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
         warn_of_imported(self, vpc, self._places)
+        self._warn_of_types()
         self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._too_many_policies()]))
         _CLUSTERS.setdefault(self.node.root, []).append(self)
+
+    def _warn_of_types(self) -> None:
+        """Warn of instance types that may be misspelt; of each once."""
+        for each in cluster_rules.type_warnings(self._spec):
+            warning = f"{dotted(each.path)}: {each}"
+            if warning not in self._warned:
+                Annotations.of(self).add_warning_v2("ultracluster:instanceType", warning)
+            self._warned.add(warning)
 
     def _too_many_policies(self) -> Iterator[str]:
         """Yield which roles have more policies than IAM attaches, with those of overrides."""

@@ -88,10 +88,17 @@ def facts(model: type[Spec], name: str, argument: str = "", said: str = "") -> s
     if field.is_required():
         words += ["required"] if argument == "" else []
     elif not isinstance(default, Spec) and argument not in _OTHER_TYPES and "Default: " not in said:
-        words.append(f"default {default!r}")
+        words.append(f"default {_written(default)}")
     for setting in (each for each in field.metadata if isinstance(each, Setting)):
         words.append(f"change: {setting.change}" + (f", {setting.growth}" if setting.growth else ""))
     return f"[{'; '.join(words)}]" if words else ""
+
+
+def _written(default: object) -> str:
+    """Return a default without brackets, which are around all of it."""
+    if isinstance(default, list | dict):
+        return ", ".join(map(repr, default)) or "empty"
+    return repr(default)
 
 
 def _allowed(property_: Mapping[str, Any]) -> Iterator[str]:
@@ -121,7 +128,7 @@ def _with_facts(text: str, definition: str, model: type[Spec]) -> str:
         field = _FIELDS.get(argument, argument)
         if field not in model.model_fields or issubclass(_kind(model, field), Spec):
             return lines
-        said = re.sub(r" \[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]$", "", " ".join(each.strip() for each in lines))
+        said = re.sub(r"( \[[^\[\]]*\])+$", "", " ".join(each.strip() for each in lines))
         return _wrapped(f"{said} {facts(model, field, argument, said)}", indent)
 
     made, lines, section = [*docstring[:1]], docstring[1:], ""

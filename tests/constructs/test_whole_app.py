@@ -227,3 +227,18 @@ def test_more_policies_than_iam_attaches_are_an_error_that_says_what_to_do(quota
     if errors:
         assert "nodes of queue cpu would have 11 policies" in errors[0]
         assert "L-0DA4ABF3" in errors[0]
+
+
+def test_a_misspelt_instance_type_is_warned_of_and_a_size_that_cannot_be_is_refused() -> None:
+    stack = new_stack()
+    vpc, _ = imported(stack, "private")
+    misspelt = uc.ComputeResource(name="far", instance_type="c7i.3xlarge", max_count=2)
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[uc.Queue(name="a", compute_resources=[misspelt])])
+    cluster.add_queue(uc.Queue(name="b", compute_resources=[NODES]))
+    found = assertions.Annotations.from_stack(stack).find_warning("*", assertions.Match.string_like_regexp("c7i.3xl"))
+    assert len(found) == 1
+    assert "c7i.4xlarge" in str(found[0].entry.data)
+    with pytest.raises(uc.InvalidArguments, match=r"instance_type: got 'c99\.huge'; allowed: an EC2 instance type"):
+        cluster.add_queue(
+            uc.Queue(name="c", compute_resources=[uc.ComputeResource(name="x", instance_type="c99.huge", max_count=1)])
+        )

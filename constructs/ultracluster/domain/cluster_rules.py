@@ -9,7 +9,17 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ultracluster.domain import addresses, directory, lustre, names, neuron, override_rules, slurm, slurm_rules
+from ultracluster.domain import (
+    addresses,
+    directory,
+    instance_type_names,
+    lustre,
+    names,
+    neuron,
+    override_rules,
+    slurm,
+    slurm_rules,
+)
 from ultracluster.domain.cluster import (
     MAX_QUEUES,
     QUEUES,
@@ -434,6 +444,23 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
                 allowed = "zones that offer it: " + ", ".join(zones)
                 elsewhere = resource.violation("instance_type", allowed, f"{zone_id} was not seen to")
                 yield from below(("queues", q, "compute_resources", r), [elsewhere])
+
+
+def type_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Tell which instance types are not among those that are known, as a misspelt one is not."""
+    nodes: list[tuple[Path, HeadNodeSpec | LoginPoolSpec | ComputeResourceSpec]] = [(("head_node",), spec.head_node)]
+    nodes += [(("login_nodes", index), pool) for index, pool in enumerate(spec.login_nodes)]
+    nodes += [
+        (("queues", q, "compute_resources", r), resource)
+        for q, queue in enumerate(spec.queues)
+        for r, resource in enumerate(queue.compute_resources)
+    ]
+    for place, node in nodes:
+        if not instance_type_names.is_known(node.instance_type):
+            meant = instance_type_names.similar(node.instance_type)
+            allowed = " or ".join([*meant, "a newer type"])
+            reason = "EC2 had no such type when this was written; a deployment would tell"
+            yield from below(place, [node.violation("instance_type", allowed, reason)])
 
 
 def accelerator_warnings(spec: ClusterSpec) -> Iterator[Violation]:

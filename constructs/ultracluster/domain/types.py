@@ -224,7 +224,10 @@ if TYPE_CHECKING:
 else:
     InstanceType = Annotated[
         str,
-        text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an EC2 instance type such as trn1.32xlarge"),
+        text(
+            r"^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$",
+            "an EC2 instance type such as trn1.32xlarge",
+        ),
         _converted("to_string"),
     ]
     """A name, or an ``ec2.InstanceType``."""

@@ -66,6 +66,17 @@ test-all: setup-training ## Run all tests but for the long scenarios, as root wi
 test-scenarios: setup-training ## Run the long scenarios and all else on live nodes: up to 90 minutes, as root
 	@pytest $(PARALLEL) -m "scenario or system" $(ARGS)
 
+RESOLUTION = lowest-direct
+.PHONY: test-library
+test-library: setup ## Synthesize programs of the library's users with the oldest packages that it takes: RESOLUTION=highest
+	@rm -rf build/library && mkdir -p build/library
+	@.uv/bin/uv build --quiet constructs --out-dir build/library
+	@.uv/bin/uv venv --quiet build/library/environment
+	@.uv/bin/uv pip install --quiet --python build/library/environment --resolution $(RESOLUTION) --requirements constructs/pyproject.toml
+	@.uv/bin/uv pip install --quiet --python build/library/environment --no-deps build/library/*.whl
+	@.uv/bin/uv pip list --python build/library/environment | grep -E '^(aws-cdk-lib|constructs|pydantic) '
+	@build/library/environment/bin/python tests/constructs/synthesize.py build/library/out constructs/examples/*.py tests/constructs/apps/*.py
+
 # The training program's tests come first; the others append.
 .PHONY: coverage
 coverage: setup-training ## Run all tests and measure coverage: a quarter longer
@@ -124,6 +135,7 @@ format: setup ## Format the code and fix what the linter can
 snapshots: setup ## Write schemas, reference and golden files, to be reviewed as a diff
 	@python -m config.settings
 	@python -m config.pipeline
+	@python -m scripts.upkeep.library_docstrings
 	@# jsonpatch orders the operations of a difference by sets.
 	@PYTHONHASHSEED=0 pytest --update-snapshots tests/toolchain/test_parallelcluster_schema.py tests/stacks/test_snapshots.py tests/scripts/check/review/test_golden.py tests/scripts/check/test_drawing.py tests/scripts/check/test_node_permissions.py tests/scripts/test_screens.py tests/surface $(ARGS)
 

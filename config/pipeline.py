@@ -76,7 +76,7 @@ class Pipeline(Spec):
     """AWS Region of all stages."""
     branch: Annotated[str, text(r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$", "the name of a branch such as main")] = "main"
     """What is merged to it is deployed."""
-    stages: Annotated[list[Stage], FEW, Field(min_length=1)]
+    stages: Annotated[list[Stage], Field(min_length=1), FEW]
     """Deployments, one after the other."""
     oidc_provider_arn: OidcProviderArn | None = None
     """IAM's identity provider for GitHub, of which an account has one at most; null: make it."""

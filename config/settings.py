@@ -129,7 +129,7 @@ class Settings(Spec):
         return self.tags if self.budget is None else {**self.tags, names.DEPLOYMENT_TAG: self.name}
 
     @property
-    def emails_of_budget(self) -> list[str]:
+    def emails_of_budget(self) -> Sequence[str]:
         """Whom AWS Budgets writes to."""
         own = None if self.budget is None else self.budget.emails
         return self.monitoring.emails if own is None else own
@@ -177,6 +177,7 @@ class Settings(Spec):
         spec = self.cluster_spec
         of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         of_cluster += [*cluster_rules.untested_warnings(spec), *cluster_rules.accelerator_warnings(spec)]
+        of_cluster += cluster_rules.type_warnings(spec)
         if spec.directory is not None:
             of_cluster += below(("directory",), directory.warnings(spec.directory))
         head_node = self.cluster.head_node

@@ -12,6 +12,17 @@ from ultracluster.lustre import LustreFileSystem
 from ultracluster.monitoring import ClusterMonitoring
 from ultracluster.parallel_cluster import ParallelCluster
 
+_ADVICE = {
+    "NodesDrained": "`./ultracluster status` has them, too.",
+    "HeadNodeSilent": "The output Connect of the cluster's stack opens a shell, LogGroupPrefix names the log groups.",
+    "BudgetSpent": "The limit is `budget.monthly_usd`. Who used the nodes: `./ultracluster costs`. To continue until "
+    "the month ends: `./ultracluster fleet start`.",
+    "SpendingRate": "The limit is `budget.max_usd_per_hour`. To end nodes: `./ultracluster fleet stop`.",
+    "FileSystemNearlyFull": "The capacity is `storage.file_system.capacity_gib`.",
+    "NatPortsExhausted": "The addresses are `network.nat_addresses`.",
+}
+"""What alarms say of commands and settings, which not every user of the library has."""
+
 
 class MonitoringStack(DeploymentStack):
     """Alarms and a dashboard of what the other stacks make."""
@@ -35,6 +46,7 @@ class MonitoringStack(DeploymentStack):
             dashboard=monitoring.dashboard,
             budget=settings.budget,
             idle_minutes=spec.slurm.idle_minutes,
+            advice=_ADVICE,
         )
         if settings.budget is not None:
             tags = {names.DEPLOYMENT_TAG: settings.name}

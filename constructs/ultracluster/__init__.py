@@ -11,17 +11,27 @@ if TYPE_CHECKING:
     from ultracluster.accounting_database import AccountingDatabase
     from ultracluster.budget import MonthlyBudget
     from ultracluster.cluster_base import IParallelCluster, NodeGroup
-    from ultracluster.domain.budget import BudgetSpec
-    from ultracluster.domain.cluster import AcceptedWarning
-    from ultracluster.domain.directory import DirectorySpec
-    from ultracluster.domain.team import AccountSpec, QosSpec, TeamSpec, UserSpec
     from ultracluster.domain.violations import InvalidArguments
     from ultracluster.homes import ElasticFileSystem, OpenZfsFileSystem
     from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
     from ultracluster.monitoring import ClusterMonitoring
     from ultracluster.network import IsolatedSubnet, UltraClusterNetwork
     from ultracluster.neuron_software import NeuronSoftware
-    from ultracluster.options import ComputeResource, HeadNode, LoginPool, MonitoringOptions, Queue, Slurm
+    from ultracluster.options import (
+        AcceptedWarning,
+        AccountSpec,
+        BudgetSpec,
+        ComputeResource,
+        DirectorySpec,
+        HeadNode,
+        LoginPool,
+        MonitoringOptions,
+        QosSpec,
+        Queue,
+        Slurm,
+        TeamSpec,
+        UserSpec,
+    )
     from ultracluster.parallel_cluster import ParallelCluster
     from ultracluster.shared_storage import IFileSystem, SharedStorage
     from ultracluster.slurm_accounting import SlurmAccounting
@@ -65,17 +75,27 @@ _MODULES = {
     "accounting_database": ("AccountingDatabase",),
     "cluster_base": ("IParallelCluster", "NodeGroup"),
     "budget": ("MonthlyBudget",),
-    "domain.budget": ("BudgetSpec",),
-    "domain.cluster": ("AcceptedWarning",),
-    "domain.directory": ("DirectorySpec",),
-    "domain.team": ("AccountSpec", "QosSpec", "TeamSpec", "UserSpec"),
     "domain.violations": ("InvalidArguments",),
     "homes": ("ElasticFileSystem", "OpenZfsFileSystem"),
     "lustre": ("ILustreFileSystem", "LustreFileSystem"),
     "monitoring": ("ClusterMonitoring",),
     "network": ("IsolatedSubnet", "UltraClusterNetwork"),
     "neuron_software": ("NeuronSoftware",),
-    "options": ("ComputeResource", "HeadNode", "LoginPool", "MonitoringOptions", "Queue", "Slurm"),
+    "options": (
+        "AcceptedWarning",
+        "AccountSpec",
+        "BudgetSpec",
+        "ComputeResource",
+        "DirectorySpec",
+        "HeadNode",
+        "LoginPool",
+        "MonitoringOptions",
+        "QosSpec",
+        "Queue",
+        "Slurm",
+        "TeamSpec",
+        "UserSpec",
+    ),
     "parallel_cluster": ("ParallelCluster",),
     "slurm_accounting": ("SlurmAccounting",),
     "snapshots": ("HeadNodeSnapshots",),

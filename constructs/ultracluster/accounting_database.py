@@ -9,9 +9,10 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain.accounting import DatabaseSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Violation, of_other_types
+from ultracluster.domain.violations import InvalidArguments, Violation
 from ultracluster.slurm_accounting import SlurmAccounting
 
 _DEFAULTS = DatabaseSpec()
@@ -41,10 +42,13 @@ class AccountingDatabase(Construct):
         vpc: Where it is.
         subnets: In two zones, which RDS demands of an instance in one, too; they need no way to the internet. The
             instance is in the zone of the first.
-        instance_class: Such as ``db.t4g.micro``. `DatabaseSpec` has ranges and defaults of this and what follows.
-        engine_version: Of MySQL 8.4, to start with.
-        storage_gib: Storage, which grows by itself up to four times that.
-        backup_retention_days: Days that daily backups are kept.
+        instance_class: Such as ``db.t4g.micro``. `DatabaseSpec` has ranges and defaults of this and what follows. [a
+            class of RDS such as db.t4g.micro; default 'db.t4g.micro'; change: at once]
+        engine_version: Of MySQL 8.4, to start with. [a version of MySQL 8.4 such as 8.4.9; default '8.4.9'; change: at
+            once, only up]
+        storage_gib: Storage, which grows by itself up to four times that. [GiB; 20 to 16,384; default 20; change: at
+            once, only up]
+        backup_retention_days: Days that daily backups are kept. [days; 1 to 35; default 7; change: at once]
         dependencies: Made before the instance: all else in its stack, whose creation may fail. To undo a creation that
             failed, CloudFormation would have to delete the instance, which RDS refuses while it is protected.
         removal_policy: Of everything here. Default: the database outlives the stack, and cannot be deleted by mistake.
@@ -74,13 +78,10 @@ class AccountingDatabase(Construct):
         dependencies: Sequence[IDependable] = (),
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        broken = of_other_types((("vpc",), vpc, "vpc_id", "an ec2.IVpc"))
+        name = construct_name(type(self), scope, construct_id)
+        broken = wrong_types(AccountingDatabase.__init__, locals())
         places = listed(subnets)
-        if (
-            not isinstance(places, list)
-            or len(places) < _ZONES
-            or not all(hasattr(each, "subnet_id") for each in places)
-        ):
+        if isinstance(places, list) and len(places) < _ZONES:
             broken.append(Violation(("subnets",), subnets, "two subnets or more, in two zones", "RDS demands it"))
         values = {
             "instance_class": instance_class,
@@ -89,8 +90,9 @@ class AccountingDatabase(Construct):
             "backup_retention_days": backup_retention_days,
         }
         spec, violations = DatabaseSpec.checked(values)
-        if spec is None or broken or violations:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", [*broken, *violations])
+        broken = together(broken, violations)
+        if spec is None or broken:
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         self.client_group = ec2.SecurityGroup(
             self, "Clients", vpc=vpc, description="Reaches the accounting database", allow_all_outbound=False
@@ -120,7 +122,12 @@ class AccountingDatabase(Construct):
         Args:
             database_name: Name of the cluster's database on this server. Slurm makes it.
             slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
+
+        Raises:
+            InvalidArguments: Arguments are of other types.
         """
+        if broken := wrong_types(AccountingDatabase.accounting, locals()):
+            raise InvalidArguments(f"{self.node.path}.accounting", broken)
         return SlurmAccounting(
             uri=f"{self.host}:{self.port}",
             user=self.user,

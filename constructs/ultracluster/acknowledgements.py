@@ -3,14 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations
+import aws_cdk
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
 
 def acknowledge(scope: IConstruct, rule: str, reason: str) -> None:
-    """Give the reason for a finding of AwsSolutions, such as ``S1`` or ``IAM5[Resource::*]``, in a construct."""
-    Validations.of(scope).acknowledge(Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason))
+    """Give the reason for a finding of AwsSolutions, such as ``S1`` or ``IAM5[Resource::*]``, in a construct.
+
+    Versions of the CDK without ``Validations`` have no place for it, nor does cdk-nag 3 work with them.
+    """
+    if hasattr(aws_cdk, "Validations"):
+        reasoned = aws_cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason)
+        aws_cdk.Validations.of(scope).acknowledge(reasoned)
 
 
 def acknowledge_wildcards(scope: Construct, reasons: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import aws_budgets as budgets
 from constructs import Construct
 
+from ultracluster.arguments import construct_name, wrong_types
 from ultracluster.domain.budget import BudgetSpec, email_violations
 from ultracluster.domain.violations import InvalidArguments
 
@@ -30,8 +31,9 @@ class MonthlyBudget(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, budget: BudgetSpec, emails: Sequence[str], tags: Mapping[str, str]
     ) -> None:
-        if violations := [*email_violations(budget, emails)]:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+        name = construct_name(type(self), scope, construct_id)
+        if broken := wrong_types(MonthlyBudget.__init__, locals()) or [*email_violations(budget, emails)]:
+            raise InvalidArguments(name, broken)
 
         super().__init__(scope, construct_id)
         told = {"ACTUAL": budget.actual_percent, "FORECASTED": budget.forecast_percent}

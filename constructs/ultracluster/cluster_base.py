@@ -1,6 +1,7 @@
 """What clusters have that are made in this app, and those that are imported: connections and metrics."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import jsii
 from aws_cdk import Duration, Stack
@@ -9,28 +10,33 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from ultracluster.arguments import construct_name, wrong_types
 from ultracluster.domain import metrics
+from ultracluster.domain.violations import InvalidArguments, Path
 from ultracluster.metric import metric_of
+from ultracluster.node_policies import NodePolicies
+
+_ARGUMENTS: dict[Path, Path] = {("name",): ("cluster_name",)}
 
 
 class NodeGroup(iam.PrincipalBase):
     """Nodes of one kind, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
 
     A grant is a statement in a managed policy of the nodes' roles, which ParallelCluster makes. It reaches nodes that
-    run. IAM takes 6,144 characters in a policy. Where a grant changes the policy of a resource as well, such as that of
-    a KMS key for a secret, it is there for all roles of the cluster, by the path that ParallelCluster gives them
-    (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py, _cluster_scoped_iam_path). S3 may count
-    such a statement as public: let a bucket of another account allow this account instead.
+    run. IAM takes 6,144 characters in a policy: what is more is in further ones. Where a grant changes the policy of a
+    resource as well, such as that of a KMS key for a secret, it is there for all roles of the cluster, by the path that
+    ParallelCluster gives them (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py, _cluster_scoped_iam_path).
+    S3 may count such a statement as public: let a bucket of another account allow this account instead.
     """
 
-    def __init__(self, cluster_name: str, policy: Callable[[], iam.ManagedPolicy]) -> None:
+    def __init__(self, cluster_name: str, policies: Callable[[], NodePolicies]) -> None:
         super().__init__()
-        self._cluster_name, self._policy = cluster_name, policy
+        self._cluster_name, self._policies = cluster_name, policies
 
     @property
     def policy_fragment(self) -> iam.PrincipalPolicyFragment:
         """The roles of the cluster, in the policy of a resource."""
-        roles = Stack.of(self._policy()).format_arn(
+        roles = Stack.of(self._policies().first).format_arn(
             service="iam", region="", resource="role", resource_name=f"parallelcluster/{self._cluster_name}/*"
         )
         of_cluster = {
@@ -42,7 +48,7 @@ class NodeGroup(iam.PrincipalBase):
     @property
     def principal_account(self) -> str:
         """Account of the cluster."""
-        return Stack.of(self._policy()).account
+        return Stack.of(self._policies().first).account
 
     def dedupe_string(self) -> str:
         """Return what tells these roles from others in the policy of a resource."""
@@ -50,7 +56,7 @@ class NodeGroup(iam.PrincipalBase):
 
     def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
         """Add a statement to the nodes' policy."""
-        return self._policy().grant_principal.add_to_principal_policy(statement)
+        return self._policies().add(statement)
 
 
 @jsii.implements(ec2.IConnectable)
@@ -60,6 +66,9 @@ class IParallelCluster(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, name: str, security_groups: Sequence[ec2.ISecurityGroup] | None
     ) -> None:
+        place = construct_name(type(self), scope, construct_id)
+        if broken := wrong_types(IParallelCluster.__init__, locals()):
+            raise InvalidArguments(place, [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in broken])
         super().__init__(scope, construct_id)
         self._name = name
         self._connections = ec2.Connections(security_groups=list(security_groups or ()))

@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain import homes as rules
 from ultracluster.domain.homes import OpenZfsCompression, OpenZfsDeploymentType, OpenZfsSpec
 from ultracluster.domain.violations import InvalidArguments, Violation
@@ -66,9 +67,10 @@ class ElasticFileSystem(_Homes):
         vpc_cidr: str | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr)
+        name = construct_name(type(self), scope, construct_id)
+        place, broken = subnet_in(vpc, subnet, vpc_cidr, wrong_types(ElasticFileSystem.__init__, locals()))
         if place is None or broken:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         self.security_group = _security_group(self, vpc, vpc_cidr, [ec2.Port.tcp(rules.NFS_PORT)], "Amazon EFS")
         made = efs.FileSystem(
@@ -103,11 +105,15 @@ class OpenZfsFileSystem(_Homes):
         vpc: Where it is.
         subnet: The subnet of its file servers, best that of the nodes. Default: the VPC's first private subnet, else
             its first isolated one.
-        deployment_type: `OpenZfsSpec` has ranges of this and what follows.
-        capacity_gib: Storage; it can grow, not shrink.
-        throughput_mbps: MB/s of the file server.
-        compression: Of new data.
-        backup_retention_days: 0: no automatic backups.
+        deployment_type: `OpenZfsSpec` has ranges of this and what follows. [one of 'SINGLE_AZ_1', 'SINGLE_AZ_HA_1',
+            'SINGLE_AZ_2', 'SINGLE_AZ_HA_2'; default 'SINGLE_AZ_1'; change: new file system]
+        capacity_gib: Storage; it can grow, not shrink. [GiB; 64 to 524,288; default 256; change: at once, only up, by
+            10 percent or more]
+        throughput_mbps: MB/s of the file server. [MB/s; 64 to 10,240; 64, 128, 256, 512, 1024, 2048, 3072 or 4096 with
+            SINGLE_AZ_1; 160, 320, 640, 1280, 2560, 3840, 5120, 7680 or 10240 with SINGLE_AZ_2; default 64; change: at
+            once]
+        compression: Of new data. [one of 'LZ4', 'ZSTD', 'NONE'; default 'LZ4'; change: at once]
+        backup_retention_days: 0: no automatic backups. [days; 0 to 90; default 7; change: at once]
         quotas: GiB by user id; 500 at most. Default: no limits.
         kms_key: Encrypts the data. Default: the key that FSx manages.
         vpc_cidr: IPv4 block that may reach it. Default: only what carries the security group.
@@ -140,8 +146,9 @@ class OpenZfsFileSystem(_Homes):
         vpc_cidr: str | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr)
-        quotas = dict(quotas or {})
+        name = construct_name(type(self), scope, construct_id)
+        place, broken = subnet_in(vpc, subnet, vpc_cidr, wrong_types(OpenZfsFileSystem.__init__, locals()))
+        quotas = dict(quotas) if isinstance(quotas, Mapping) else {}
         spec, violations = OpenZfsSpec.checked(
             {
                 "deployment_type": deployment_type,
@@ -152,11 +159,11 @@ class OpenZfsFileSystem(_Homes):
             },
             lambda each: rules.openzfs_violations(each, region=Stack.of(scope).region),
         )
-        broken += violations
+        broken = together(broken, violations)
         if len(quotas) > rules.MAX_QUOTAS:
             broken.append(Violation(("quotas",), len(quotas), f"at most {rules.MAX_QUOTAS}", "the most of a volume"))
         if spec is None or place is None or broken:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         Tags.of(self).add("Name", self.node.path)
         ports = [make(port) for make in (ec2.Port.tcp, ec2.Port.udp) for port in rules.OPENZFS_PORTS]

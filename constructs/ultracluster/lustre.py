@@ -15,10 +15,11 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import Compression, DataRepository, DeploymentType, FileEvent, LustreSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation
+from ultracluster.domain.violations import InvalidArguments, Path, Violation, is_token
 from ultracluster.metric import FSX, metric_of
 from ultracluster.placement import subnet_in
 from ultracluster.retention import RETENTION
@@ -110,19 +111,24 @@ class LustreFileSystem(ILustreFileSystem):
         vpc: Where it is.
         subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
             subnet, else its first isolated one.
-        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows.
-        capacity_gib: Storage; it can grow, not shrink.
-        throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2.
-        compression: Of new files.
-        metadata_iops: None: automatic, growing with the capacity.
-        backup_retention_days: 0: no automatic backups.
-        kms_key: Encrypts the data. Default: the key that FSx manages.
+        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows. [one of
+            'SCRATCH_2', 'PERSISTENT_1', 'PERSISTENT_2'; default 'PERSISTENT_2'; change: new file system]
+        capacity_gib: Storage; it can grow, not shrink. [GiB; 1 to 2,147,483,647; 1200, 2400 or a multiple of 2400;
+            default 4800; change: at once, only up]
+        throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2. [MB/s per TiB; 1 to 10,000; 50, 100 or 200 with
+            PERSISTENT_1; 125, 250, 500 or 1000 with PERSISTENT_2; default 250; change: new file system]
+        compression: Of new files. [one of 'LZ4', 'NONE'; default 'LZ4'; change: at once]
+        metadata_iops: None: automatic, growing with the capacity. [1 to 192,000; 1500, 3000, 6000, 12000 or a multiple
+            of 12000 up to 192000; default None; change: at once, only up]
+        backup_retention_days: 0: no automatic backups. [days; 0 to 90; default 7; change: at once]
+        kms_key: Encrypts the data. Default: the key that FSx manages. [change: new file system]
         security_group: Carried by the file system. Default: a new one.
         vpc_cidr: IPv4 block that may reach the Lustre ports. Default: only what carries the security group may, such as
             the nodes of a cluster that mounts the file system, and what `connections` allows.
         log_group_name: Where FSx reports failed imports and exports; starts with ``/aws/fsx/``. Default: a name from
             the path of the construct.
-        log_retention: How long these reports are kept.
+        log_retention: How long these reports are kept. [days; one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365,
+            400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653; change: at once]
         removal_policy: Of file system, security group and bucket. Default: the data outlives the stack.
 
     Attributes:
@@ -158,8 +164,8 @@ class LustreFileSystem(ILustreFileSystem):
         log_retention: logs.RetentionDays = _LOG_RETENTION,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
-        group = (("security_group",), security_group, "security_group_id", "an ec2.ISecurityGroup")
-        place, broken = subnet_in(vpc, subnet, kms_key, vpc_cidr, group)
+        name = construct_name(type(self), scope, construct_id)
+        place, broken = subnet_in(vpc, subnet, vpc_cidr, wrong_types(LustreFileSystem.__init__, locals()))
         key_arn = getattr(kms_key, "key_arn", None)
         spec, violations = LustreSpec.checked(
             {
@@ -173,12 +179,14 @@ class LustreFileSystem(ILustreFileSystem):
             },
             rules.violations,
         )
-        broken += [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
-        if log_group_name is not None and not log_group_name.startswith(_LOG_GROUP_PREFIX):
+        violations = [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in violations]
+        known = isinstance(log_group_name, str) and not is_token(log_group_name)
+        if known and not str(log_group_name).startswith(_LOG_GROUP_PREFIX):
             allowed = f"a name that starts with {_LOG_GROUP_PREFIX}"
-            broken.append(Violation(("log_group_name",), log_group_name, allowed, "FSx takes no other"))
+            violations.append(Violation(("log_group_name",), log_group_name, allowed, "FSx takes no other"))
+        broken = together(broken, violations)
         if spec is None or place is None or broken:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", broken)
+            raise InvalidArguments(name, broken)
 
         super().__init__(scope, construct_id)
         self.capacity_gib = spec.capacity_gib
@@ -235,23 +243,29 @@ class LustreFileSystem(ILustreFileSystem):
         """Link a directory to S3: at most 8, and none to a file system with automatic backups.
 
         Args:
-            path: Directory in the file system, such as /data.
-            bucket: In the same Region. Default: a bucket of this construct.
-            prefix: Prefix within the bucket, without a leading slash.
-            import_events: Changes in S3 that show in the file system.
-            export_events: Changes in the file system that are written to S3.
+            path: Directory in the file system, such as /data. [/ or an absolute path such as /data; change: two
+                deployments]
+            bucket: In the same Region. Default: a bucket of this construct. [the name of a general purpose bucket: 3 to
+                63 of a-z, 0-9, hyphen and dot; change: two deployments]
+            prefix: Prefix within the bucket, without a leading slash. [change: two deployments]
+            import_events: Changes in S3 that show in the file system. [default 'NEW', 'CHANGED', 'DELETED'; change: at
+                once]
+            export_events: Changes in the file system that are written to S3. [default 'NEW', 'CHANGED', 'DELETED';
+                change: at once]
 
         Raises:
             InvalidArguments: Arguments break rules of FSx, alone or with earlier links; all of them are named.
         """
+        broken = wrong_types(LustreFileSystem.add_data_repository, locals())
         values = {
             "path": path,
-            "bucket": None if bucket is None else _checkable_name(bucket),
+            "bucket": _checkable_name(bucket),
             "prefix": prefix,
             "import_events": listed(import_events),
             "export_events": listed(export_events),
         }
-        repository, broken = DataRepository.checked(values, self._link_violations)
+        repository, violations = DataRepository.checked(values, self._link_violations)
+        broken = together(broken, violations)
         if repository is None or broken:
             raise InvalidArguments(f"{self.node.path}.add_data_repository", broken)
         self._linked.append(repository)
@@ -314,11 +328,11 @@ class LustreFileSystem(ILustreFileSystem):
                 data_compression_type=spec.compression,
                 metadata_configuration=metadata,
                 automatic_backup_retention_days=spec.backup_retention_days if spec.persistent else None,
-                log_configuration=fsx.CfnFileSystem.LogConfigurationProperty(
-                    level="WARN_ERROR", destination=self._log_destination()
-                ),
             ),
         )
+        # An override, because the CDK's own property is from 2025.
+        logging = {"Level": "WARN_ERROR", "Destination": self._log_destination()}
+        file_system.add_property_override("LustreConfiguration.LogConfiguration", logging)
         file_system.apply_removal_policy(self._removal_policy)
         return file_system
 
@@ -380,6 +394,9 @@ class ImportedLustreFileSystem(ILustreFileSystem):
     def __init__(
         self, scope: Construct, construct_id: str, *, file_system_id: str, security_group: ec2.ISecurityGroup
     ) -> None:
+        name = construct_name(type(self), scope, construct_id)
+        if broken := wrong_types(ImportedLustreFileSystem.__init__, locals()):
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         self.file_system_id = file_system_id
@@ -387,8 +404,10 @@ class ImportedLustreFileSystem(ILustreFileSystem):
         self._connections = ec2.Connections(security_groups=[security_group], default_port=_DEFAULT_PORT)
 
 
-def _checkable_name(bucket: s3.IBucket) -> str:
-    """Return the name of a bucket, or a name for the rules of one that CloudFormation will name."""
+def _checkable_name(bucket: s3.IBucket | None) -> str | None:
+    """Return the name of a bucket, or a name for the rules of one that CloudFormation will name; None: it is none."""
+    if bucket is None or of_type(bucket, s3.IBucket, ()):
+        return None
     return bucket.node.addr if Token.is_unresolved(bucket.bucket_name) else bucket.bucket_name
 
 

@@ -1,6 +1,6 @@
 """Alarms and a dashboard for an UltraCluster: its nodes, its file system and its NAT gateway."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 from aws_cdk import Duration, RemovalPolicy, Size, Stack
@@ -13,6 +13,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 from pydantic import Field
 
+from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster
 from ultracluster.dashboard import Dashboard, Graph, row_of_file_system, row_of_nat_gateway, rows_of_nodes
 from ultracluster.domain import metrics
@@ -21,7 +22,7 @@ from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import SlurmSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.types import FROM_SIZE, OptionalGib, default, listed
-from ultracluster.domain.violations import InvalidArguments, Violation
+from ultracluster.domain.violations import InvalidArguments, Violation, is_token
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import ParallelCluster
@@ -53,18 +54,22 @@ class ClusterMonitoring(Construct):
         cluster: The cluster whose nodes are watched, made here or by ``ParallelCluster.from_cluster_attributes``.
         queues: Slurm queues of nodes with Neuron devices. Default: those that a cluster of this app has by now.
         node_metrics: Whether there are alarms of nodes, which need ``NeuronSoftware(metrics=True)``. Default: whether
-            the nodes of a cluster of this app send metrics; with another one they do.
+            the nodes of a cluster of this app send metrics; with another one they do. [change: nodes drain]
         file_system: The file system whose free space is watched. Default: none.
         file_system_name: What its alarm calls it. Default: its id.
         file_system_capacity_gib: Its nominal capacity. Default: that of a `LustreFileSystem` of this app.
-        file_system_full_percent: The alarm of a nearly full file system is raised from there on.
+        file_system_full_percent: The alarm of a nearly full file system is raised from there on. [percent; 50 to 99;
+            default 85; change: at once]
         network: The network whose NAT gateway is watched. Default: none.
-        emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm.
+        emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm. [default empty;
+            change: at once]
         topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
-        dashboard: Whether there is a dashboard.
+        dashboard: Whether there is a dashboard. [default True; change: at once]
         budget: By which there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes
             that stay idle. Default: none.
         idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never.
+        advice: What the mail of an alarm says at its end, by the name of the alarm, such as where your runbook is:
+            ``{"NodesDrained": "See https://wiki.example.com/drained"}``. Default: nothing.
         alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack.
 
     Attributes:
@@ -94,13 +99,16 @@ class ClusterMonitoring(Construct):
         dashboard: bool = _DEFAULTS.dashboard,
         budget: BudgetSpec | None = None,
         idle_minutes: int = SlurmSpec().idle_minutes,
+        advice: Mapping[str, str] | None = None,
         alarm_prefix: str | None = None,
     ) -> None:
+        construct = construct_name(type(self), scope, construct_id)
+        broken = wrong_types(ClusterMonitoring.__init__, locals())
         if isinstance(cluster, ParallelCluster):
             name, own_queues = cluster.spec.name, [queue.name for queue in cluster.spec.queues if queue.has_trainium]
             sends_metrics = cluster.sends_metrics
         else:
-            name, own_queues, sends_metrics = cluster.cluster_name, [], _DEFAULTS.node_metrics
+            name, own_queues, sends_metrics = getattr(cluster, "cluster_name", ""), [], _DEFAULTS.node_metrics
         if file_system_capacity_gib is None and isinstance(file_system, LustreFileSystem):
             file_system_capacity_gib = file_system.capacity_gib
         spec, violations = _Watched.checked(
@@ -113,19 +121,17 @@ class ClusterMonitoring(Construct):
             },
             rules.violations,
         )
-        if node_metrics and not sends_metrics:
+        violations += _queue_violations(listed(queues))
+        if node_metrics is True and not sends_metrics:
             reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
             violations.append(Violation(("node_metrics",), True, "False", reason))
         if file_system is not None and file_system_capacity_gib is None:
             reason = "the file system is not made in this app"
             violations.append(Violation(("file_system_capacity_gib",), None, "its capacity in GiB", reason))
         self._alarm_prefix = alarm_prefix or Stack.of(scope).stack_name
-        others = [each for each in Stack.of(scope).node.find_all() if isinstance(each, ClusterMonitoring)]
-        if self._alarm_prefix in [each._alarm_prefix for each in others]:
-            reason = "other alarms of this stack have these names"
-            violations.append(Violation(("alarm_prefix",), self._alarm_prefix, "another one", reason))
-        if spec is None or violations:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+        broken = [*together(broken, violations), *_prefix_violations(scope, self._alarm_prefix)]
+        if spec is None or broken:
+            raise InvalidArguments(construct, broken)
 
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
@@ -133,6 +139,7 @@ class ClusterMonitoring(Construct):
         for address in emails:
             self.topic.add_subscription(subscriptions.EmailSubscription(address))
         self._notify = actions.SnsAction(self.topic)
+        self._advice = advice or {}
         self.alarms: list[cloudwatch.Alarm] = []
         rows: list[list[Graph]] = []
         if spec.node_metrics:
@@ -221,7 +228,7 @@ class ClusterMonitoring(Construct):
             cluster.metric(metrics.NODES_DRAINED, statistic="Maximum", period=_FIVE_MINUTES),
             f"Nodes of {name} are drained: they take no more jobs. Those that health checks drained ParallelCluster "
             "replaces, and jobs are requeued; those that Slurm or somebody drained too, once no job runs on them. "
-            "Which and why: `./ultracluster status`, or `sinfo --list-reasons` on the head node; later, `reason set "
+            "Which and why: `sinfo --list-reasons` on the head node; later, `reason set "
             "to:` in /var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` "
             "first.",
             missing=unknown,
@@ -240,9 +247,9 @@ class ClusterMonitoring(Construct):
             "HeadNodeSilent",
             cluster.metric(metrics.QUEUES_PROTECTED, statistic="SampleCount", period=_FIVE_MINUTES),
             f"INSUFFICIENT_DATA: the head node of {name} sends no metrics any more. If the cluster was "
-            "destroyed, that is why. Else open a shell on it (output Connect of the cluster's stack): `journalctl "
-            "--unit=ultracluster-metrics`. If it cannot be reached, its logs are in the newest log group of the output "
-            f"LogGroupPrefix: `aws logs tail --region {region} ...`.",
+            "destroyed, that is why. Else open a shell on it by Session Manager: `journalctl "
+            "--unit=ultracluster-metrics`. If it cannot be reached, its logs are in its newest log group in "
+            f"CloudWatch: `aws logs tail --region {region} ...`.",
             below=True,
             missing=cloudwatch.TreatMissingData.MISSING,
         )
@@ -259,9 +266,9 @@ class ClusterMonitoring(Construct):
         self._add_alarm(
             "BudgetSpent",
             cluster.metric(metrics.USD_THIS_MONTH, statistic="Maximum", period=_FIVE_MINUTES),
-            f"Nodes of {name} have cost ${budget.monthly_usd:,.2f} this month, the limit of `budget.monthly_usd`. "
-            f"{closed.get(budget.action, 'Queues are DOWN, and jobs were cancelled')}. Who used them: `./ultracluster "
-            "costs`. Go on: raise the limit and deploy, or `./ultracluster fleet start` until the month ends.",
+            f"Nodes of {name} have cost ${budget.monthly_usd:,.2f} this month, the limit of the budget. "
+            f"{closed.get(budget.action, 'Queues are DOWN, and jobs were cancelled')}. To continue, raise the "
+            "limit and deploy.",
             threshold=budget.monthly_usd,
             missing=unknown,
         )
@@ -270,8 +277,7 @@ class ClusterMonitoring(Construct):
                 "SpendingRate",
                 cluster.metric(metrics.USD_PER_HOUR, statistic="Minimum", period=_FIVE_MINUTES),
                 f"Running nodes of {name} cost ${budget.max_usd_per_hour:,.2f} an hour or more, "
-                "`budget.max_usd_per_hour`. Whose they are: `squeue`. Nodes without a job: `sinfo`. To end them: "
-                "`./ultracluster fleet stop`.",
+                "the limit. Whose they are: `squeue`. Nodes without a job: `sinfo`.",
                 threshold=budget.max_usd_per_hour,
                 missing=unknown,
             )
@@ -295,7 +301,7 @@ class ClusterMonitoring(Construct):
             file_system.metric("FreeDataStorageCapacity"),
             # With its name: another file system makes another template, so that its id is read again.
             f"The file system {name} is more than {full_percent} % full, of its nominal capacity; jobs "
-            "fail when it is full. Delete what is not needed, or raise `storage.file_system.capacity_gib` and deploy. "
+            "fail when it is full. Delete what is not needed, or raise its capacity and deploy. "
             "What is full: `lfs df -h` on any node.",
             threshold=full_below_gib * _BYTES_PER_GIB,
             below=True,
@@ -310,7 +316,7 @@ class ClusterMonitoring(Construct):
             network.metric_nat_gateway("ErrorPortAllocation", period=_FIVE_MINUTES),
             # With its subnet's block: another subnet makes another gateway, and another template.
             f"The NAT gateway in {network.public_subnet.ipv4_cidr_block} had no port left for a new connection: nodes "
-            "fail to fetch packages when many start at once. Raise `network.nat_addresses` and deploy.",
+            "fail to fetch packages when many start at once. Give the gateway more addresses and deploy.",
         )
 
     def _add_alarm(
@@ -333,7 +339,7 @@ class ClusterMonitoring(Construct):
             self,
             name,
             alarm_name=f"{self._alarm_prefix}-{name}",
-            alarm_description=description,
+            alarm_description=" ".join([description, *filter(None, [self._advice.get(name)])]),
             threshold=threshold,
             evaluation_periods=periods,
             comparison_operator=(
@@ -344,3 +350,15 @@ class ClusterMonitoring(Construct):
         alarm.add_alarm_action(self._notify)
         self.alarms.append(alarm)
         return alarm
+
+
+def _queue_violations(queues: object) -> Iterator[Violation]:
+    for index, queue in enumerate(queues if isinstance(queues, list) else ()):
+        if is_token(queue):
+            yield Violation(("queues", index), queue, "the name of a queue", "ids of alarms have it")
+
+
+def _prefix_violations(scope: Construct, prefix: str) -> Iterator[Violation]:
+    others = [each for each in Stack.of(scope).node.find_all() if isinstance(each, ClusterMonitoring)]
+    if prefix in [each._alarm_prefix for each in others]:
+        yield Violation(("alarm_prefix",), prefix, "another one", "other alarms of this stack have these names")

@@ -11,10 +11,12 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.arguments import construct_name, together, wrong_types
+from ultracluster.domain import addresses
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, below
+from ultracluster.domain.violations import InvalidArguments, Violation, below
 from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
 
@@ -35,15 +37,19 @@ class UltraClusterNetwork(Construct):
         scope: Usually a stack.
         construct_id: Id in the scope.
         zone_id: Such as ``usw2-az4``; Trn1 is not in every zone.
-        cidr: IPv4 block of the VPC. `NetworkSpec` has ranges of this and what follows.
-        public_subnet_cidr: Block of the public subnet.
-        private_subnet_cidr: Block of the private subnet.
+        cidr: IPv4 block of the VPC. `NetworkSpec` has ranges of this and what follows. [an IPv4 block such as
+            10.0.0.0/16, /16 to /28; default '10.0.0.0/16'; change: new deployment]
+        public_subnet_cidr: Block of the public subnet. [an IPv4 block such as 10.0.0.0/16, /16 to /28; default
+            '10.0.0.0/24'; change: new deployment]
+        private_subnet_cidr: Block of the private subnet. [an IPv4 block such as 10.0.0.0/16, /16 to /28; default
+            '10.0.64.0/18'; change: new deployment]
         nat_addresses: Public addresses of the NAT gateway; each carries 55,000 connections to a destination
-            (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
+            (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html). [1 to 8; default 1; change: at
+            once]
         interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
             those that a cluster without internet access needs; login nodes need ``autoscaling`` and
-            ``elasticloadbalancing``, too.
-        flow_log_retention: How long flow logs are kept; None: no flow logs.
+            ``elasticloadbalancing``, too. [default empty; change: at once]
+        flow_log_retention: How long flow logs are kept; None: no flow logs. [days; change: at once]
 
     Attributes:
         vpc: The VPC; its public and its private subnets are the two.
@@ -69,6 +75,8 @@ class UltraClusterNetwork(Construct):
         interface_endpoints: Sequence[str] = tuple(_DEFAULTS.interface_endpoints),
         flow_log_retention: logs.RetentionDays | None = _FLOW_LOG_RETENTION,
     ) -> None:
+        name = construct_name(type(self), scope, construct_id)
+        broken = wrong_types(UltraClusterNetwork.__init__, locals())
         region = Stack.of(scope).region
         spec, violations = NetworkSpec.checked(
             {
@@ -80,11 +88,9 @@ class UltraClusterNetwork(Construct):
             },
             rules.violations,
         )
-        violations += below(
-            ("zone_id",), rules.zone_violations(None if Token.is_unresolved(region) else region, zone_id)
-        )
-        if spec is None or violations:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+        broken = together(broken, [*violations, *_zone_violations(region, zone_id)])
+        if spec is None or broken:
+            raise InvalidArguments(name, broken)
 
         super().__init__(scope, construct_id)
         vpc = _Vpc(
@@ -215,9 +221,19 @@ class IsolatedSubnet(ec2.PrivateSubnet):
         vpc: Where it is.
         zone_id: Such as ``usw2-az4``.
         cidr: Block of the subnet.
+
+    Raises:
+        InvalidArguments: Arguments break rules of Amazon VPC; all of them are named.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, zone_id: str, cidr: str) -> None:
+        name = construct_name(type(self), scope, construct_id)
+        broken = wrong_types(IsolatedSubnet.__init__, locals())
+        broken = [*broken, *_zone_violations(Stack.of(scope).region, zone_id)]
+        if isinstance(cidr, str) and not Token.is_unresolved(cidr):
+            broken += addresses.block_violations({"cidr": cidr})
+        if broken:
+            raise InvalidArguments(name, broken)
         super().__init__(
             scope,
             construct_id,
@@ -232,6 +248,13 @@ class IsolatedSubnet(ec2.PrivateSubnet):
     def availability_zone(self) -> str:
         """Name of the zone in the account, which CloudFormation knows."""
         return _zone_name(self)
+
+
+def _zone_violations(region: str, zone_id: object) -> list[Violation]:
+    """Return why a text is no zone id, or none of the Region."""
+    if not isinstance(zone_id, str):
+        return []
+    return below(("zone_id",), rules.zone_violations(None if Token.is_unresolved(region) else region, zone_id))
 
 
 class _Vpc(ec2.Vpc):

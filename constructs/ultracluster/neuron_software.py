@@ -24,10 +24,12 @@ class NeuronSoftware:
     Slurm asks each node with Neuron devices for its health around each job.
 
     Attributes:
-        neuron_sdk: Release of the SDK, one of `ultracluster.domain.neuron.RELEASES`.
-        neuron_driver: Version of the driver alone, newer than that of the release, with which nobody tests it.
-            Default: that of the release.
-        pytorch: Minor version of PyTorch, one that the release has for the operating system.
+        neuron_sdk: Release of the SDK, one of `ultracluster.domain.neuron.RELEASES`. [one of '2.27.1', '2.28.1';
+            default '2.28.1'; change: nodes drain]
+        neuron_driver: Version of the driver alone, newer than that of the release, with which nobody tests it. Default:
+            that of the release. [a version of aws-neuronx-dkms such as 2.28.0.0; change: nodes drain]
+        pytorch: Minor version of PyTorch, one that the release has for the operating system. [one of '2.7', '2.8',
+            '2.9'; default '2.9'; change: at once]
         jobs: A folder of programs that jobs find at ``$ULTRACLUSTER_JOBS``. Default: none.
         metrics: Whether nodes send the counters of their devices to CloudWatch once a minute; it costs by the node.
         deployment: Value of the tag ``ultracluster:snapshots`` of the head node's root volume, by which

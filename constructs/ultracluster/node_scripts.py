@@ -1,6 +1,6 @@
 """The scripts that nodes run while they start: in S3, with the IAM policies of nodes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +13,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.node_policies import NodePolicies
 
 _LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 _RUNNER = Path(__file__).with_name("run_bundle.sh")
@@ -83,7 +84,7 @@ class NodeScripts(Construct):
     alone.
 
     Attributes:
-        policies: The policy of each kind of node that there is: ``HeadNode``, ``ComputeNodes`` and ``LoginNodes``.
+        policies: The policies of each kind of node that there is: ``HeadNode``, ``ComputeNodes`` and ``LoginNodes``.
     """
 
     def __init__(
@@ -94,9 +95,10 @@ class NodeScripts(Construct):
         self._region = region
         self._assets_key_arn = assets_key_arn
         self._files: dict[Path | str, _File] = {}
-        self.policies: dict[str, iam.ManagedPolicy] = {}
-        self._own_policies: dict[str, iam.ManagedPolicy] = {}
-        self._compute_nodes_policy = ""
+        self.policies: dict[str, NodePolicies] = {}
+        self._own_policies: dict[str, NodePolicies] = {}
+        self._of_compute_nodes: list[str] = []
+        self._attached: dict[str, list[dict[str, str]]] = {}
         self._attached_to_queues: dict[str, list[dict[str, str]]] = {}
 
     def of_queue(self, name: str, script: NodeScript | None) -> dict[str, Any]:
@@ -108,20 +110,35 @@ class NodeScripts(Construct):
         if "ComputeNodes" not in self.policies:
             readable = [] if script is None else self._read_assets(script.files)
             policy = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
-            self.policies["ComputeNodes"], self._compute_nodes_policy = policy, policy.managed_policy_arn
-        attached = _attached(self._compute_nodes_policy)
+            self.policies["ComputeNodes"] = NodePolicies(self, policy, self._attach_to_compute_nodes)
+            self._of_compute_nodes.append(policy.managed_policy_arn)
+        attached = _attached(*self._of_compute_nodes)
         self._attached_to_queues[name] = attached["AdditionalIamPolicies"]
         if script is None:
             return {"Iam": attached}
         return self._node({"OnNodeConfigured": self._run(script)}, attached, _RUNNER)
 
-    def own_policy(self, queue: str) -> iam.ManagedPolicy:
-        """Return the policy that nodes of one queue have beside that of all; the first call adds it to its mapping."""
+    def _attach_to_compute_nodes(self, policy: iam.ManagedPolicy) -> None:
+        self._of_compute_nodes.append(policy.managed_policy_arn)
+        for attached in self._attached_to_queues.values():
+            attached.extend(_policies(policy.managed_policy_arn))
+
+    @property
+    def counts(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """How many policies nodes have by their keys in ParallelCluster's configuration."""
+        for node_kind, attached in self._attached.items():
+            yield (node_kind,), len(attached)
+        for queue, attached in self._attached_to_queues.items():
+            yield ("SlurmQueues", queue), len(attached)
+
+    def own_policy(self, queue: str) -> NodePolicies:
+        """Return the policies that nodes of one queue have beside those of all; the first call makes one."""
         if queue not in self._own_policies:
             scope = self.node.try_find_child("Queues") or Construct(self, "Queues")
             policy = iam.ManagedPolicy(cast(Construct, scope), queue, path="/parallelcluster/")
-            self._own_policies[queue] = policy
-            self._attached_to_queues[queue] += _attached(policy.managed_policy_arn)["AdditionalIamPolicies"]
+            attached = self._attached_to_queues[queue]
+            attached += _policies(policy.managed_policy_arn)
+            self._own_policies[queue] = NodePolicies(self, policy, _to(attached))
         return self._own_policies[queue]
 
     def of_head_node(self, script: NodeScript | None) -> dict[str, Any]:
@@ -139,8 +156,7 @@ class NodeScripts(Construct):
         long as there are login nodes: the name of their policy in the template stays.
         """
         if script is None:
-            policy = self.policies[node_kind] = self._policy(f"{node_kind}Policy", [_allow(actions)])
-            return {"Iam": _attached(policy.managed_policy_arn)}
+            return {"Iam": self._new_policy(node_kind, [_allow(actions)])}
         run = self._run(script)
         scope = Construct(self, node_kind)
         parameter_name = f"/ultracluster/{self._cluster_name}/{node_kind}"
@@ -159,8 +175,7 @@ class NodeScripts(Construct):
             _allow(["ssm:GetParameter"], [parameter]),
             *self._read_assets((_LAUNCHER, _RUNNER, *script.files)),
         ]
-        policy = self.policies[node_kind] = self._policy(f"{node_kind}Policy", statements)
-        attached = _attached(policy.managed_policy_arn)
+        attached = self._new_policy(node_kind, statements)
         launch = self._action(_LAUNCHER, [parameter_name, self._region])
         if node_kind == "LoginNodes":  # they have no S3Access
             return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": attached}
@@ -199,6 +214,14 @@ class NodeScripts(Construct):
                 self._files[file] = _File(asset)
         return self._files[file]
 
+    def _new_policy(self, node_kind: str, statements: Sequence[iam.PolicyStatement]) -> dict[str, Any]:
+        """Make the policy of head or login nodes, and return what attaches it and those that follow."""
+        policy = self._policy(f"{node_kind}Policy", statements)
+        attached = _attached(policy.managed_policy_arn)
+        self._attached[node_kind] = attached["AdditionalIamPolicies"]
+        self.policies[node_kind] = NodePolicies(self, policy, _to(self._attached[node_kind]))
+        return attached
+
     def _policy(self, name: str, statements: Sequence[iam.PolicyStatement]) -> iam.ManagedPolicy:
         """Return a policy of nodes: the provider attaches those of this path, and S3Access has room for one object.
 
@@ -217,8 +240,17 @@ class NodeScripts(Construct):
         return statements
 
 
-def _attached(policy_arn: str) -> dict[str, Any]:
-    return {"AdditionalIamPolicies": [{"Policy": policy_arn}]}
+def _attached(*policy_arns: str) -> dict[str, Any]:
+    return {"AdditionalIamPolicies": _policies(*policy_arns)}
+
+
+def _policies(*policy_arns: str) -> list[dict[str, str]]:
+    return [{"Policy": each} for each in policy_arns]
+
+
+def _to(attached: list[dict[str, str]]) -> Callable[[iam.ManagedPolicy], None]:
+    """Return what adds a policy to a list."""
+    return lambda policy: attached.extend(_policies(policy.managed_policy_arn))
 
 
 def _allow(

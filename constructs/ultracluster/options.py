@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
+from ultracluster.domain import budget, cluster, directory, team
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -14,6 +15,7 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.violations import InvalidArguments, shape_violations
 
 
 class Options(Spec):
@@ -33,37 +35,271 @@ class Options(Spec):
                 object.__setattr__(self, "__pydantic_private__", None)
 
 
+class Values(Spec):
+    """Values that are checked when they are made."""
+
+    if not TYPE_CHECKING:  # type checkers see the fields
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise InvalidArguments(type(self).__name__, shape_violations(error)) from None
+
+
 class ComputeResource(Options, ComputeResourceSpec):
-    """Nodes of one instance type within a queue."""
+    """Nodes of one instance type within a queue.
+
+    Attributes:
+        name: Lower case, at most 25 characters; part of node names. [1 to 25 of a-z, 0-9 and -, a letter first;
+            required; change: stopped fleet]
+        instance_type: EC2 instance type. [an EC2 instance type such as trn1.32xlarge; default 'trn1.32xlarge'; change:
+            stopped fleet]
+        min_count: Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised
+            together with max_count it changes at once. [0 to 65,533; default 0; change: stopped fleet]
+        max_count: Nodes at most. Fewer need a stopped fleet, or the queue update strategy TERMINATE. [1 to 65,533;
+            required; change: at once]
+        efa: Elastic Fabric Adapters; None: where the instance type has them. [default None; change: nodes drain]
+        capacity_reservation_id: On-demand capacity reservation or Capacity Block to launch into. Without it nodes get a
+            placement group again, which needs a stopped fleet. [the id of a capacity reservation such as
+            cr-0123456789abcdef0; default None; change: nodes drain]
+        capacity_reservation_group_arn: Resource group of reservations to launch into. Without it nodes get a placement
+            group again, which needs a stopped fleet. [the ARN of a resource group:
+            arn:aws:resource-groups:REGION:ACCOUNT:group/NAME; default None; change: nodes drain]
+        simultaneous_multithreading: Both hardware threads of each core. [default True; change: stopped fleet]
+    """
 
 
 class Queue(Options, QueueSpec):
-    """A Slurm queue (partition)."""
+    """A Slurm queue (partition).
+
+    Attributes:
+        name: Lower case, at most 25 characters; part of node names. [1 to 25 of a-z, 0-9 and -, a letter first;
+            required; change: stopped fleet]
+        capacity_type: How the capacity is bought. [one of 'ONDEMAND', 'SPOT', 'CAPACITY_BLOCK'; default 'ONDEMAND';
+            change: nodes drain]
+        compute_resources: The kinds of node in the queue; at most 50 in the cluster. One is removed as a queue is.
+            [required; change: at once]
+        placement_group: Label of a cluster placement group; queues with one label share the group; none: no group.
+            None: the shared group `fleet` for Trn nodes with EFA, one of the queue's name for others with EFA; none for
+            reserved capacity. [1 to 25 of a-z, 0-9 and -, a letter first; default None; change: nodes drain]
+        existing_placement_group: Name of a placement group that exists, such as the one a capacity reservation was made
+            in. [default None; change: nodes drain]
+        exclusive_jobs: Whether each job has its nodes to itself. Slurm does not see NeuronCores. [default True; change:
+            at once]
+        root_volume_gib: Root volume of each node; None: the image's size. [GiB; 45 to 16,384; default 200; change:
+            nodes drain]
+        scratch_dir: Where the node-local NVMe storage is mounted. [an absolute path such as /local; default '/scratch';
+            change: nodes drain]
+        custom_slurm_settings: Further slurm.conf parameters of the partition, such as MaxTime. [default empty; change:
+            at once]
+        subnet: Where its nodes are. Default: the cluster's private subnet.
+    """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
     """Where its nodes are. Default: the cluster's private subnet."""
 
 
 class HeadNode(Options, HeadNodeSpec):
-    """The head node: scheduler, shared home, where people log in."""
+    """The head node: scheduler, shared home, where people log in.
+
+    Attributes:
+        instance_type: Instance type, x86 with Neuron software, with memory for the number of nodes. [an EC2 instance
+            type such as trn1.32xlarge; default 'c6i.4xlarge'; change: new cluster]
+        public: Whether it is in the public subnet, with a public address. Session Manager needs none. [default True;
+            change: new cluster]
+        root_volume_gib: Root volume, which holds /home unless shared_storage is efs; None: the image's size. [GiB; 45
+            to 16,384; default 200; change: new cluster]
+        shared_storage: Where /home and Slurm are, which all nodes mount: ebs: on the root volume, by NFS from the head
+            node; efs: on an encrypted EFS file system, for large fleets, deleted with the cluster. [one of 'ebs',
+            'efs'; default 'ebs'; change: new cluster]
+        ssh_key_name: EC2 key pair (ed25519); None: Session Manager alone. [default None; change: new cluster]
+        ssh_cidr: Address block or prefix list that may reach port 22; None: nobody. Never the world. [an IPv4 block
+            such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: at once]
+        subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one.
+    """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
     """Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one."""
 
 
 class LoginPool(Options, LoginPoolSpec):
-    """A pool of login nodes."""
+    """A pool of login nodes.
+
+    Attributes:
+        name: Lower case, at most 25 characters. [1 to 25 of a-z, 0-9 and -, a letter first; required; change: no login
+            nodes]
+        instance_type: EC2 instance type, of the head node's architecture. [an EC2 instance type such as trn1.32xlarge;
+            default 'c6i.2xlarge'; change: no login nodes]
+        count: Number of nodes. [0 to 1,000; default 1; change: at once]
+        public: Whether they are in the public subnet. [default False; change: no login nodes]
+        grace_minutes: Notice that users get before a node is terminated. Above 10, a smaller count may roll its own
+            update back (https://github.com/aws/aws-parallelcluster/issues/7172). [minutes; 3 to 120; default 10;
+            change: at once]
+        ssh_cidr: Address block or prefix list that may reach port 22; None: nobody, Session Manager alone. [an IPv4
+            block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: no login nodes]
+        subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one.
+    """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
     """Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one."""
 
 
 class Slurm(Options, SlurmSpec):
-    """The scheduler's behaviour."""
+    """The scheduler's behaviour.
+
+    Attributes:
+        idle_minutes: Minutes without a job after which a dynamic node is terminated; -1: never. [minutes; -1 to
+            525,600; default 10; change: stopped fleet]
+        queue_update_strategy: What happens to running nodes when a change concerns them: finish their jobs first, end
+            at once, or refuse the change until the fleet is stopped. [one of 'DRAIN', 'TERMINATE',
+            'COMPUTE_FLEET_STOP'; default 'DRAIN'; change: at once]
+        scaling_strategy: Whether a job that does not get all of its nodes gets none. [one of 'all-or-nothing',
+            'greedy-all-or-nothing', 'best-effort'; default 'all-or-nothing'; change: at once]
+        custom_settings: Further slurm.conf parameters of the cluster, which its Slurm must know; what
+            SchedulerParameters lists here wins over what is set anyway, one by one. [default empty; change: at once]
+    """
 
 
 class MonitoringOptions(Options, MonitoringSpec):
-    """Logs, dashboard and alarms that ParallelCluster makes with the cluster."""
+    """Logs, dashboard and alarms that ParallelCluster makes with the cluster.
+
+    Attributes:
+        log_retention_days: Days that CloudWatch keeps the cluster's logs. [days; one of 1, 3, 5, 7, 14, 30, 60, 90,
+            120, 150, 180, 365, 400, 545, 731, 1827, 3653; default 180; change: at once]
+        retain_logs: Whether the logs outlive the cluster. [default True; change: at once]
+        dashboard: CloudWatch dashboard of the head node and the file systems. [default True; change: at once]
+        alarms: CloudWatch alarms of the head node. [default True; change: at once]
+        detailed_monitoring: EC2 metrics every minute instead of every five. [default False; change: stopped fleet]
+    """
+
+
+class AcceptedWarning(Values, cluster.AcceptedWarning):
+    """A warning of ParallelCluster's validators that does not stop the deployment.
+
+    Attributes:
+        validator: Type of the validator, as ParallelCluster names it, such as UrlValidator. [required; change: at once]
+        reason: Why; checks before a deployment show it with the warning. [required; change: at once]
+    """
+
+
+class AccountSpec(Values, team.AccountSpec):
+    """An account of Slurm: a project or a group of people whose use is counted together.
+
+    Attributes:
+        max_nodes: Nodes of all running jobs together (GrpTRES); None: no limit. [1 to 65,533; default None; change: at
+            once]
+        node_hours_per_month: Node hours of a calendar month (GrpTRESMins); None: no limit. [1 to 100,000,000; default
+            None; change: at once]
+        max_hours: Hours that a job may run (MaxWall); None: no limit. [hours; 1 to 1,000,000; default None; change: at
+            once]
+        name: Name. [1 to 40 of a-z, 0-9, _ and -, a letter first; required; change: at once]
+        parent: Account that it is part of; None: the cluster's root. [1 to 40 of a-z, 0-9, _ and -, a letter first;
+            default None; change: at once]
+        share: Shares of the cluster beside those of the account's siblings, for fair share; None: 1. [1 to 1,000,000;
+            default None; change: at once]
+    """
+
+
+class BudgetSpec(Values, budget.BudgetSpec):
+    """A monthly limit, told by AWS Budgets, and guards on what runs now, because billing data is a day late.
+
+    Attributes:
+        monthly_usd: US dollars a month for everything of the deployment, and the limit of what `action` does. [US
+            dollars; above 0 to 1,000,000,000; required; change: at once]
+        emails: Addresses that AWS Budgets writes to, at most 10; None: those who get alarms. [default None; change: at
+            once]
+        actual_percent: Percent of the limit at which AWS Budgets writes when so much has been billed. [percent; default
+            50, 80, 100; change: at once]
+        forecast_percent: Percent of the limit at which AWS Budgets writes when it expects so much by the end of the
+            month. [percent; default 100; change: at once]
+        max_usd_per_hour: An alarm is raised within minutes when running nodes cost so much or more per hour; None: no
+            such alarm. [US dollars; above 0 to 1,000,000,000; default None; change: at once]
+        max_idle_minutes: An alarm is raised when a node that is not static has been idle for so long after it should
+            have been terminated (`idle_minutes` of Slurm); None: no such alarm. [minutes; 5 to 1,440; default 30;
+            change: at once]
+        usd_per_hour: What an hour of a node costs, by instance type, where that is not the list price: with a discount,
+            as Spot, as a Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and
+            us-west-2. [default empty; change: at once]
+        action: What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts,
+            those that run continue; stop: those that run are cancelled, too. [one of 'none', 'drain', 'stop'; default
+            'none'; change: at once]
+    """
+
+
+class DirectorySpec(Values, directory.DirectorySpec):
+    """Users of Active Directory or another LDAP server, whom all nodes ask by SSSD. It turns on passwords in SSH.
+
+    Attributes:
+        domain_name: The domain, from which the search base is made. [a domain such as corp.example.com, or
+            DC=corp,DC=example,DC=com; required; change: stopped fleet, no login nodes]
+        domain_addr: Addresses of the servers. Passwords cross the network in clear by ldap://. [ldaps://HOST, further
+            ones after a comma; required; change: stopped fleet, no login nodes]
+        password_secret_arn: Secret whose value is the password of the read-only user, as plain text. The deployment
+            describes it to validate it, and the head node reads it. [the complete ARN of a secret:
+            arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-6CHARS; required; change: stopped fleet, no login nodes]
+        domain_read_only_user: The user that asks. [a distinguished name such as
+            cn=ReadOnly,ou=Users,dc=corp,dc=example,dc=com; required; change: stopped fleet, no login nodes]
+        ldap_tls_ca_cert: File on the nodes with the certificates of those who sign the servers' certificates; None: the
+            system's. [an absolute path; default None; change: stopped fleet, no login nodes]
+        ldap_tls_req_cert: What becomes of a server's certificate that is not valid; all but demand and hard let anybody
+            be the server. [one of 'never', 'allow', 'try', 'demand', 'hard'; default 'hard'; change: stopped fleet, no
+            login nodes]
+        ldap_access_filter: Filter of who may log in; None: everybody of the domain. [a filter such as (memberOf=...);
+            default None; change: stopped fleet, no login nodes]
+        generate_ssh_keys_for_users: Whether a user gets an SSH key at the first login. [default True; change: stopped
+            fleet, no login nodes]
+        additional_sssd_configs: Further settings of SSSD's domain. [default empty; change: stopped fleet, no login
+            nodes]
+    """
+
+
+class QosSpec(Values, team.QosSpec):
+    """A quality of service that jobs ask for by `sbatch --qos`.
+
+    Attributes:
+        max_nodes: Nodes of all running jobs together (GrpTRES); None: no limit. [1 to 65,533; default None; change: at
+            once]
+        node_hours_per_month: Node hours of a calendar month (GrpTRESMins); None: no limit. [1 to 100,000,000; default
+            None; change: at once]
+        max_hours: Hours that a job may run (MaxWall); None: no limit. [hours; 1 to 1,000,000; default None; change: at
+            once]
+        name: Name. [1 to 40 of a-z, 0-9, _ and -, a letter first; required; change: at once]
+        priority: Priority that it adds to a job. [0 to 1,000,000,000; default 0; change: at once]
+        preempts: QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none. [default empty;
+            change: at once]
+        accounts: Accounts, with those below them, whose jobs may ask for it; []: all. [default empty; change: at once]
+    """
+
+
+class TeamSpec(Values, team.TeamSpec):
+    """Everything about people that nodes are told.
+
+    Attributes:
+        groups: Groups of people, with their ids: the same on all nodes. [default empty]
+        users: People with logins. [default empty]
+        accounts: Accounts that jobs are charged to. [default empty]
+        qos: Qualities of service. [default empty]
+        accounting: Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone
+            nodes remove the accounts and QoS that they have made. [default False]
+    """
+
+
+class UserSpec(Values, team.UserSpec):
+    """A person with a login.
+
+    Attributes:
+        name: Login name, also in Slurm. [1 to 31 of a-z, 0-9, _ and -, a letter or _ first; required; change: at once]
+        uid: User id, the same on all nodes and for ever: files on shared storage belong to it. [2,000 to 60,000;
+            required; change: at once]
+        gid: Id of the person's own group, of the name of the person; None: that of the user. [2,000 to 60,000; default
+            None; change: at once]
+        groups: Further groups, each with its id in `groups`. [default empty; change: at once]
+        ssh_keys: Public keys, as in authorized_keys. Session Manager needs none. [default empty; change: at once]
+        account: Account that jobs are charged to by default; needs `accounting`. [1 to 40 of a-z, 0-9, _ and -, a
+            letter first; default None; change: at once]
+        admin: Whether sudo is allowed, and Slurm's accounting may be changed. [default False; change: at once]
+    """
 
 
 def as_given(value: Any) -> Any:

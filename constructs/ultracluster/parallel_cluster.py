@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import jsii
-from aws_cdk import CustomResource, IStableAnyProducer, Lazy, Stack, Tags
+from aws_cdk import Annotations, CustomResource, IStableAnyProducer, Lazy, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
-from constructs import Construct
+from constructs import Construct, IConstruct, IValidation
 
+from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.cluster_provider import cluster_provider
 from ultracluster.domain import cluster_rules, names, team_rules
@@ -26,6 +29,7 @@ from ultracluster.domain.cluster import (
 from ultracluster.domain.cluster_configuration import Bindings, render
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
+from ultracluster.domain.override_rules import at, mappings
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
@@ -34,12 +38,14 @@ from ultracluster.domain.violations import (
     Violation,
     Waiting,
     below,
-    of_other_types,
+    dotted,
 )
 from ultracluster.neuron_software import NeuronSoftware
+from ultracluster.node_policies import OF_PARALLELCLUSTER, too_many
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
 from ultracluster.shared_storage import SharedStorage
+from ultracluster.ways_out import shut_in, warn_of_imported
 
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
     from aws_cdk import aws_secretsmanager as secretsmanager
@@ -54,7 +60,13 @@ _ARGUMENTS: Mapping[Path, Path] = {
     ("pytorch",): ("software", "pytorch"),
 }
 """Where the construct takes what has another place in `ClusterSpec`."""
-_SHARED_STORAGE = "SharedStorage.lustre(...), SharedStorage.openzfs(...) or SharedStorage.efs(...)"
+_OF_SPEC = frozenset({*ClusterSpec.model_fields, "cluster_name"})
+"""Arguments that `ClusterSpec` checks."""
+
+
+_KINDS = {"HeadNode": "the head node", "LoginNodes": "login nodes"}
+_CLUSTERS: "WeakKeyDictionary[IConstruct, list[ParallelCluster]]" = WeakKeyDictionary()
+"""The clusters of each app, by its root: to look for them in the tree takes longer than to make one."""
 
 
 class ParallelCluster(IParallelCluster):
@@ -71,9 +83,10 @@ class ParallelCluster(IParallelCluster):
 
     Args:
         vpc: Where the cluster is. Nodes need a way to AWS's services: a NAT gateway, or interface endpoints.
-        queues: Slurm queues. `ClusterOptions` has ranges and defaults of this and what follows.
+        queues: Slurm queues. `ClusterOptions` has ranges and defaults of this and what follows. [1 to 50 queues;
+            change: at once]
         head_node: Default: ``HeadNode()``.
-        login_nodes: Pools of login nodes. Default: none.
+        login_nodes: Pools of login nodes. Default: none. [change: at once]
         shared_storage: File systems that all nodes mount. Default: none; /home is on the head node.
         software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is.
         public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
@@ -83,25 +96,31 @@ class ParallelCluster(IParallelCluster):
             given; of an empty list, those of shared storage.
         cluster_name: ParallelCluster's name of the cluster and its stack, one in an account and Region. Default: from
             the construct's path, at most 24 characters.
-        tags: Tags of everything that ParallelCluster makes.
+        tags: Tags of everything that ParallelCluster makes. [default empty]
         assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
-        os: Of all nodes. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023.
+        os: Of all nodes. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023. [one of 'ubuntu2404',
+            'ubuntu2204', 'alinux2023', 'rhel9', 'rhel8', 'rocky9', 'rocky8'; default 'ubuntu2404'; change: new cluster]
         custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own, which Rocky Linux
-            lacks.
-        efa_interface_type: Of Elastic Fabric Adapters.
+            lacks. [the id of an image such as ami-0123456789abcdef0; change: new cluster]
+        efa_interface_type: Of Elastic Fabric Adapters. [one of 'efa-only', 'efa'; default 'efa-only'; change: stopped
+            fleet]
         slurm: Default: ``Slurm()``.
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
-        overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none.
+        overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none. [change: as the
+            key says]
         accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
+            [change: at once]
         munge_key: Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text.
             ParallelCluster reads it when it validates the cluster, and the head node when the cluster is made; both get
             the permission, by a customer's KMS key, too, whose policy must leave permissions to IAM, as that of
-            ``kms.Key`` does. Default: the head node makes a key.
+            ``kms.Key`` does. Default: the head node makes a key. [change: stopped fleet, no login nodes]
         accounting: Database of Slurm's accounting, such as that of an `AccountingDatabase`. The head node alone carries
             the security groups that reach it. Adding or removing it later means a new cluster. Default: Slurm forgets
             jobs when they have ended.
-        directory: Active Directory or another LDAP server with users. Default: none.
-        parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for.
+        directory: Active Directory or another LDAP server with users. Default: none. [change: stopped fleet, no login
+            nodes]
+        parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for. [one
+            of '3.16.1', '3.16.2', '3.16.3'; change: new cluster]
 
     Attributes:
         cluster_name: ParallelCluster's name of the cluster; known once the cluster exists.
@@ -144,24 +163,18 @@ class ParallelCluster(IParallelCluster):
         directory: DirectorySpec | None = None,
         parallelcluster_version: str | None = None,
     ) -> None:
-        path = f"{scope.node.path}/{construct_id}".removeprefix("/")
-        self._construct = f"{type(self).__name__} {path}"
-        broken = of_other_types(
-            (("vpc",), vpc, "vpc_id", "an ec2.IVpc"),
-            (("public_subnet",), public_subnet, "subnet_id", "an ec2.ISubnet"),
-            (("private_subnet",), private_subnet, "subnet_id", "an ec2.ISubnet"),
-            (("software",), software, "neuron_sdk", "a NeuronSoftware"),
-            (("accounting",), accounting, "password", "a SlurmAccounting"),
-            *_each("shared_storage", shared_storage, "dependencies", _SHARED_STORAGE),
-            *_each("security_groups", security_groups, "security_group_id", "an ec2.ISecurityGroup"),
+        self._construct = construct_name(type(self), scope, construct_id)
+        path = self._construct.partition(" ")[2]
+        broken = [
+            *wrong_types(ParallelCluster.__init__, locals(), besides=_OF_SPEC),
             *_subnets_of(("head_node",), head_node),
             *_subnets_of(("queues",), queues),
             *_subnets_of(("login_nodes",), login_nodes),
-        )
+        ]
         self._values: dict[str, Any] = {
             "name": names.of_path(path) if cluster_name is None else cluster_name,
             "region": Stack.of(scope).region,
-            "tags": None if tags is None else dict(tags),
+            "tags": dict(tags) if isinstance(tags, Mapping) else tags,
             "os": os,
             "custom_ami": custom_ami,
             "neuron_sdk": getattr(software, "neuron_sdk", None),
@@ -181,21 +194,21 @@ class ParallelCluster(IParallelCluster):
         }
         self._accounting = None if accounting is None or broken else accounting
         password = None if self._accounting is None else self._accounting.password
-        for place, secret in ((("munge_key",), munge_key), (("accounting", "password"), password)):
-            if secret is not None and getattr(secret, "secret_full_arn", None) is None:
-                allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
-                broken.append(Violation(place, getattr(secret, "secret_arn", secret), allowed, ""))
         wrong = {each.path[0] for each in broken}
         self._software = None if "software" in wrong else software
+        broken += [
+            *_secret_violations(None if "munge_key" in wrong else munge_key, password),
+            *_software_violations(self._software),
+        ]
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
         private, public = private_subnet, public_subnet
-        if "vpc" not in wrong:
+        if not {"vpc", "private_subnet", "public_subnet"} & wrong:
             private = private or _first([*vpc.private_subnets, *vpc.isolated_subnets])
             public = public or _first(vpc.public_subnets) or private
             if private is None:
                 allowed = "a VPC with private or isolated subnets, or private_subnet"
                 broken.append(Violation(("vpc",), vpc.node.path, allowed, "compute nodes take no public addresses"))
-        self._spec = spec = self._checked(broken)
+        self._spec = spec = self._checked([*broken, *_name_violations(scope, self._values["name"])])
         assert private is not None  # noqa: S101 - a violation
         assert public is not None  # noqa: S101 - the private one at least
         of_storage = [group for storage in shared_storage for group in storage.security_groups]
@@ -219,8 +232,10 @@ class ParallelCluster(IParallelCluster):
         )
         self._placement_groups = Construct(self, "PlacementGroups")
         self.placement_groups: dict[str, ec2.CfnPlacementGroup] = {}
-        self._public_subnet_id, self._private_subnet_id = public.subnet_id, private.subnet_id
         self._subnets: dict[Path, str] = {}
+        self._places: dict[Path, ec2.ISubnet] = {}
+        self._warned: set[str] = set()
+        self._default_places = public, private
         self._queue_bindings: dict[str, Mapping[str, Any]] = {}
         resource = CustomResource(
             self,
@@ -252,6 +267,7 @@ class ParallelCluster(IParallelCluster):
         self.head_node_private_ip = resource.get_att_string("headNode.privateIpAddress")
         self.status = resource.get_att_string("clusterStatus")
         self.validation_messages = resource.get_att_string("validationMessages")
+        self._check_when_whole(vpc)
 
     @staticmethod
     def from_cluster_attributes(
@@ -326,10 +342,11 @@ class ParallelCluster(IParallelCluster):
         """
         self._values["queues"].append(queue)
         try:
-            self._spec = self._checked(of_other_types(*_subnets_of(("queue",), queue)))
+            self._spec = self._checked([*_subnets_of(("queue",), queue)], added="queue")
         except InvalidArguments:
             self._values["queues"].pop()
             raise
+        self._warn_of_types()
         added = self._spec.queues[-1]
         self._bind_queue(added, queue)
         return self.queue(added.name)
@@ -340,18 +357,22 @@ class ParallelCluster(IParallelCluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        if broken := of_other_types((("storage",), storage, "dependencies", _SHARED_STORAGE)):
+        if broken := wrong_types(ParallelCluster.add_shared_storage, locals()):
             raise InvalidArguments(self._construct, broken)
         self._storage.append(storage)
         try:
-            self._checked()
+            self._checked(added="storage")
         except InvalidArguments:
             self._storage.pop()
             raise
         self._resource.node.add_dependency(*storage.dependencies)
 
-    def _checked(self, further: Sequence[Violation] = ()) -> ClusterSpec:
+    def _checked(self, further: Sequence[Violation] = (), *, added: str | None = None) -> ClusterSpec:
         """Return what the arguments make together; the violations that were found before are reported with all others.
+
+        Args:
+            further: Those that were found before.
+            added: Name of an argument that is the last queue or file system.
 
         Raises:
             InvalidArguments: They break rules.
@@ -359,7 +380,12 @@ class ParallelCluster(IParallelCluster):
         given = {name: as_given(value) for name, value in self._values.items() if value is not None}
         mounts = [storage.mount for storage in self._storage]
         spec, found = ClusterSpec.checked(given, self._violations)
-        broken = [*further, *found]
+        broken = together(further, [replace(each, path=_ARGUMENTS.get(each.path[:1], each.path)) for each in found])
+        if added is not None:
+            last: Path = ("queues", len(self._values["queues"]) - 1)
+            if added == "storage":
+                last = ("shared_storage", len(mounts) - 1)
+            broken = [replace(each, path=_moved(each.path, last, added)) for each in broken]
         if self._software is not None and self._software.team is not None:
             team = self._software.team
             broken += below(("software", "team"), team_rules.violations(team.groups, team.users))
@@ -371,8 +397,7 @@ class ParallelCluster(IParallelCluster):
             reason = "NeuronSoftware keeps the Python environment of jobs there"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
-            moved = [replace(each, path=_ARGUMENTS.get(each.path[:1], each.path)) for each in broken]
-            raise InvalidArguments(self._construct, moved)
+            raise InvalidArguments(self._construct, broken)
         return spec
 
     def _violations(self, spec: ClusterSpec) -> list[Violation]:
@@ -390,12 +415,12 @@ class ParallelCluster(IParallelCluster):
         script = None if software is None else software.head_node(spec, self._mount_dir)
         self._head_node_binding = self._scripts.of_head_node(script)
         self._login_node_binding: Mapping[str, Any] = {}
-        self._place(("head_node",), head_node)
+        self._place(("head_node",), head_node, public=spec.head_node.public)
         if spec.login_nodes:
             script = None if software is None else software.login_node(spec, self._mount_dir)
             self._login_node_binding = self._scripts.of_login_nodes(script)
         for given, pool in zip(login_nodes, spec.login_nodes, strict=True):
-            self._place(("login_nodes", pool.name), given)
+            self._place(("login_nodes", pool.name), given, public=pool.public)
 
     def _bind_queue(self, queue: QueueSpec, given: object) -> None:
         """Add what a queue of the specification needs, in the subnet that it was given with."""
@@ -409,9 +434,37 @@ class ParallelCluster(IParallelCluster):
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script)
         self._place(("queues", queue.name), given)
 
-    def _place(self, nodes: Path, given: object) -> None:
+    def _check_when_whole(self, vpc: ec2.IVpc) -> None:
+        """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
+        warn_of_imported(self, vpc, self._places)
+        self._warn_of_types()
+        self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._too_many_policies()]))
+        _CLUSTERS.setdefault(self.node.root, []).append(self)
+
+    def _warn_of_types(self) -> None:
+        """Warn of instance types that may be misspelt; of each once."""
+        for each in cluster_rules.type_warnings(self._spec):
+            warning = f"{dotted(each.path)}: {each}"
+            if warning not in self._warned:
+                Annotations.of(self).add_warning_v2("ultracluster:instanceType", warning)
+            self._warned.add(warning)
+
+    def _too_many_policies(self) -> Iterator[str]:
+        """Yield which roles have more policies than IAM attaches, with those of overrides."""
+        attached = []
+        queues = {each.get("Name"): each for each in mappings(at(self._spec.overrides, ("Scheduling", "SlurmQueues")))}
+        for place, count in self._scripts.counts:
+            kind, *names_of = place
+            overridden = queues.get(names_of[0], {}) if names_of else at(self._spec.overrides, (kind,))
+            further = mappings(at(overridden, ("Iam", "AdditionalIamPolicies")))
+            others = [each for each in further if not str(each.get("Policy")).endswith(f"/{OF_PARALLELCLUSTER}")]
+            attached.append((f"nodes of queue {names_of[0]}" if names_of else _KINDS[kind], count + len(others) + 1))
+        yield from too_many(self, attached)
+
+    def _place(self, nodes: Path, given: object, *, public: bool = False) -> None:
         """Put nodes into the subnet that their options name, if they name one."""
         subnet = getattr(given, "subnet", None)
+        self._places[nodes] = subnet or self._default_places[0 if public else 1]
         if subnet is not None:
             self._subnets[nodes] = subnet.subnet_id
             self._resource.node.add_dependency(subnet)
@@ -422,8 +475,8 @@ class ParallelCluster(IParallelCluster):
         for storage in self._storage:
             groups += storage.security_groups
         bindings = Bindings(
-            public_subnet_id=self._public_subnet_id,
-            private_subnet_id=self._private_subnet_id,
+            public_subnet_id=self._default_places[0].subnet_id,
+            private_subnet_id=self._default_places[1].subnet_id,
             subnets=self._subnets,
             security_group_ids=list(dict.fromkeys(group.security_group_id for group in groups)),
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
@@ -441,6 +494,39 @@ class ParallelCluster(IParallelCluster):
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
 
 
+@jsii.implements(IValidation)
+class _Whole:
+    """What is wrong with a cluster when its app is whole."""
+
+    def __init__(self, check: Callable[[], list[str]]) -> None:
+        self._check = check
+
+    def validate(self) -> list[str]:
+        return self._check()
+
+
+def _name_violations(scope: Construct, name: object) -> Iterator[Violation]:
+    """Yield why a cluster's stack, which has its name, would be another one's."""
+    stack = _outermost(Stack.of(scope))
+    if name == stack.stack_name:
+        reason = "ParallelCluster makes a stack of the cluster's name in the account and Region, and this one has it"
+        yield Violation(("cluster_name",), name, "another name than that of the stack", reason)
+    for other in _CLUSTERS.get(scope.node.root, []):
+        if other.spec.name == name and _meet(stack, _outermost(Stack.of(other))):
+            reason = "an account and Region have one cluster of a name"
+            yield Violation(("cluster_name",), name, f"another name than that of {other.node.path}", reason)
+
+
+def _outermost(stack: Stack) -> Stack:
+    return stack if stack.nested_stack_parent is None else _outermost(stack.nested_stack_parent)
+
+
+def _meet(one: Stack, other: Stack) -> bool:
+    """Return whether two stacks are in one account and Region, as far as that is known."""
+    env = (one.account, one.region)
+    return one is other or (env == (other.account, other.region) and not any(map(Token.is_unresolved, env)))
+
+
 @jsii.implements(IStableAnyProducer)
 class _Later:
     """A value that the CDK asks for when it synthesizes."""
@@ -452,21 +538,36 @@ class _Later:
         return self._produce()
 
 
+def _moved(path: Path, last: Path, argument: str) -> Path:
+    """Return a path as the caller of a method knows it, who gives what is the last of a list."""
+    return (argument, *path[len(last) :]) if path[: len(last)] == last else path
+
+
 def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
     return next(iter(subnets), None)
 
 
-def _subnets_of(place: Path, options: object) -> Iterator[tuple[Path, object, str, str]]:
-    """Yield the subnets of options, and what they have to be."""
+def _subnets_of(place: Path, options: object) -> Iterator[Violation]:
+    """Yield which subnets of options are none."""
     for index, each in enumerate(options) if isinstance(options, list | tuple) else ():
         yield from _subnets_of((*place, index), each)
-    yield (*place, "subnet"), getattr(options, "subnet", None), "subnet_id", "an ec2.ISubnet"
+    yield from of_type(getattr(options, "subnet", None), ec2.ISubnet | None, (*place, "subnet"))
 
 
-def _each(name: str, values: object, attribute: str, allowed: str) -> Iterator[tuple[Path, object, str, str]]:
-    """Yield the members of a list, or what is given in place of one, and what they have to be."""
-    items = listed(values)
-    if isinstance(items, list):
-        yield from (((name, index), each, attribute, allowed) for index, each in enumerate(items))
-    else:
-        yield (name,), values, "append", f"a list, each item {allowed}"
+def _secret_violations(
+    munge_key: "secretsmanager.ISecret | None", password: "secretsmanager.ISecret | None"
+) -> Iterator[Violation]:
+    """Yield which secrets do not have the ARN that IAM knows."""
+    secrets: tuple[tuple[Path, secretsmanager.ISecret | None], ...]
+    secrets = (("munge_key",), munge_key), (("accounting", "password"), password)
+    for place, secret in secrets:
+        if secret is not None and secret.secret_full_arn is None:
+            allowed = "an ISecret with its complete ARN, such as by Secret.from_secret_complete_arn"
+            yield Violation(place, secret.node.path, allowed, "")
+
+
+def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]:
+    """Yield why jobs of Neuron software cannot be shipped."""
+    jobs = None if software is None else software.jobs
+    if jobs is not None and not FilePath(jobs).is_dir():
+        yield Violation(("software", "jobs"), str(jobs), "a folder that exists", "nodes get it whole")

@@ -1,16 +1,18 @@
 """File systems that all nodes of a cluster mount."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
+from ultracluster.arguments import wrong_types
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.lustre import LustreSpec
+from ultracluster.domain.violations import InvalidArguments
 from ultracluster.lustre import LustreFileSystem
 
 _LUSTRE_MOUNT_DIR = LustreSpec().mount_dir
@@ -71,6 +73,7 @@ class SharedStorage:
                 another name. Default: of a `LustreFileSystem`, one that changes with what replaces it; else from the
                 construct's path and the directory.
         """
+        _check(cls.lustre, locals())
         if name is None and isinstance(file_system, LustreFileSystem):
             name = file_system.shared_storage_name(mount_dir)
         return cls._of(file_system, Mount("FsxLustre", name or "", mount_dir, file_system.file_system_id))
@@ -82,6 +85,7 @@ class SharedStorage:
         Its security groups allow TCP 2049 between those that carry them: those of ``aws_efs`` need
         ``file_system.connections.allow_internally(ec2.Port.NFS)``. Arguments as of `lustre`.
         """
+        _check(cls.efs, locals())
         return cls._of(file_system, Mount("Efs", name or "", mount_dir, file_system.file_system_id))
 
     @classmethod
@@ -91,6 +95,7 @@ class SharedStorage:
         Its security groups allow TCP and UDP 111, 2049 and 20001-20003 between those that carry them. Arguments as of
         `lustre`. What is mounted on ``/home`` can never change in the life of a cluster.
         """
+        _check(cls.openzfs, locals())
         return cls._of(volume, Mount("FsxOpenZfs", name or "", mount_dir, volume.volume_id))
 
     @classmethod
@@ -104,3 +109,8 @@ class SharedStorage:
             security_groups=file_system.connections.security_groups,
             dependencies=[file_system] if isinstance(file_system, Construct) else [],
         )
+
+
+def _check(function: Callable[..., SharedStorage], given: Mapping[str, object]) -> None:
+    if broken := wrong_types(function, given):
+        raise InvalidArguments(f"SharedStorage.{function.__name__}", broken)

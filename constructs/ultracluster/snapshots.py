@@ -6,6 +6,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge_wildcards
+from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.violations import InvalidArguments
@@ -27,8 +28,9 @@ class HeadNodeSnapshots(Construct):
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
         deployment: Value of `SNAPSHOT_TAG` on the volumes: `NeuronSoftware.deployment`, or the cluster's name.
-        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges.
-        retained: Snapshots of each volume that are kept.
+        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges. [hours; one of 1, 2, 3, 4, 6, 8, 12, 24;
+            default 24; change: at once]
+        retained: Snapshots of each volume that are kept. [1 to 1,000; default 7; change: at once]
 
     Raises:
         InvalidArguments: Arguments are out of range; all of them are named.
@@ -43,9 +45,11 @@ class HeadNodeSnapshots(Construct):
         interval_hours: int = _DEFAULTS.interval_hours,
         retained: int = _DEFAULTS.retained,
     ) -> None:
+        name = construct_name(type(self), scope, construct_id)
+        broken = wrong_types(HeadNodeSnapshots.__init__, locals())
         _, violations = SnapshotSpec.checked({"interval_hours": interval_hours, "retained": retained})
-        if violations:
-            raise InvalidArguments(f"{type(self).__name__} {scope.node.path}/{construct_id}", violations)
+        if broken := together(broken, violations):
+            raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         policy = dlm.CfnLifecyclePolicy
         policy(

@@ -1,7 +1,6 @@
 """What the library's reference shows of models: signatures, defaults, ranges, and when a field can change."""
 
 import ast
-import re
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ class Fields(griffe.Extension):
         """Show a default without its wrapper; end the docstring with choices, range and when the field can change."""
         if not isinstance(node, ast.AnnAssign) or attr.docstring is None:
             return
-        attr.docstring.value = re.sub(r"\bnull\b", "None", attr.docstring.value)
         choices = attr.module.members.get(ast.unparse(node.annotation).removeprefix("Annotated[").partition(",")[0])
         if (
             choices is not None

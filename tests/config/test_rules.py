@@ -61,15 +61,15 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"monitoring.emails": ["a@example.com", "A@example.com"]}, "monitoring.emails[1]", "each address once"),
     ({"budget": {**BUDGET, "monthly_usd": 21}}, "budget.monthly_usd", "at least 21.50 (an hour of one trn1.32xlarge"),
     ({"budget": {**BUDGET, "max_usd_per_hour": 20}}, "budget.max_usd_per_hour", "at least 21.50"),
-    ({"budget": {"monthly_usd": 9000}}, "budget.emails", "an address, here or in monitoring.emails"),
+    ({"budget": {"monthly_usd": 9000}}, "budget.emails", "an address, here or for alarms"),
     ({"budget": {**BUDGET, "emails": ["a@x.org", "A@x.org"]}}, "budget.emails[1]", "each address once"),
     ({"budget": {**BUDGET, "emails": [f"{n}@x.org" for n in range(11)]}}, "budget.emails", "at most 10 addresses"),
     ({"budget": {**BUDGET, "actual_percent": [50, 50]}}, "budget.actual_percent[1]", "each percentage once"),
     ({"budget": {**BUDGET, "actual_percent": [50, 60, 70, 80, 90]}}, "budget.actual_percent", "at most 5 percentages"),
     (
-        {"budget": BUDGET, f"{RESOURCE}.instance_type": "g7.huge"},
+        {"budget": BUDGET, f"{RESOURCE}.instance_type": "g77.xlarge"},
         "budget.usd_per_hour",
-        "a price of g7.huge (there is no list price of it in us-west-2)",
+        "a price of g77.xlarge (there is no list price of it in us-west-2)",
     ),
     ({"budget": BUDGET, "tags": {"ultracluster:deployment": "x"}}, "tags.ultracluster:deployment", "no such key"),
     ({"budget": {**BUDGET, "action": "stop"}, "monitoring.node_metrics": False}, "budget.action", "none"),
@@ -241,7 +241,7 @@ ALLOWED: list[dict[str, Any]] = [
     {"budget": {**BUDGET, "monthly_usd": 21.5, "max_usd_per_hour": 21.5, "action": "stop"}},
     {"budget": {"monthly_usd": 9000}, "monitoring.emails": ["a@example.com"]},
     {"budget": {"monthly_usd": 9000, "actual_percent": [], "forecast_percent": []}},
-    {"budget": {**BUDGET, "usd_per_hour": {"g7.huge": 1}}, f"{RESOURCE}.instance_type": "g7.huge"},
+    {"budget": {**BUDGET, "usd_per_hour": {"g77.xlarge": 1}}, f"{RESOURCE}.instance_type": "g77.xlarge"},
     {"region": "us-moon-2", "zone_id": "usm2-az1"},  # a name without known zones
     {"storage.file_system.kms_key_arn": KEY, f"{RESOURCE}.capacity_reservation_group_arn": GROUP},
     {"cluster.name": "a" * 30, "cluster.generation": 10},
@@ -279,6 +279,7 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
         *(({f"{RESOURCE}.instance_type": each}, [f"{RESOURCE}.instance_type"]) for each in ACCELERATED),
         *(({f"{RESOURCE}.instance_type": each, "cluster.custom_ami": IMAGE}, []) for each in ACCELERATED),
         *(({f"{RESOURCE}.instance_type": each}, []) for each in ("c7i.4xlarge", "hpc7a.96xlarge", "x2idn.16xlarge")),
+        ({f"{RESOURCE}.instance_type": "c7i.3xlarge"}, [f"{RESOURCE}.instance_type"]),  # maybe a newer one
         ({"cluster.head_node.shared_storage": "efs"}, ["cluster.head_node.snapshots"]),
         ({"cluster.head_node": {"shared_storage": "efs", "snapshots": None}}, []),
         ({"accounting.accounts": [{"name": "a", "max_nodes": 16}]}, []),
@@ -289,7 +290,7 @@ OWN_IMAGE = {"Name": "trn1", "Image": {"CustomAmi": IMAGE}}
         ({"budget": {**BUDGET, "max_idle_minutes": None}}, []),
         ({"budget": BUDGET, **TOLD, "monitoring.node_metrics": False}, ["budget.max_idle_minutes"]),
     ],
-    ids=range(26),
+    ids=range(27),
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     settings = load(write(with_values(values)))

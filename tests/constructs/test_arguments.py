@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import MappingProxyType
 
 import aws_cdk as cdk
 import pytest
 
+import ultracluster
 from ultracluster import ClusterMonitoring, HeadNodeSnapshots, InvalidArguments, LustreFileSystem, UltraClusterNetwork
 from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
@@ -51,3 +56,39 @@ def test_snapshots_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidArguments) as refused:
         HeadNodeSnapshots(stack, "Snapshots", deployment="research", interval_hours=5, retained=0)
     assert [each.path for each in refused.value.violations] == [("interval_hours",), ("retained",)]
+
+
+def declared(definition: ast.ClassDef | ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the public fields of a class, or the arguments of a function, with their types."""
+    if isinstance(definition, ast.FunctionDef):
+        arguments = definition.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        yield from ((each.arg, each.annotation) for each in every if each.annotation is not None)
+        return
+    for each in definition.body:
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            yield each.target.id, each.annotation
+        elif isinstance(each, ast.FunctionDef) and (each.name == "__init__" or not each.name.startswith("_")):
+            yield from declared(each)
+
+
+def test_what_the_library_only_reads_may_be_any_sequence_or_mapping() -> None:
+    """A list of a class is no list of its base to type checkers: a list in a variable would be refused."""
+    root = Path(ultracluster.__file__).parent
+    narrow = [
+        f"{path.relative_to(root)}: {definition.name}.{name}"
+        for path in (*root.glob("*.py"), *root.glob("domain/*.py"))
+        for definition in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(definition, ast.ClassDef) and not definition.name.startswith("_")
+        for name, kind in declared(definition)
+        if re.search(r"\b(list|dict)\[", ast.unparse(kind))
+    ]
+    assert narrow == []
+
+
+def test_tuples_and_mappings_are_taken_where_types_say_so() -> None:
+    user = ultracluster.UserSpec(name="ada", uid=2001, groups=("vision",))
+    team = ultracluster.TeamSpec(groups=MappingProxyType({"vision": 3001}), users=(user,))
+    assert (team.groups, team.users, user.groups) == ({"vision": 3001}, [user], ["vision"])
+    with pytest.raises(InvalidArguments, match="of UserSpec:\n  groups: got 'vision'; allowed: a valid list"):
+        ultracluster.UserSpec(name="ada", uid=2001, groups="vision")

@@ -6,7 +6,18 @@ from pydantic import Field
 
 from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
-from ultracluster.domain.types import FEW, MANY, SecretArn, SecurityGroupId, SubnetBlock, ZoneId, text
+from ultracluster.domain.types import (
+    FEW,
+    MANY,
+    TOKENS,
+    Items,
+    Most,
+    SecretArn,
+    SecurityGroupId,
+    SubnetBlock,
+    ZoneId,
+    text,
+)
 
 _VERSIONS = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.MySQL.html"
 _STORAGE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html"
@@ -27,6 +38,7 @@ class DatabaseSpec(Spec):
     instance_class: Annotated[
         str,
         text(r"^db\.[a-z0-9]+\.[a-z0-9]+$", "a class of RDS such as db.t4g.micro"),
+        TOKENS,
         Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.DBInstanceClass"),
     ] = "db.t4g.micro"
     """Class of the instance. A change interrupts the database for minutes; Slurm sends what it has meanwhile later."""
@@ -51,13 +63,14 @@ class DatabaseSpec(Spec):
     second_zone_id: Annotated[ZoneId | None, Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.AvailabilityZoneId")] = (
         None
     )
-    """Another zone than the deployment's, in which RDS wants a subnet, too; null: the Region's az1, or az2."""
+    """Another zone than the deployment's, in which RDS wants a subnet, too; None: the Region's az1, or az2."""
     subnet_cidrs: Annotated[
-        list[SubnetBlock] | None,
-        Field(min_length=2, max_length=2),
+        Items[SubnetBlock] | None,
+        Field(min_length=2),
+        Most(2),
         Setting(Change.NEW_DEPLOYMENT, "AWS::EC2::Subnet.CidrBlock"),
     ] = None
-    """Blocks of the two subnets that are made for it in the VPC, /16 to /28, without a route to the internet; null: the
+    """Blocks of the two subnets that are made for it in the VPC, /16 to /28, without a route to the internet; None: the
     last /28 of the VPC that are free. An existing VPC has no default."""
 
 
@@ -104,13 +117,13 @@ class AccountingSpec(Spec):
         Annotated[str, text(r"^[0-9a-z_]{1,64}$", "1 to 64 of 0-9, a-z and _")] | None,
         Setting(Change.NEW_CLUSTER, "Scheduling.SlurmSettings.Database.DatabaseName"),
     ] = None
-    """Name of the database on its server, one per deployment; null: the deployment's, with _ for -."""
-    accounts: Annotated[list[AccountSpec], MANY, Setting(Change.AT_ONCE)] = []
+    """Name of the database on its server, one per deployment; None: the deployment's, with _ for -."""
+    accounts: Annotated[Items[AccountSpec], MANY, Setting(Change.AT_ONCE)] = []
     """Accounts that jobs are charged to."""
-    qos: Annotated[list[QosSpec], FEW, Setting(Change.AT_ONCE)] = []
+    qos: Annotated[Items[QosSpec], FEW, Setting(Change.AT_ONCE)] = []
     """Qualities of service."""
     enforce: Annotated[bool, Setting(Change.AT_ONCE, page="https://slurm.schedmd.com/resource_limits.html")] = True
-    """Whether jobs need an account, and limits hold (AccountingStorageEnforce=associations,limits,qos,safe); false:
+    """Whether jobs need an account, and limits hold (AccountingStorageEnforce=associations,limits,qos,safe); False:
     use is only recorded."""
 
     def database_name_of(self, deployment: str) -> str:

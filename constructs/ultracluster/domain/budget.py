@@ -9,7 +9,7 @@ from pydantic import Field
 from ultracluster.domain import prices
 from ultracluster.domain.monitoring import EmailAddress
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import FEW, MANY
+from ultracluster.domain.types import FEW, MANY, Entries, Items
 from ultracluster.domain.violations import Violation, below
 
 _NOTIFICATIONS = "AWS::Budgets::Budget.NotificationsWithSubscribers"
@@ -33,18 +33,18 @@ class BudgetSpec(Spec):
         Setting(Change.AT_ONCE, "AWS::Budgets::Budget.BudgetData.BudgetLimit"),
     ]
     """US dollars a month for everything of the deployment, and the limit of what `action` does."""
-    emails: Annotated[list[EmailAddress] | None, MANY, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = None
-    """Addresses that AWS Budgets writes to, at most 10; null: those of `monitoring.emails`."""
-    actual_percent: Annotated[list[Percent], FEW, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = [50, 80, 100]
+    emails: Annotated[Items[EmailAddress] | None, MANY, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = None
+    """Addresses that AWS Budgets writes to, at most 10; None: those who get alarms."""
+    actual_percent: Annotated[Items[Percent], FEW, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = [50, 80, 100]
     """Percent of the limit at which AWS Budgets writes when so much has been billed."""
-    forecast_percent: Annotated[list[Percent], FEW, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = [100]
+    forecast_percent: Annotated[Items[Percent], FEW, Setting(Change.AT_ONCE, _NOTIFICATIONS)] = [100]
     """Percent of the limit at which AWS Budgets writes when it expects so much by the end of the month."""
     max_usd_per_hour: Annotated[float | None, Field(gt=0, le=1_000_000_000), Setting(Change.AT_ONCE, _ALARM)] = None
-    """An alarm is raised within minutes when running nodes cost so much or more per hour; null: no such alarm."""
+    """An alarm is raised within minutes when running nodes cost so much or more per hour; None: no such alarm."""
     max_idle_minutes: Annotated[int | None, Field(ge=5, le=1440), Setting(Change.AT_ONCE, _ALARM)] = 30
     """An alarm is raised when a node that is not static has been idle for so long after it should have been terminated
-    (`cluster.slurm.idle_minutes`); null: no such alarm."""
-    usd_per_hour: Annotated[dict[str, Dollars], MANY, Setting(Change.AT_ONCE, page=_PRICES)] = {}
+    (`idle_minutes` of Slurm); None: no such alarm."""
+    usd_per_hour: Annotated[Entries[str, Dollars], MANY, Setting(Change.AT_ONCE, page=_PRICES)] = {}
     """What an hour of a node costs, by instance type, where that is not the list price: with a discount, as Spot, as a
     Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and us-west-2."""
     action: Annotated[Literal["none", "drain", "stop"], Setting(Change.AT_ONCE, page=_PARTITIONS)] = "none"
@@ -101,7 +101,7 @@ def email_violations(spec: BudgetSpec, others: Collection[str]) -> Iterator[Viol
     """Yield what is wrong with the addresses, if ``others`` get other alarms."""
     emails = others if spec.emails is None else spec.emails
     if not emails and (spec.actual_percent or spec.forecast_percent):
-        allowed = "an address, here or in monitoring.emails"
+        allowed = "an address, here or for alarms"
         yield Violation(("emails",), spec.emails, allowed, "nobody would be told")
     if len(emails) > _MAX_EMAILS:
         got = spec.emails if spec.emails is None else len(emails)

@@ -24,8 +24,10 @@ from ultracluster.domain.types import (
     NODES,
     TOKENS,
     ClusterLogDays,
+    Entries,
     Existing,
     InstanceType,
+    Items,
     KeyPairName,
     Minutes,
     OptionalGib,
@@ -95,9 +97,9 @@ class ComputeResourceSpec(Spec):
     """Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised together with
     max_count it changes at once."""
     max_count: Annotated[int, Field(ge=1), NODES, Setting(Change.AT_ONCE, ".MaxCount")]
-    """Nodes at most. Fewer need a stopped fleet, or `queue_update_strategy: TERMINATE`."""
+    """Nodes at most. Fewer need a stopped fleet, or the queue update strategy TERMINATE."""
     efa: Annotated[bool | None, Setting(Change.DRAINS, ".Efa.Enabled")] = None
-    """Elastic Fabric Adapters; null: where the instance type has them."""
+    """Elastic Fabric Adapters; None: where the instance type has them."""
     capacity_reservation_id: Annotated[
         CapacityReservationId | None, Setting(Change.DRAINS, ".CapacityReservationTarget.CapacityReservationId")
     ] = None
@@ -134,12 +136,12 @@ class QueueSpec(Spec):
     """Lower case, at most 25 characters; part of node names."""
     capacity_type: Annotated[CapacityType, Setting(Change.DRAINS, ".CapacityType")] = "ONDEMAND"
     """How the capacity is bought."""
-    compute_resources: Annotated[list[ComputeResourceSpec], FEW, Setting(Change.AT_ONCE, ".ComputeResources")]
+    compute_resources: Annotated[Items[ComputeResourceSpec], FEW, Setting(Change.AT_ONCE, ".ComputeResources")]
     """The kinds of node in the queue; at most 50 in the cluster. One is removed as a queue is."""
     placement_group: Annotated[
         PlacementGroupLabel | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
     ] = None
-    """Label of a cluster placement group; queues with one label share the group; none: no group. null: the shared group
+    """Label of a cluster placement group; queues with one label share the group; none: no group. None: the shared group
     `fleet` for Trn nodes with EFA, one of the queue's name for others with EFA; none for reserved capacity."""
     existing_placement_group: Annotated[
         PlacementGroupName, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
@@ -153,12 +155,12 @@ class QueueSpec(Spec):
         FROM_SIZE,
         Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.RootVolume.Size"),
     ] = default(200)
-    """Root volume of each node; null: the image's size."""
+    """Root volume of each node; None: the image's size."""
     scratch_dir: Annotated[
         ScratchDirectory, Setting(Change.DRAINS, ".ComputeSettings.LocalStorage.EphemeralVolume.MountDir")
     ] = "/scratch"
     """Where the node-local NVMe storage is mounted."""
-    custom_slurm_settings: Annotated[dict[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    custom_slurm_settings: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the partition, such as MaxTime."""
 
     @property
@@ -191,14 +193,14 @@ class HeadNodeSpec(Spec):
     root_volume_gib: Annotated[
         OptionalGib, ROOT_VOLUME, FROM_SIZE, Setting(Change.NEW_CLUSTER, ".LocalStorage.RootVolume.Size")
     ] = default(200)
-    """Root volume, which holds /home unless shared_storage is efs; null: the image's size."""
+    """Root volume, which holds /home unless shared_storage is efs; None: the image's size."""
     shared_storage: Annotated[SharedStorageType, Setting(Change.NEW_CLUSTER, ".SharedStorageType")] = "ebs"
     """Where /home and Slurm are, which all nodes mount: ebs: on the root volume, by NFS from the head node; efs: on an
     encrypted EFS file system, for large fleets, deleted with the cluster."""
     ssh_key_name: Annotated[KeyPairName, Setting(Change.NEW_CLUSTER, ".Ssh.KeyName")] = default(None)
-    """EC2 key pair (ed25519); null: Session Manager alone."""
+    """EC2 key pair (ed25519); None: Session Manager alone."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
-    """Address block or prefix list that may reach port 22; null: nobody. Never the world."""
+    """Address block or prefix list that may reach port 22; None: nobody. Never the world."""
 
 
 class LoginPoolSpec(Spec):
@@ -217,10 +219,10 @@ class LoginPoolSpec(Spec):
     grace_minutes: Annotated[
         Minutes, Field(ge=3, le=120), FROM_DURATION, Setting(Change.AT_ONCE, ".GracetimePeriod")
     ] = default(10)
-    """Notice that users get before a node is terminated. Above 10, a smaller
-    count may roll its own update back (docs/reference/assumptions.md#ending-login-nodes)."""
+    """Notice that users get before a node is terminated. Above 10, a smaller count may roll its own update back
+    (https://github.com/aws/aws-parallelcluster/issues/7172)."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
-    """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
+    """Address block or prefix list that may reach port 22; None: nobody, Session Manager alone."""
 
 
 class SlurmSpec(Spec):
@@ -239,9 +241,9 @@ class SlurmSpec(Spec):
         "all-or-nothing"
     )
     """Whether a job that does not get all of its nodes gets none."""
-    custom_settings: Annotated[dict[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
+    custom_settings: Annotated[Entries[str, str], MANY, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the cluster, which its Slurm must know; what SchedulerParameters lists here wins
-    over the stack's own list, one by one."""
+    over what is set anyway, one by one."""
 
 
 class MonitoringSpec(Spec):
@@ -273,7 +275,7 @@ class AcceptedWarning(Spec):
     ]
     """Type of the validator, as ParallelCluster names it, such as UrlValidator."""
     reason: Annotated[str, Setting(Change.AT_ONCE)]
-    """Why; `./ultracluster validate` and `./ultracluster preflight` show it with the warning."""
+    """Why; checks before a deployment show it with the warning."""
 
 
 class ClusterOptions(Spec):
@@ -284,7 +286,7 @@ class ClusterOptions(Spec):
         Field(json_schema_extra={"enum": list(parallelcluster_versions.VERSIONS)}),
         Setting(Change.NEW_CLUSTER, page="https://docs.aws.amazon.com/parallelcluster/latest/ug/support-policy.html"),
     ] = parallelcluster_versions.PINNED
-    """Version of ParallelCluster. Name it once there is a cluster: the default moves with releases of this project. Of
+    """Version of ParallelCluster. Name it once there is a cluster: the default moves with releases. Of
     versions above the default only the public notes are known."""
     os: Annotated[
         OperatingSystem,
@@ -293,7 +295,7 @@ class ClusterOptions(Spec):
     ] = "ubuntu2404"
     """Operating system of all nodes, one that AWS makes the Neuron SDK for."""
     custom_ami: Annotated[ImageId | None, Setting(Change.NEW_CLUSTER, "Image.CustomAmi")] = None
-    """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""
+    """Image made with the same ParallelCluster version and OS; None: ParallelCluster's own."""
     neuron_sdk: Annotated[
         str,
         Field(json_schema_extra={"enum": list(neuron.RELEASES)}),
@@ -307,7 +309,7 @@ class ClusterOptions(Spec):
             page="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/components/runtime.html",
         ),
     ] = None
-    """Neuron's driver, newer than that of neuron_sdk, where a kernel of the image needs it; null: that of the release.
+    """Neuron's driver, newer than that of neuron_sdk, where a kernel of the image needs it; None: that of the release.
     AWS tests a driver with its release alone."""
     pytorch: Annotated[
         str,
@@ -317,28 +319,28 @@ class ClusterOptions(Spec):
             page="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/components/pytorch.html",
         ),
     ] = neuron.DEFAULT_PYTORCH
-    """PyTorch version of that release, in quotes."""
+    """PyTorch version of that release, as text."""
     efa_interface_type: Annotated[
         EfaInterfaceType,
         Setting(Change.STOPPED_FLEET, page="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html"),
     ] = "efa-only"
     """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""
     head_node: HeadNodeSpec = HeadNodeSpec()
-    login_nodes: Annotated[list[LoginPoolSpec], FEW, Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
+    login_nodes: Annotated[Items[LoginPoolSpec], FEW, Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
     """Pools of login nodes, at most 10. A pool is removed while there are no login nodes."""
-    queues: Annotated[list[QueueSpec], FEW, allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
-    """Slurm queues. One is removed while the fleet is stopped, or with `queue_update_strategy: TERMINATE`."""
+    queues: Annotated[Items[QueueSpec], FEW, allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
+    """Slurm queues. One is removed while the fleet is stopped, or with the queue update strategy TERMINATE."""
     slurm: SlurmSpec = SlurmSpec()
     monitoring: MonitoringSpec = MonitoringSpec()
     munge_key_secret_arn: Annotated[
         SecretArn | None, Setting(Change.STOPPED_NODES, "Scheduling.SlurmSettings.MungeKeySecretArn")
     ] = None
-    """Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text; null: the head
+    """Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text; None: the head
     node makes one. The deployment reads it to validate it."""
     directory: Annotated[DirectorySpec | None, Setting(Change.STOPPED_NODES, "DirectoryService")] = None
-    """Active Directory or another LDAP server with users; null: none. It turns on passwords in SSH."""
+    """Active Directory or another LDAP server with users; None: none. It turns on passwords in SSH."""
     overrides: Annotated[
-        dict[str, Any],
+        Entries[str, Any],
         MANY,
         Setting(
             Change.BY_KEY,
@@ -347,12 +349,12 @@ class ClusterOptions(Spec):
     ] = {}
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
     accepted_warnings: Annotated[
-        list[AcceptedWarning],
+        Items[AcceptedWarning],
         FEW,
         Setting(Change.AT_ONCE, page=_VALIDATORS),
     ] = []
     """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
-    in the deployment, either; `./ultracluster validate` and `./ultracluster preflight` still have them."""
+    in the deployment, either; checks before it still have them."""
 
     @property
     def instance_types(self) -> list[str]:
@@ -367,7 +369,7 @@ class ClusterSpec(ClusterOptions):
     """ParallelCluster's name of the cluster; also the name of the stack that ParallelCluster makes."""
     region: str
     """AWS Region."""
-    tags: Annotated[dict[str, str], FEW] = {}
+    tags: Annotated[Entries[str, str], FEW] = {}
     """Tags of everything that ParallelCluster makes."""
 
     @property

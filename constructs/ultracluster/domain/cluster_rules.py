@@ -9,7 +9,17 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ultracluster.domain import addresses, directory, lustre, names, neuron, override_rules, slurm, slurm_rules
+from ultracluster.domain import (
+    addresses,
+    directory,
+    instance_type_names,
+    lustre,
+    names,
+    neuron,
+    override_rules,
+    slurm,
+    slurm_rules,
+)
 from ultracluster.domain.cluster import (
     MAX_QUEUES,
     QUEUES,
@@ -24,7 +34,7 @@ from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
 from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS, ParallelClusterVersion
 from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
-from ultracluster.domain.violations import Path, Violation, below
+from ultracluster.domain.violations import Path, Violation, below, is_token
 
 MAX_COMPUTE_RESOURCES = 50
 MAX_LOGIN_POOLS = 10
@@ -159,7 +169,7 @@ def _version_violations(spec: ClusterSpec) -> Iterator[Violation]:
     """Check that the version of ParallelCluster is known, and root volumes against its images."""
     row = VERSIONS.get(spec.parallelcluster_version)
     if row is None:
-        reason = "how it differs must be known: domain/parallelcluster_versions.py has a row for each"
+        reason = "how it differs must be known: ultracluster.domain.parallelcluster_versions has a row for each"
         yield spec.violation("parallelcluster_version", " or ".join(VERSIONS), reason)
         return
     nodes: list[tuple[Path, HeadNodeSpec | QueueSpec]] = [(("head_node",), spec.head_node)]
@@ -261,7 +271,7 @@ def tag_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 def _is_tag_text(text: str) -> bool:
     """Return whether text consists of what tags may have; tokens of the CDK do."""
-    return "${Token[" in text or all(
+    return is_token(text) or all(
         each in _TAG_SIGNS or unicodedata.category(each)[0] in "LN" or unicodedata.category(each) == "Zs"
         for each in text
     )
@@ -288,7 +298,7 @@ def _key_violations(head: HeadNodeSpec) -> Iterator[Violation]:
 
 
 def _ssh_violations(node: HeadNodeSpec | LoginPoolSpec) -> Iterator[Violation]:
-    if node.ssh_cidr is None or _PREFIX_LIST.fullmatch(node.ssh_cidr):
+    if node.ssh_cidr is None or is_token(node.ssh_cidr) or _PREFIX_LIST.fullmatch(node.ssh_cidr):
         return
     block = addresses.parse(node.ssh_cidr)
     if block is None:
@@ -434,6 +444,23 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
                 allowed = "zones that offer it: " + ", ".join(zones)
                 elsewhere = resource.violation("instance_type", allowed, f"{zone_id} was not seen to")
                 yield from below(("queues", q, "compute_resources", r), [elsewhere])
+
+
+def type_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Tell which instance types are not among those that are known, as a misspelt one is not."""
+    nodes: list[tuple[Path, HeadNodeSpec | LoginPoolSpec | ComputeResourceSpec]] = [(("head_node",), spec.head_node)]
+    nodes += [(("login_nodes", index), pool) for index, pool in enumerate(spec.login_nodes)]
+    nodes += [
+        (("queues", q, "compute_resources", r), resource)
+        for q, queue in enumerate(spec.queues)
+        for r, resource in enumerate(queue.compute_resources)
+    ]
+    for place, node in nodes:
+        if not instance_type_names.is_known(node.instance_type):
+            meant = instance_type_names.similar(node.instance_type)
+            allowed = " or ".join([*meant, "a newer type"])
+            reason = "EC2 had no such type when this was written; a deployment would tell"
+            yield from below(place, [node.violation("instance_type", allowed, reason)])
 
 
 def accelerator_warnings(spec: ClusterSpec) -> Iterator[Violation]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import MANY, SecretArn, allowing, text
+from ultracluster.domain.types import MANY, TOKENS, Entries, SecretArn, allowing, text
 from ultracluster.domain.violations import Violation
 
 _DOMAIN = r"^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$|^(DC|dc)=[a-zA-Z0-9_-]+(,(DC|dc)=[a-zA-Z0-9_-]+)*$"
@@ -20,12 +20,14 @@ class DirectorySpec(Spec):
     domain_name: Annotated[
         str,
         text(_DOMAIN, "a domain such as corp.example.com, or DC=corp,DC=example,DC=com"),
+        TOKENS,
         Setting(Change.STOPPED_NODES, ".DomainName"),
     ]
     """The domain, from which the search base is made."""
     domain_addr: Annotated[
         str,
         text(r"^ldaps?://[^ ,]+(,ldaps?://[^ ,]+)*$", "ldaps://HOST, further ones after a comma"),
+        TOKENS,
         Setting(Change.STOPPED_NODES, ".DomainAddr"),
     ]
     """Addresses of the servers. Passwords cross the network in clear by ldap://."""
@@ -41,7 +43,7 @@ class DirectorySpec(Spec):
     ldap_tls_ca_cert: Annotated[
         Annotated[str, text(r"^/.+", "an absolute path")] | None, Setting(Change.STOPPED_NODES, ".LdapTlsCaCert")
     ] = None
-    """File on the nodes with the certificates of those who sign the servers' certificates; null: the system's."""
+    """File on the nodes with the certificates of those who sign the servers' certificates; None: the system's."""
     ldap_tls_req_cert: Annotated[
         Literal["never", "allow", "try", "demand", "hard"], Setting(Change.STOPPED_NODES, ".LdapTlsReqCert")
     ] = "hard"
@@ -50,11 +52,11 @@ class DirectorySpec(Spec):
         Annotated[str, text(r"^\(.+\)$", "a filter such as (memberOf=...)")] | None,
         Setting(Change.STOPPED_NODES, ".LdapAccessFilter"),
     ] = None
-    """Filter of who may log in; null: everybody of the domain."""
+    """Filter of who may log in; None: everybody of the domain."""
     generate_ssh_keys_for_users: Annotated[bool, Setting(Change.STOPPED_NODES, ".GenerateSshKeysForUsers")] = True
     """Whether a user gets an SSH key at the first login."""
     additional_sssd_configs: Annotated[
-        dict[str, str], MANY, Setting(Change.STOPPED_NODES, ".AdditionalSssdConfigs")
+        Entries[str, str], MANY, Setting(Change.STOPPED_NODES, ".AdditionalSssdConfigs")
     ] = {}
     """Further settings of SSSD's domain."""
 

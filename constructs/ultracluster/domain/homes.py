@@ -1,7 +1,7 @@
 """Home directories on storage that outlives head nodes and clusters: rules of Amazon EFS and FSx for OpenZFS."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
@@ -108,7 +108,7 @@ class OpenZfsSpec(Spec):
         Field(ge=1, le=524_288),
         Setting(Change.AT_ONCE, "AWS::FSx::Volume.OpenZFSConfiguration.UserAndGroupQuotas"),
     ] = None
-    """GiB that each of `users` may store; null: no limit."""
+    """GiB that each of `users` may store; None: no limit."""
 
 
 class HomesSpec(Spec):
@@ -119,7 +119,7 @@ class HomesSpec(Spec):
     openzfs: OpenZfsSpec = OpenZfsSpec()
     """Size and speed of fsx-openzfs."""
     kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.NEW_FILE_SYSTEM, "AWS::EFS::FileSystem.KmsKeyId")] = None
-    """Key that encrypts the file system; null: the key that the service manages."""
+    """Key that encrypts the file system; None: the key that the service manages."""
     retain: Annotated[bool, Setting(Change.AT_ONCE, page=_POLICY)] = True
     """Whether the file system stays, and costs, when its stack is destroyed."""
     file_system_id: Annotated[HomesId | None, Setting(Change.NEW_CLUSTER, page=_SHARED_STORAGE)] = None
@@ -136,7 +136,7 @@ class HomesSpec(Spec):
         """Addresses of its network interfaces in the private subnet, at most."""
         return 1 if self.type == "efs" else 3
 
-    def quotas(self, uids: list[int]) -> dict[int, int]:
+    def quotas(self, uids: Sequence[int]) -> dict[int, int]:
         """Return GiB by user id."""
         quota = self.openzfs.quota_gib_per_user
         return {} if quota is None else dict.fromkeys(uids, quota)
@@ -156,7 +156,7 @@ def _written_out(value: Any) -> Any:
 
 
 Homes = Annotated[HomesSpec | None, BeforeValidator(_written_out), _Shorthand()]
-"""What a settings file says: a mapping, or a type alone."""
+"""What settings say: a mapping, or a type alone."""
 
 
 def violations(spec: HomesSpec) -> list[Violation]:

@@ -17,6 +17,7 @@ from ultracluster.domain.types import (
     Directory,
     Existing,
     Gib,
+    Items,
     KmsKeyArn,
     LogRetentionDays,
     allowing,
@@ -137,7 +138,7 @@ class LustreSpec(Spec):
     throughput_mbps_per_tib: Annotated[
         Throughput | None, Setting(Change.NEW_FILE_SYSTEM, ".LustreConfiguration.PerUnitStorageThroughput")
     ] = 250
-    """MB/s per TiB; null with SCRATCH_2. FSx changes it in place; whether CloudFormation lets it, AWS's sources say
+    """MB/s per TiB; None with SCRATCH_2. FSx changes it in place; whether CloudFormation lets it, AWS's sources say
     differently. Here it counts as a new file system, unless a change set in your account says otherwise."""
     compression: Annotated[Compression, Setting(Change.AT_ONCE, ".LustreConfiguration.DataCompressionType")] = "LZ4"
     """Compression of new files."""
@@ -150,7 +151,7 @@ class LustreSpec(Spec):
         ),
     ] = None
     """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
-    in a deployment of their own; null: automatic, growing with the capacity."""
+    in a deployment of their own; None: automatic, growing with the capacity."""
     backup_retention_days: Annotated[
         Days,
         Field(ge=0, le=90),
@@ -159,7 +160,7 @@ class LustreSpec(Spec):
     ] = default(7)
     """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and those linked to S3."""
     kms_key_arn: Annotated[KmsKeyArn | None, Setting(Change.NEW_FILE_SYSTEM, ".KmsKeyId")] = None
-    """Key that encrypts the file system; null: the key that FSx manages."""
+    """Key that encrypts the file system; None: the key that FSx manages."""
     mount_dir: Annotated[Directory, Setting(Change.DRAINS, "SharedStorage.MountDir")] = "/fsx"
     """Where nodes mount it."""
     log_retention_days: Annotated[LogRetentionDays, Setting(Change.AT_ONCE, "AWS::Logs::LogGroup.RetentionInDays")] = 90
@@ -185,16 +186,16 @@ class DataRepository(Spec):
     path: Annotated[str, allowing(_LINKED_DIRECTORIES), Setting(Change.TWO_DEPLOYMENTS, ".FileSystemPath")]
     """Directory in the file system."""
     bucket: Annotated[BucketName | None, Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = None
-    """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
+    """Name of an existing bucket in the same Region; None: a bucket of this deployment."""
     prefix: Annotated[str, allowing(_PREFIXES), Setting(Change.TWO_DEPLOYMENTS, ".DataRepositoryPath")] = ""
     """Prefix within the bucket."""
-    import_events: Annotated[list[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
+    import_events: Annotated[Items[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoImportPolicy.Events")] = [
         "NEW",
         "CHANGED",
         "DELETED",
     ]
     """Changes in S3 that show in the file system."""
-    export_events: Annotated[list[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoExportPolicy.Events")] = [
+    export_events: Annotated[Items[FileEvent], FEW, Setting(Change.AT_ONCE, ".S3.AutoExportPolicy.Events")] = [
         "NEW",
         "CHANGED",
         "DELETED",

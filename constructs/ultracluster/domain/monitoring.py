@@ -6,20 +6,20 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import MANY, text
+from ultracluster.domain.types import MANY, TOKENS, Items, text
 from ultracluster.domain.violations import Violation
 
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
 _EMAIL = rf"^[A-Za-z0-9_%+-]+(\.[A-Za-z0-9_%+-]+)*@({_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]$"
 """An address of letters without accents, digits, dots and ``_%+-``, without a name or brackets around it."""
 
-EmailAddress = Annotated[str, text(_EMAIL, "an email address such as ops@example.com", max_length=254)]
+EmailAddress = Annotated[str, text(_EMAIL, "an email address such as ops@example.com", max_length=254), TOKENS]
 
 
 class ClusterMonitoringSpec(Spec):
     """Alarms and a dashboard of nodes, file system and NAT gateway, which outlive the cluster."""
 
-    emails: Annotated[list[EmailAddress], MANY, Setting(Change.AT_ONCE, "AWS::SNS::Subscription.Endpoint")] = []
+    emails: Annotated[Items[EmailAddress], MANY, Setting(Change.AT_ONCE, "AWS::SNS::Subscription.Endpoint")] = []
     """Addresses that alarms are sent to, such as me@example.com. Each gets a mail first, with a link to confirm."""
     node_metrics: Annotated[
         bool,

@@ -9,7 +9,7 @@ from pydantic import Field
 from ultracluster.domain import addresses
 from ultracluster.domain.instance_types import zone_id_prefix
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import MANY, ZONE_ID_PATTERN, LogRetentionDays, SubnetBlock, text
+from ultracluster.domain.types import MANY, ZONE_ID_PATTERN, Items, LogRetentionDays, SubnetBlock, text
 from ultracluster.domain.violations import WORDS, Violation, below
 
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
@@ -43,14 +43,14 @@ class NetworkSpec(Spec):
     """Public addresses of the NAT gateway; each carries 55,000 connections to one destination. More than 2 need raised
     quotas of addresses per NAT gateway and, beyond 5, of Elastic IP addresses in the Region."""
     interface_endpoints: Annotated[
-        list[EndpointService], MANY, Setting(Change.AT_ONCE, "AWS::EC2::VPCEndpoint.ServiceName")
+        Items[EndpointService], MANY, Setting(Change.AT_ONCE, "AWS::EC2::VPCEndpoint.ServiceName")
     ] = []
     """Services with an interface endpoint, such as ssm; `parallelcluster` means those that a cluster needs, with login
     nodes also theirs. Each costs."""
     flow_log_retention_days: Annotated[
         LogRetentionDays | None, Setting(Change.AT_ONCE, "AWS::Logs::LogGroup.RetentionInDays")
     ] = 90
-    """Days that flow logs are kept; null: no flow logs."""
+    """Days that flow logs are kept; None: no flow logs."""
 
     @property
     def endpoint_services(self) -> list[str]:

@@ -9,7 +9,7 @@ from ultracluster.domain import parallelcluster_schema, slurm_rules
 from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
 from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.spec import Setting, Spec
-from ultracluster.domain.violations import Path, Violation, below, dotted
+from ultracluster.domain.violations import Path, Violation, below, dotted, is_token
 
 _SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
 _ATTACHED = re.compile(
@@ -190,7 +190,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 def _may_be_attached(policy: object) -> bool:
     """Return whether the provider may attach a policy; what only CloudFormation knows may be one."""
-    return not isinstance(policy, str) or "${Token[" in policy or _ATTACHED.fullmatch(policy) is not None
+    return not isinstance(policy, str) or is_token(policy) or _ATTACHED.fullmatch(policy) is not None
 
 
 def _is_json(value: Any) -> bool:

@@ -58,7 +58,7 @@ SCHEDULER_PARAMETERS = {
 The first is ParallelCluster's own, which any other list would replace: a job that meets an unfit node waits for another
 instead of being held (https://github.com/aws/aws-parallelcluster-cookbook, cookbooks/aws-parallelcluster-slurm,
 templates/default/slurm/slurm.conf.erb). The others let one pass see more than the first 100 jobs, and come every 5 s
-instead of 60 and 30 (https://slurm.schedmd.com/slurm.conf.html); docs/explanation/performance.md has what that gains.
+instead of 60 and 30 (https://slurm.schedmd.com/slurm.conf.html).
 """
 
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from ultracluster.domain import slurm
 from ultracluster.domain import slurm_parameters as parameters
-from ultracluster.domain.violations import Path, Violation
+from ultracluster.domain.violations import Path, Violation, is_token
 
 _SLURM = f"Slurm {parameters.VERSION.rpartition('.')[0]}, slurm.conf(5)"
 _VALUE = re.compile(r'"[^"\n]*"|[^\s"#][^\s#]*(?<!\\)')
@@ -74,7 +74,7 @@ class Line:
     place: str = ""
 
 
-CLUSTER = Line("the cluster", parameters.CLUSTER, slurm.RESERVED_CLUSTER_SETTINGS, "cluster.slurm.custom_settings")
+CLUSTER = Line("the cluster", parameters.CLUSTER, slurm.RESERVED_CLUSTER_SETTINGS, "slurm.custom_settings")
 QUEUE = Line("a partition", parameters.PARTITION, slurm.RESERVED_QUEUE_SETTINGS, "a queue's custom_slurm_settings")
 COMPUTE_RESOURCE = Line(
     "nodes",
@@ -124,7 +124,7 @@ def _violations(path: Path, name: str, value: str, line: Line) -> Iterator[Viola
     known = next((each for each in line.parameters if each.lower() == name.lower()), None)
     if known is None:
         yield Violation(path, name, f"a parameter of {line.what}", _reason(name, line))
-    elif "${Token[" not in value and (allowed := _allowed(known, value, line.parameters[known])):
+    elif not is_token(value) and (allowed := _allowed(known, value, line.parameters[known])):
         yield Violation(path, value, allowed, f"{known}: {_SLURM}")
 
 

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -115,7 +115,7 @@ class Setting:
         """Return what a field of a model is at AWS, in full."""
         return f"{model.aws}{self.aws}" if self.aws and self.aws.startswith(".") else self.aws
 
-    def describe(self, model: type["Spec"], field: dict[str, Any]) -> None:
+    def describe(self, model: type["Spec"], field: MutableMapping[str, Any]) -> None:
         """Add to the JSON schema of a field what is said here."""
         field["x-change"] = self.change
         sentence = f"Change: {self.change}."
@@ -164,6 +164,12 @@ class Spec(BaseModel):
             yield from ((name, each) for each in field.metadata if isinstance(each, Setting))
 
     @classmethod
+    def documented(cls) -> dict[str, str]:
+        """Return the docstrings of fields."""
+        bases = [each for each in reversed(cls.__mro__) if issubclass(each, Spec)]
+        return {name: text for each in bases for name, text in _docstrings(each).items() if name in cls.model_fields}
+
+    @classmethod
     def checked(
         cls, values: Mapping[str, Any], rules: Callable[[Self], Iterable[Violation]] = lambda _: ()
     ) -> tuple[Self | None, list[Violation]]:
@@ -206,7 +212,7 @@ class Spec(BaseModel):
             if issubclass(base, Spec):
                 for name, docstring in _docstrings(base).items():
                     if name in cls.model_fields:
-                        properties[name]["description"] = docstring
+                        properties[name]["description"] = _in_yaml(base, docstring)
         for name, setting in cls.declared():
             setting.describe(cls, properties[name])
         return schema
@@ -222,6 +228,14 @@ def _docstrings(cls: type[Spec]) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(docstring))):
                 docstrings[name] = inspect.cleandoc(docstring)
     return docstrings
+
+
+def _in_yaml(cls: type[Spec], docstring: str) -> str:
+    """Return a docstring as a schema of settings has it: fields of the library are arguments, with Python's values."""
+    if not cls.__module__.startswith("ultracluster."):
+        return docstring
+    words = {"None": "null", "True": "true", "False": "false"}
+    return re.sub(r"\b(None|True|False)\b", lambda word: words[word[0]], docstring)
 
 
 _Spec = TypeVar("_Spec", bound=Spec)

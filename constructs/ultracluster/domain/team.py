@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import FEW, MANY, NODES, text
+from ultracluster.domain.types import FEW, MANY, NODES, Entries, Items, Most, text
 
 USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
 _LIMITS = "https://slurm.schedmd.com/resource_limits.html"
@@ -16,7 +16,7 @@ _ASSOCIATIONS = "https://slurm.schedmd.com/sacctmgr.html"
 
 UserName = Annotated[str, text(r"^[a-z_][a-z0-9_-]{0,30}$", "1 to 31 of a-z, 0-9, _ and -, a letter or _ first")]
 AccountName = Annotated[str, text(r"^[a-z][a-z0-9_-]{0,39}$", "1 to 40 of a-z, 0-9, _ and -, a letter first")]
-PEOPLE = Field(max_length=10_000)
+PEOPLE = Most(10_000)
 """Bound of lists of people and groups."""
 SshKey = Annotated[str, Field(max_length=20_000)]
 Id = Annotated[int, Field(ge=2000, le=60000)]
@@ -31,10 +31,10 @@ class UserSpec(Spec):
     uid: Annotated[Id, Setting(Change.AT_ONCE, page=USERS)]
     """User id, the same on all nodes and for ever: files on shared storage belong to it."""
     gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=USERS)] = None
-    """Id of the person's own group, of the name of the person; null: that of the user."""
-    groups: Annotated[list[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
+    """Id of the person's own group, of the name of the person; None: that of the user."""
+    groups: Annotated[Items[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Further groups, each with its id in `groups`."""
-    ssh_keys: Annotated[list[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
+    ssh_keys: Annotated[Items[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Public keys, as in authorized_keys. Session Manager needs none."""
     account: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
     """Account that jobs are charged to by default; needs `accounting`."""
@@ -46,13 +46,13 @@ class Limits(Spec):
     """Limits of an account or a QoS."""
 
     max_nodes: Annotated[int | None, Field(ge=1), NODES, Setting(Change.AT_ONCE, page=_LIMITS)] = None
-    """Nodes of all running jobs together (GrpTRES); null: no limit."""
+    """Nodes of all running jobs together (GrpTRES); None: no limit."""
     node_hours_per_month: Annotated[int | None, Field(ge=1, le=100_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = (
         None
     )
-    """Node hours of a calendar month (GrpTRESMins); null: no limit."""
+    """Node hours of a calendar month (GrpTRESMins); None: no limit."""
     max_hours: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = None
-    """Hours that a job may run (MaxWall); null: no limit."""
+    """Hours that a job may run (MaxWall); None: no limit."""
 
 
 class AccountSpec(Limits):
@@ -61,9 +61,9 @@ class AccountSpec(Limits):
     name: Annotated[AccountName, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)]
     """Name."""
     parent: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
-    """Account that it is part of; null: the cluster's root."""
+    """Account that it is part of; None: the cluster's root."""
     share: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
-    """Shares of the cluster beside those of the account's siblings, for fair share; null: 1."""
+    """Shares of the cluster beside those of the account's siblings, for fair share; None: 1."""
 
 
 class QosSpec(Limits):
@@ -73,19 +73,23 @@ class QosSpec(Limits):
     """Name."""
     priority: Annotated[int, Field(ge=0, le=10**9), Setting(Change.AT_ONCE, page=_QOS)] = 0
     """Priority that it adds to a job."""
-    preempts: Annotated[list[AccountName], FEW, Setting(Change.AT_ONCE, page=_PREEMPTION)] = []
+    preempts: Annotated[Items[AccountName], FEW, Setting(Change.AT_ONCE, page=_PREEMPTION)] = []
     """QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none."""
-    accounts: Annotated[list[AccountName], MANY, Setting(Change.AT_ONCE, page=_QOS)] = []
+    accounts: Annotated[Items[AccountName], MANY, Setting(Change.AT_ONCE, page=_QOS)] = []
     """Accounts, with those below them, whose jobs may ask for it; []: all."""
 
 
 class TeamSpec(Spec):
     """Everything about people that nodes are told."""
 
-    groups: Annotated[dict[UserName, Id], PEOPLE] = {}
-    users: Annotated[list[UserSpec], PEOPLE] = []
-    accounts: Annotated[list[AccountSpec], MANY] = []
-    qos: Annotated[list[QosSpec], FEW] = []
+    groups: Annotated[Entries[UserName, Id], PEOPLE] = {}
+    """Groups of people, with their ids: the same on all nodes."""
+    users: Annotated[Items[UserSpec], PEOPLE] = []
+    """People with logins."""
+    accounts: Annotated[Items[AccountSpec], MANY] = []
+    """Accounts that jobs are charged to."""
+    qos: Annotated[Items[QosSpec], FEW] = []
+    """Qualities of service."""
     accounting: bool = False
     """Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone nodes remove the
     accounts and QoS that they have made."""

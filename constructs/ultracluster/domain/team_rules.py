@@ -99,4 +99,4 @@ def membership_violations(groups: Mapping[str, int], users: Sequence[UserSpec]) 
 def _unknown_groups(user: UserSpec, groups: Mapping[str, int], known: str) -> Iterator[Violation]:
     for place, group in enumerate(user.groups):
         if group not in groups:
-            yield Violation((place,), group, known, "groups of the file")
+            yield Violation((place,), group, known, "groups that are declared")

@@ -1,12 +1,13 @@
 """Types of values that several models share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
-from pydantic import BeforeValidator, Field, WrapValidator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, WrapValidator
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from ultracluster.domain.violations import WORDS
 
@@ -24,7 +25,30 @@ def allowing(words: str) -> Any:
 
 NODES = Field(le=65_533)
 """MaxNodeCount at most (https://slurm.schedmd.com/slurm.conf.html)."""
-FEW, MANY = Field(max_length=100), Field(max_length=1000)
+
+
+@dataclass(frozen=True)
+class Most:
+    """Says how many members a list or mapping has at most; tuples and the like are lists, too. Other bounds precede it.
+
+    Attributes:
+        members: So many.
+    """
+
+    members: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the field with the bound."""
+        return no_info_before_validator_function(plain, _bounded(handler(source), self.members))
+
+
+def _bounded(schema: Any, members: int) -> Any:
+    if schema["type"] == "nullable":
+        return {**schema, "schema": _bounded(schema["schema"], members)}
+    return {**schema, "max_length": members}
+
+
+FEW, MANY = Most(100), Most(1000)
 """Bounds of lists and mappings, far above what anybody has, so that checking a file takes no time that counts."""
 
 TOKENS = WrapValidator(lambda value, check: value if isinstance(value, str) and "${Token[" in value else check(value))
@@ -87,6 +111,7 @@ SshSource = Annotated[
     str,
     allowing("an IPv4 block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-..."),
     Existing("AWS::EC2::PrefixList"),
+    TOKENS,
 ]
 """Its blocks name nothing that exists."""
 LogRetentionDays = Literal[
@@ -107,6 +132,18 @@ def listed(values: object) -> Any:
     return list(values) if isinstance(values, Sequence) and not isinstance(values, str) else values
 
 
+def plain(value: object) -> Any:
+    """Return a mapping as the dictionary, and a sequence as the list, that models take."""
+    return dict(value) if isinstance(value, Mapping) else listed(value)
+
+
+if TYPE_CHECKING:  # to type checkers a list of a class is no list of its base
+    Items = Sequence
+    Entries = Mapping
+else:
+    Items, Entries = list, dict
+"""Lists and mappings that models read alone."""
+
 # Values of the CDK, which is not imported here: a field takes them, and holds what they stand for. Type checkers see a
 # descriptor that takes the one and gives the other; such a field has its default by `default`.
 
@@ -120,7 +157,9 @@ def _converted(attribute: str) -> BeforeValidator:
     """Return what replaces a value by that of its attribute, or of the method of that name."""
 
     def convert(value: Any) -> Any:
-        own = getattr(value, attribute, value)
+        if isinstance(value, type) or not hasattr(value, attribute):
+            return value
+        own = getattr(value, attribute)
         try:
             return own() if callable(own) else own
         except RuntimeError as error:  # such as 90 seconds in minutes
@@ -185,7 +224,10 @@ if TYPE_CHECKING:
 else:
     InstanceType = Annotated[
         str,
-        text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an EC2 instance type such as trn1.32xlarge"),
+        text(
+            r"^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$",
+            "an EC2 instance type such as trn1.32xlarge",
+        ),
         _converted("to_string"),
     ]
     """A name, or an ``ec2.InstanceType``."""

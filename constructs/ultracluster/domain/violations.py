@@ -1,6 +1,7 @@
 """How every rule reports a value that breaks it."""
 
 import re
+import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,6 +21,12 @@ MAX_REPORTED = 100
 MAX_LISTED = 30
 """Names of a list that a message shows."""
 _MAX_BYTES = 16_000
+
+_TOKEN_TEXT = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
+_TOKEN_NUMBER = b"\xfb\xff"
+"""The first two bytes of a double that stands for a token."""
+_TOKENS = re.compile(rf"(['\"]?){_TOKEN_TEXT.pattern}\1|-1\.88815\d*e\+289")
+"""Tokens within messages."""
 
 WORDS: dict[str, str] = {}
 """What each pattern of a text allows, in words."""
@@ -41,8 +48,9 @@ class Violation:
     reason: str
 
     def __str__(self) -> str:
-        text = f"got {shown(self.got)}; allowed: {self.allowed}" + (f" ({self.reason})" if self.reason else "")
-        return printable(text)
+        allowed = f"a value that is known at synthesis: {self.allowed}" if is_token(self.got) else self.allowed
+        text = f"got {shown(self.got)}; allowed: {allowed}" + (f" ({self.reason})" if self.reason else "")
+        return printable(_TOKENS.sub("a token", text))
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,8 @@ class InvalidArguments(ValueError):
             re.sub(r"\b(null|true|false)\b", lambda word: words[word[0]], f"\n  {dotted(each.path)}: {each}")
             for each in self.violations
         ]
-        super().__init__(capped(f"invalid arguments of {construct}:{''.join(lines)}", last=waiting and f"  {waiting}"))
+        message = capped(f"invalid arguments of {construct}:{''.join(lines)}", last=waiting and f"  {waiting}")
+        super().__init__(_TOKENS.sub("a token", message))
 
 
 def shape_violations(error: "ValidationError") -> list[Violation]:
@@ -114,17 +123,30 @@ def _key(part: object) -> str:
     return printable(_cut(str(part), MAX_KEY)) or "''"
 
 
-def of_other_types(*values: tuple[Path, object, str, str]) -> list[Violation]:
-    """Return which values, with their places, lack an attribute of the type that is allowed."""
-    return [
-        Violation(place, value, allowed, "")
-        for place, value, attribute, allowed in values
-        if value is not None and not hasattr(value, attribute)
-    ]
+def is_token(value: object) -> bool:
+    """Return whether the CDK will know a value only when stacks are deployed, or a part of it.
+
+    Such a value is a text, a number or a list of a text that stands for it, or an object
+    (https://docs.aws.amazon.com/cdk/v2/guide/tokens.html). aws-cdk-lib, core/lib/private/encoding.ts, has the marks.
+    """
+    if isinstance(value, str):
+        return _TOKEN_TEXT.search(value) is not None
+    if isinstance(value, float):
+        return struct.pack(">d", value)[:2] == _TOKEN_NUMBER
+    if isinstance(value, list | tuple):
+        return any(map(is_token, value))
+    return all(hasattr(type(value), each) for each in ("resolve", "creation_stack"))
+
+
+def is_list_token(value: object) -> bool:
+    """Return whether a text stands for a whole list, in which it is alone."""
+    return isinstance(value, str) and "#{Token[" in value
 
 
 def shown(value: object) -> str:
     """Return a value as messages show it, cut after `MAX_SHOWN` characters."""
+    if is_token(value) and not isinstance(value, list | tuple):
+        return "a token"
     try:
         return _cut(repr(value), MAX_SHOWN)
     except ValueError:  # Python writes no integers of more than some thousand digits

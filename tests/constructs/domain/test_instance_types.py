@@ -1,8 +1,16 @@
+from __future__ import annotations
+
+import re
+
+import botocore.session
+
+from ultracluster.domain import instance_type_names
 from ultracluster.domain.instance_types import (
     EfaInterfaceType,
     addresses_per_node,
     interfaces_per_node,
 )
+from ultracluster.domain.violations import WORDS
 
 
 def test_interfaces_and_addresses_of_a_node() -> None:
@@ -25,3 +33,13 @@ def test_interfaces_and_addresses_of_a_node() -> None:
         for name in expected
     }
     assert of_nodes == expected
+
+
+def test_names_are_those_of_ec2_and_each_is_taken() -> None:
+    """EC2 has ever more: newer ones are taken with a warning, and come with the next look at botocore."""
+    types = set(botocore.session.get_session().get_service_model("ec2").shape_for("InstanceType").enum)
+    known = instance_type_names._known()
+    assert known - types == set()
+    assert len(known) > 0.9 * len(types)
+    [pattern] = [each for each in WORDS if WORDS[each] == "an EC2 instance type such as trn1.32xlarge"]
+    assert [each for each in types if not re.fullmatch(pattern, each)] == []

@@ -84,7 +84,7 @@ def test_each_parameter_with_a_letter_less_is_refused_and_is_what_was_meant(line
         (QUEUE, "MaxNoes", "4", "did you mean MaxNodes"),
         (QUEUE, "MaxTime", "7days", "got '7days'; allowed: minutes, minutes:seconds"),
         (QUEUE, "Hidden", "maybe", "allowed: YES or NO (Hidden"),
-        (QUEUE, "MessageTimeout", "60", "MessageTimeout is one of the cluster: cluster.slurm.custom_settings"),
+        (QUEUE, "MessageTimeout", "60", "MessageTimeout is one of the cluster: slurm.custom_settings"),
         (COMPUTE_RESOURCE, "RealMemry", "1", "did you mean RealMemory"),
         (COMPUTE_RESOURCE, "Weight", "1", "any parameter that ParallelCluster does not set itself"),
         (CLUSTER, "PartitionName", "all Nodes=ALL MaxNoes=4", "got 'MaxNoes'; allowed: a parameter of a partition"),

@@ -1,0 +1,244 @@
+"""What is told of a cluster when its app is whole: ways to AWS's services, policies, and names of clusters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import assertions
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_s3 as s3
+
+import ultracluster as uc
+
+US_WEST_2 = cdk.Environment(account="123456789012", region="us-west-2")
+NODES = uc.ComputeResource(name="nodes", instance_type="c7i.large", max_count=2)
+CPU = uc.Queue(name="cpu", compute_resources=[NODES])
+Network = Callable[[cdk.Stack], tuple[ec2.IVpc, dict[str, Any]]]
+
+
+def new_stack(name: str = "Training", app: cdk.App | None = None, env: cdk.Environment | None = None) -> cdk.Stack:
+    app = app or cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    return cdk.Stack(app, name, env=env)
+
+
+def without_nat(stack: cdk.Stack) -> ec2.Vpc:
+    return ec2.Vpc(stack, "Vpc", max_azs=1, nat_gateways=0)
+
+
+def with_endpoints(stack: cdk.Stack, *services: str) -> ec2.Vpc:
+    vpc = without_nat(stack)
+    gateways, interfaces = ec2.GatewayVpcEndpointAwsService, ec2.InterfaceVpcEndpointAwsService
+    for service in services:
+        if service in ("s3", "dynamodb"):
+            vpc.add_gateway_endpoint(service, service=gateways(service))
+        else:
+            vpc.add_interface_endpoint(service, service=interfaces(service))
+    return vpc
+
+
+def an_egress_subnet_without_egress(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]:
+    kinds = [
+        ec2.SubnetConfiguration(name=each.name, subnet_type=each)
+        for each in (ec2.SubnetType.PUBLIC, ec2.SubnetType.PRIVATE_WITH_EGRESS)
+    ]
+    return ec2.Vpc(stack, "Vpc", max_azs=1, nat_gateways=0, subnet_configuration=kinds), {}
+
+
+def a_transit_gateway_later(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]:
+    vpc = without_nat(stack)
+    [subnet] = vpc.isolated_subnets
+    table = subnet.route_table.route_table_id
+    ec2.CfnRoute(stack, "Way", route_table_id=table, destination_cidr_block="0.0.0.0/0", transit_gateway_id="tgw-1")
+    return vpc, {}
+
+
+def a_queue_elsewhere(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]:
+    elsewhere = uc.IsolatedSubnet(stack, "Elsewhere", vpc=without_nat(stack), zone_id="usw2-az1", cidr="10.0.1.0/24")
+    vpc = ec2.Vpc(stack, "Other", max_azs=1)
+    return vpc, {"queues": [CPU, uc.Queue(name="far", compute_resources=[NODES], subnet=elsewhere)]}
+
+
+def imported(stack: cdk.Stack, kind: str) -> tuple[ec2.IVpc, dict[str, Any]]:
+    given: dict[str, Any] = {f"{kind}_subnet_ids": ["subnet-0123456789abcdef0"]}
+    attributes: dict[str, Any] = {"vpc_id": "vpc-0123456789abcdef0", "availability_zones": ["us-west-2a"]}
+    return ec2.Vpc.from_vpc_attributes(stack, "Vpc", **attributes, **given), {}
+
+
+EVERY = ("ec2", "logs", "cloudformation", "s3", "dynamodb")
+
+
+@pytest.mark.parametrize(
+    ("network", "told"),
+    [
+        (lambda stack: (ec2.Vpc(stack, "Vpc", max_azs=1), {}), None),
+        (lambda stack: (uc.UltraClusterNetwork(stack, "Network", zone_id="usw2-az4").vpc, {}), None),
+        (lambda stack: (without_nat(stack), {}), "queues.cpu: Training/Vpc/IsolatedSubnet1 has no route out"),
+        (lambda stack: (without_nat(stack), {"head_node": uc.HeadNode(public=False)}), "head_node, queues.cpu: "),
+        (an_egress_subnet_without_egress, "queues.cpu: Training/Vpc/PRIVATE_WITH_EGRESSSubnet1 has no route"),
+        (a_queue_elsewhere, "queues.far: Training/Elsewhere has no route"),
+        (a_transit_gateway_later, None),
+        (lambda stack: (with_endpoints(stack, *EVERY), {}), None),
+        (lambda stack: (with_endpoints(stack, *EVERY[1:]), {}), "no endpoint for ec2: "),
+        (
+            lambda stack: (with_endpoints(stack, *EVERY), {"login_nodes": [uc.LoginPool(name="login")]}),
+            "no endpoint for autoscaling, elasticloadbalancing: ",
+        ),
+        (lambda stack: imported(stack, "private"), None),
+        (lambda stack: imported(stack, "isolated"), None),
+    ],
+)
+def test_nodes_that_would_not_reach_aws_are_an_error_with_a_remedy(network: Network, told: str | None) -> None:
+    stack = new_stack()
+    vpc, others = network(stack)
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, **{"queues": [CPU], **others})
+    errors = cluster.node.validate()
+    if told is None:
+        assert errors == []
+    else:
+        [error] = errors
+        assert told in error
+        assert "route to a NAT gateway" in error
+
+
+def test_of_an_isolated_subnet_of_another_app_is_said_what_was_not_checked() -> None:
+    stacks = [new_stack(kind) for kind in ("private", "isolated")]
+    for stack in stacks:
+        vpc, _ = imported(stack, stack.stack_name)
+        uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU])
+    known, isolated = (assertions.Annotations.from_stack(each) for each in stacks)
+    warnings = isolated.find_warning("*", assertions.Match.string_like_regexp("whether nodes have a way"))
+    assert len(warnings) == 1
+    known.has_no_warning("*", assertions.Match.string_like_regexp("whether nodes have a way"))
+
+
+def test_synthesis_ends_with_what_is_wrong() -> None:
+    stack = new_stack()
+    uc.ParallelCluster(stack, "Cluster", vpc=without_nat(stack), queues=[CPU])
+    with pytest.raises(RuntimeError, match=r"\[Training/Cluster\] head_node|\[Training/Cluster\] queues.cpu"):
+        assertions.Template.from_stack(stack)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "meet"),
+    [
+        (None, None, False),
+        (US_WEST_2, US_WEST_2, True),
+        (US_WEST_2, cdk.Environment(account="123456789012", region="us-east-1"), False),
+        (US_WEST_2, cdk.Environment(account="210987654321", region="us-west-2"), False),
+        (US_WEST_2, None, False),
+    ],
+)
+def test_two_clusters_of_one_name_where_they_would_meet_are_refused(
+    first: cdk.Environment | None, second: cdk.Environment | None, meet: bool
+) -> None:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    one, other = new_stack("One", app, first), new_stack("Other", app, second)
+    uc.ParallelCluster(one, "Cluster", vpc=imported(one, "private")[0], queues=[CPU], cluster_name="research")
+    vpc, _ = imported(other, "private")
+    if not meet:
+        uc.ParallelCluster(other, "Cluster", vpc=vpc, queues=[CPU], cluster_name="research")
+        return
+    with pytest.raises(uc.InvalidArguments, match=r"cluster_name: got 'research'; .* than that of One/Cluster"):
+        uc.ParallelCluster(other, "Cluster", vpc=vpc, queues=[CPU], cluster_name="research")
+    assert other.node.try_find_child("Cluster") is None
+
+
+def test_a_cluster_has_neither_the_name_of_its_stack_nor_that_of_its_neighbour() -> None:
+    stack = new_stack()
+    vpc, _ = imported(stack, "private")
+    uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], cluster_name="research")
+    for scope in (stack, cdk.NestedStack(stack, "Nested")):
+        for name, why in (("research", "one cluster of a name"), ("Training", "makes a stack of the cluster's name")):
+            with pytest.raises(uc.InvalidArguments, match=rf"cluster_name: got '{name}'; .*{why}"):
+                uc.ParallelCluster(scope, "Again", vpc=vpc, queues=[CPU], cluster_name=name)
+
+
+def size(document: dict[str, Any]) -> int:
+    """Return the size of a policy, white space not counted, with long names in the place of references."""
+
+    def flat(value: Any) -> Any:
+        if isinstance(value, list):
+            return [flat(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        [(function, argument)] = value.items() if len(value) == 1 else [("", "")]
+        if function == "Fn::Join":
+            return argument[0].join(flat(argument[1]))
+        if function in ("Ref", "Fn::GetAtt"):
+            return "x" * 150
+        return {key: flat(each) for key, each in value.items()}
+
+    return len("".join(json.dumps(flat(document)).split()))
+
+
+def test_grants_beyond_the_size_of_a_policy_are_in_further_ones() -> None:
+    stack = new_stack()
+    queues = [CPU, uc.Queue(name="gpu", compute_resources=[NODES])]
+    vpc, _ = imported(stack, "private")
+    pools = [uc.LoginPool(name="login")]
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=queues, login_nodes=pools)
+    buckets = [s3.Bucket(stack, f"Bucket{number}") for number in range(40)]
+    everybody = (cluster.compute_nodes, cluster.head_node, cluster.login_nodes, cluster.queue("cpu"))
+    for bucket in buckets:
+        for nodes in everybody:
+            assert bucket.grant_read_write(nodes).success
+    cluster.add_queue(uc.Queue(name="late", compute_resources=[NODES]))
+
+    resources = assertions.Template.from_stack(stack).to_json()["Resources"]
+    policies = {
+        name: each["Properties"] for name, each in resources.items() if each["Type"] == "AWS::IAM::ManagedPolicy"
+    }
+    assert max(size(each["PolicyDocument"]) for each in policies.values()) <= 6144
+    assert {each["Path"] for each in policies.values()} == {"/parallelcluster/"}
+    [configuration] = [
+        each["Properties"]["ClusterConfiguration"]
+        for each in resources.values()
+        if each["Type"] == "Custom::PclusterCluster"
+    ]
+    cpu, gpu, late = configuration["Scheduling"]["SlurmQueues"]
+
+    def reached(nodes: dict[str, Any]) -> int:
+        """Return how many buckets nodes may write to."""
+        attached = [policies[each["Policy"]["Ref"]] for each in nodes["Iam"]["AdditionalIamPolicies"]]
+        return sum(json.dumps(each["PolicyDocument"]).count('"s3:PutObject"') for each in attached)
+
+    alike = (configuration["HeadNode"], configuration["LoginNodes"]["Pools"][0], gpu, late)
+    assert [reached(each) for each in alike] == [40] * len(alike)
+    assert reached(cpu) == 80
+    assert sorted(policies) == sorted(
+        {each["Policy"]["Ref"] for node in (*alike, cpu) for each in node["Iam"]["AdditionalIamPolicies"]}
+    )
+
+
+@pytest.mark.parametrize(("quota", "told"), [(None, True), (25, False)])
+def test_more_policies_than_iam_attaches_are_an_error_that_says_what_to_do(quota: int | None, told: bool) -> None:
+    app = cdk.App(context={} if quota is None else {"ultracluster:policiesPerRole": quota}, analytics_reporting=False)
+    stack = new_stack(app=app)
+    own = [{"Policy": f"arn:aws:iam::123456789012:policy/parallelcluster-{number}"} for number in range(9)]
+    overrides = {"Scheduling": {"SlurmQueues": [{"Name": "cpu", "Iam": {"AdditionalIamPolicies": own}}]}}
+    vpc, _ = imported(stack, "private")
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], overrides=overrides)
+    errors = cluster.node.validate()
+    assert bool(errors) is told
+    if errors:
+        assert "nodes of queue cpu would have 11 policies" in errors[0]
+        assert "L-0DA4ABF3" in errors[0]
+
+
+def test_a_misspelt_instance_type_is_warned_of_and_a_size_that_cannot_be_is_refused() -> None:
+    stack = new_stack()
+    vpc, _ = imported(stack, "private")
+    misspelt = uc.ComputeResource(name="far", instance_type="c7i.3xlarge", max_count=2)
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[uc.Queue(name="a", compute_resources=[misspelt])])
+    cluster.add_queue(uc.Queue(name="b", compute_resources=[NODES]))
+    found = assertions.Annotations.from_stack(stack).find_warning("*", assertions.Match.string_like_regexp("c7i.3xl"))
+    assert len(found) == 1
+    assert "c7i.4xlarge" in str(found[0].entry.data)
+    with pytest.raises(uc.InvalidArguments, match=r"instance_type: got 'c99\.huge'; allowed: an EC2 instance type"):
+        cluster.add_queue(
+            uc.Queue(name="c", compute_resources=[uc.ComputeResource(name="x", instance_type="c99.huge", max_count=1)])
+        )

@@ -108,7 +108,8 @@ def test_from_an_update_to_the_last_stack(life: Life, hurry: Hurry, aws: Emulate
     code, text = life.call("status", "trn1-16", "--watch")
     assert code == ExitCode.DONE
     assert "trn1-16: complete after" in text
-    assert life.call("diagnose", "trn1-16")[0] == ExitCode.DONE
+    code, text = life.call("diagnose", "trn1-16")
+    assert code == ExitCode.DONE, text
 
     operated.aws.inject("resource", "Two")
     life.update("trn1-16-cluster", Two=parameter())

@@ -18,9 +18,9 @@ HOOK
     done
 }
 
-# keep_slurm_running: ParallelCluster's units leave a slurmdbd that was killed or has crashed, and give a controller up that
-# has failed five times, a second apart (aws-parallelcluster-cookbook#2838, since 3.12.0; systemd's StartLimitBurst). After ten
-# minutes without a controller its nodes end themselves.
+# keep_slurm_running: ParallelCluster's units leave a slurmdbd that was killed or has crashed, and give up a controller
+# that has failed five times, a second apart (aws-parallelcluster-cookbook#2838, since 3.12.0; systemd's StartLimitBurst).
+# After ten minutes without a controller its nodes end themselves.
 keep_slurm_running() {
     local daemon
     for daemon in slurmctld slurmdbd; do

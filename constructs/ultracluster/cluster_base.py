@@ -23,10 +23,11 @@ class NodeGroup(iam.PrincipalBase):
     """Nodes of one kind, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
 
     A grant is a statement in a managed policy of the nodes' roles, which ParallelCluster makes. It reaches nodes that
-    run. IAM takes 6,144 characters in a policy: what is more is in further ones. Where a grant changes the policy of a
-    resource as well, such as that of a KMS key for a secret, it is there for all roles of the cluster, by the path that
-    ParallelCluster gives them (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py, _cluster_scoped_iam_path).
-    S3 may count such a statement as public: let a bucket of another account allow this account instead.
+    run. IAM takes 6,144 characters in a policy: what is more is in further ones; a further one for login nodes waits
+    until there are none. Where a grant changes the policy of a resource as well, such as that of a KMS key for a
+    secret, it is there for all roles of the cluster, by the path that ParallelCluster gives them (aws-parallelcluster
+    3.16.1, templates/cdk_builder_utils.py, _cluster_scoped_iam_path). S3 may count such a statement as public: let a
+    bucket of another account allow this account instead.
     """
 
     def __init__(self, cluster_name: str, policies: Callable[[], NodePolicies]) -> None:

@@ -129,6 +129,10 @@ class ParallelCluster(IParallelCluster):
         placement_groups: The placement groups that were made, by label.
         head_node: The head node, to be granted permissions.
         compute_nodes: The compute nodes of all queues, to be granted permissions.
+        login_nodes: The login nodes, to be granted permissions.
+        connections: The security groups that all nodes carry beside ParallelCluster's own.
+        head_node_instance_id: EC2's id of the head node.
+        head_node_private_ip: Address of the head node in the VPC.
 
     Raises:
         InvalidArguments: Arguments break rules; all of them are named. Nothing is added to the tree then.

@@ -1,9 +1,7 @@
 """Write what models say of fields into the docstrings of the construct library, where editors and ``help()`` show it.
 
 Options of a cluster get a list of their fields. Arguments of constructs get, in brackets at the end of what is written,
-unit, range, default and when the argument can change. A test holds the files in step.
-
-Run: ``python -m scripts.upkeep.library_docstrings``.
+unit, range, default and when the argument can change. `make snapshots` runs it; a test holds the files in step.
 """
 
 import ast

@@ -29,7 +29,7 @@ OPTIONS = [
 
 def test_docstrings_have_what_models_say() -> None:
     changed = [path.name for path, text in written().items() if path.read_text(encoding="utf-8") != text]
-    assert changed == [], "python -m scripts.upkeep.library_docstrings"
+    assert changed == [], "make snapshots"
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda each: each.__name__)

@@ -82,6 +82,8 @@ def called_by_name(error: Exception) -> bool:
 
 def with_value(place: str, field: str, value: object) -> dict[str, Any]:
     """Return arguments of a cluster in which one field of a part has a value."""
+    if field == "overrides" and isinstance(value, dict):
+        value = {"Iam": {"PermissionsBoundary": value["key"]}}
     if not place:
         return {field: value}
     part = PARTS[place]

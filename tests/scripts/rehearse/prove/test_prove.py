@@ -480,7 +480,7 @@ def test_people_in_a_file_of_their_own_are_taken_along_and_are_in_no_report(
     team = yaml.safe_load((options.CONFIG / "team.yaml").read_text(encoding="utf-8"))
     people = {key: team.pop(key) for key in ("groups", "users")}
     role = "arn:aws:iam::123456789012:role/people/auditors"
-    team["cluster"]["overrides"] = {"Monitoring": {"Note": role}}
+    team["cluster"]["overrides"] = {"Iam": {"Roles": {"LambdaFunctionsRole": role}}}
     (tmp_path / "our.users.yaml").write_text(yaml.safe_dump(people), encoding="utf-8")
     (tmp_path / "team.yaml").write_text(yaml.safe_dump({**team, "users": "our.users.yaml"}), encoding="utf-8")
     monkeypatch.setattr(options, "CONFIG", tmp_path)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         UserSpec,
     )
     from ultracluster.parallel_cluster import ParallelCluster
-    from ultracluster.shared_storage import IFileSystem, SharedStorage
+    from ultracluster.shared_storage import IFileSystem, IOpenZfsVolume, SharedStorage
     from ultracluster.slurm_accounting import SlurmAccounting
     from ultracluster.snapshots import HeadNodeSnapshots
 
@@ -50,6 +50,7 @@ __all__ = [
     "HeadNodeSnapshots",
     "IFileSystem",
     "ILustreFileSystem",
+    "IOpenZfsVolume",
     "IParallelCluster",
     "InvalidArguments",
     "IsolatedSubnet",
@@ -99,7 +100,7 @@ _MODULES = {
     "parallel_cluster": ("ParallelCluster",),
     "slurm_accounting": ("SlurmAccounting",),
     "snapshots": ("HeadNodeSnapshots",),
-    "shared_storage": ("IFileSystem", "SharedStorage"),
+    "shared_storage": ("IFileSystem", "IOpenZfsVolume", "SharedStorage"),
 }
 
 if not TYPE_CHECKING:  # type checkers would accept any name

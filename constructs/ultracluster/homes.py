@@ -209,6 +209,46 @@ class OpenZfsFileSystem(_Homes):
         self.file_system_id, self.volume_id = file_system.ref, volume.attr_volume_id
         self.dns_name = file_system.attr_dns_name
 
+    @staticmethod
+    def from_volume_attributes(
+        scope: Construct, construct_id: str, *, volume_id: str, security_group: ec2.ISecurityGroup
+    ) -> "ImportedOpenZfsVolume":
+        """Refer to a volume that exists already, or that another app makes.
+
+        Args:
+            scope: Usually a stack.
+            construct_id: Id in the scope.
+            volume_id: Such as ``fsvol-0123456789abcdef0``.
+            security_group: Opens the ports of NFS among those who carry it; clients get it.
+        """
+        return ImportedOpenZfsVolume(scope, construct_id, volume_id=volume_id, security_group=security_group)
+
+
+class ImportedOpenZfsVolume(Construct):
+    """A volume of FSx for OpenZFS that this app does not make.
+
+    Args:
+        scope: Usually a stack.
+        construct_id: Id in the scope.
+        volume_id: Such as ``fsvol-0123456789abcdef0``.
+        security_group: Opens the ports of NFS among those who carry it; clients get it.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, volume_id: str, security_group: ec2.ISecurityGroup
+    ) -> None:
+        name = construct_name(type(self), scope, construct_id)
+        if broken := wrong_types(ImportedOpenZfsVolume.__init__, locals()):
+            raise InvalidArguments(name, broken)
+        super().__init__(scope, construct_id)
+        self.volume_id = volume_id
+        self._group = security_group
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Its security group. Whoever carries it reaches it."""
+        return ec2.Connections(security_groups=[self._group], default_port=ec2.Port.tcp(rules.NFS_PORT))
+
 
 def _security_group(
     scope: Construct, vpc: ec2.IVpc, vpc_cidr: str | None, ports: list[ec2.Port], what: str

@@ -74,6 +74,10 @@ class Tree:
                 "file_system_id": "fs-0123456789abcdef0",
                 "security_group": self.group,
             },
+            uc.OpenZfsFileSystem.from_volume_attributes: lambda: {
+                "volume_id": "fsvol-0123456789abcdef0",
+                "security_group": self.group,
+            },
             uc.ParallelCluster.from_cluster_attributes: lambda: {"cluster_name": "research"},
             uc.SharedStorage.lustre: lambda: {"file_system": self.data},
             uc.SharedStorage.efs: lambda: {"file_system": self.data},

@@ -23,11 +23,15 @@ database.connections.allow_from(theirs, ec2.Port.tcp(5432))
 data = uc.LustreFileSystem.from_lustre_file_system_attributes(
     stack, "Data", file_system_id="fs-0123456789abcdef0", security_group=group
 )
+homes = uc.OpenZfsFileSystem.from_volume_attributes(
+    stack, "Homes", volume_id="fsvol-0123456789abcdef0", security_group=group
+)
 uc.ClusterMonitoring(
     stack, "Monitoring", cluster=theirs, queues=["trn1"], file_system=data, file_system_capacity_gib=4800
 )
 cpu = uc.Queue(name="cpu", compute_resources=[uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)])
-mine = uc.ParallelCluster(stack, "Mine", vpc=vpc, queues=[cpu], shared_storage=[uc.SharedStorage.lustre(data)])
+storage = [uc.SharedStorage.lustre(data), uc.SharedStorage.openzfs(homes)]
+mine = uc.ParallelCluster(stack, "Mine", vpc=vpc, queues=[cpu], shared_storage=storage)
 data.grant(mine.head_node, "fsx:CreateDataRepositoryTask")
 iam.ManagedPolicy.from_aws_managed_policy_name("ReadOnlyAccess")
 app.synth()

@@ -76,7 +76,7 @@ BROKEN: dict[str, Any] = {
                     {"name": "a", "max_count": 1, "min_count": 5, "instance_type": "t3.nano", "efa": True},
                     {
                         "name": "a",
-                        "instance_type": "trn9.x",
+                        "instance_type": "trn9.32xlarge",
                         "max_count": 60_000,
                         "capacity_reservation_id": "cr-01234567890123456",
                         "capacity_reservation_group_arn": GROUP,

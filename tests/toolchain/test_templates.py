@@ -27,7 +27,7 @@ def assembly(directory: Path, resources: dict[str, Any], region: str = "us-west-
 
 def test_what_cannot_be_deployed_fails_by_name(aws: EmulatedAws, tmp_path: Path) -> None:
     written = assembly(tmp_path, {"X": {"Type": "AWS::SES::ConfigurationSet"}})
-    with pytest.raises(UnsupportedError, match="one: X: resource type AWS::SES::ConfigurationSet"):
+    with pytest.raises(UnsupportedError, match="one: X: Not emulated: resource type AWS::SES::ConfigurationSet"):
         Resolver(written, aws).resolve(written.stacks["one"], {"Ref": "X"})
     with pytest.raises(LookupError, match="0 resources of type Custom::PclusterCluster"):
         cluster_request(written, Resolver(written, aws).resolve)

@@ -231,14 +231,14 @@ def review_what_is_refused(of: Team) -> None:
     before = [of.stacks(name) for name in OWN]
     of.edit()
     path = of.github.checkout / "config" / f"{DEV}.yaml"
-    refused = "\n  overrides:\n    Scheduling:\n      SlurmSettings:\n        DisableMemory: 5\n"
+    refused = "\n  overrides:\n    HeadNode:\n      Dcv:\n        Enabled: true\n"
     path.write_text(path.read_text(encoding="utf-8") + refused, encoding="utf-8")
     write_golden(of, DEV)
-    unknown = of.github.commit("A field that there is not", branch="unknown-field")
-    done = pull_request(of, unknown, only=("check", "review", "comment"))
+    desktops = of.github.commit("Desktops", branch="desktops")
+    done = pull_request(of, desktops, only=("check", "review", "comment"))
     assert done.failed == ["check: Ask ParallelCluster about every configuration"], done.text
     assert f"{DEV}: REJECTED" in done["check"].summary
-    assert "'DisableMemory': ['Unknown field.']" in done["check"].summary
+    assert "opening DCV port 8443 to the world" in done["check"].summary
     assert "#when-a-job-fails" in done["check"].summary
     [comment] = of.github.comments
     assert "ParallelCluster was not asked" in comment["body"], comment["body"]

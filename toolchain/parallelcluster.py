@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -129,13 +130,14 @@ class ParallelCluster:
         path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         self.version: str | None = None
         self._environment = {**environment, "PATH": path}
-        self._process = _Process.idle()
+        self._process: _Process | None = _Process.idle()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
         if raised is not None and not issubclass(raised, Exception):  # nobody waits for an answer any more
+            assert self._process is not None  # noqa: S101 - of an open block
             self._process.kill()
         self.stop()
 
@@ -235,10 +237,14 @@ class ParallelCluster:
 
     def stop(self) -> None:
         """Leave the process to other objects; if it has not answered, end it and wait until it is gone."""
-        self._process.release()
+        self._process, process = None, self._process
+        if process is not None:
+            process.release()
 
     def _ask(self, operation: str, region: str, **arguments: Any) -> Any:
         job = {"operation": operation, "region": region, "version": self.version, "arguments": arguments}
+        if self._process is None:
+            raise RunnerError("it was stopped")
         answer = self._process.ask({**job, "environment": self._environment})
         if "error" in answer:
             raise RunnerError(answer["error"])
@@ -279,8 +285,9 @@ class _Process:
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
         self._asked = True
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended: there is no answer
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
             self._errors.seek(0)
@@ -304,6 +311,7 @@ class _Process:
         """Leave it to others."""
         with self._lock:
             if self._is_usable:
+                self._errors.truncate(0)
                 self._idle.append(self)
                 return
         self._end()
@@ -314,7 +322,8 @@ class _Process:
 
     def _end(self) -> None:
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait()
         self._errors.close()
 

@@ -6,6 +6,8 @@ Reads one JSON job per line on standard input and writes one JSON answer per lin
 AWS is, is said by the job's environment variables (AWS_ENDPOINT_URL and credentials), which replace the process's.
 """
 
+# ruff: noqa: E402 - its validators are decorated when they are imported
+
 from __future__ import annotations
 
 import json
@@ -17,8 +19,12 @@ from copy import deepcopy
 from typing import Any
 
 import boto3
-import pcluster.lib
 import pcluster.utils
+
+# One cache for all objects of its validators, whatever the account.
+pcluster.utils.AsyncUtils.async_timeout_cache = staticmethod(lambda timeout=10: lambda function: function)
+
+import pcluster.lib
 import yaml
 from pcluster.api.encoder import JSONEncoder
 from pcluster.api.errors import DryrunOperationException, ParallelClusterApiException

@@ -122,7 +122,7 @@ class Fleet(InstanceListener):
         if kind not in _KINDS or name is None:
             return
         with self._lock:
-            new = _Cluster(f"{name}.{next(self._numbers)}")
+            new = _Cluster(str(next(self._numbers)))  # nothing of a name that anybody can choose: a path
             cluster = self._clusters.setdefault((region, name), new)
             cluster.machines.add(instance_id)
             self._of_instance[instance_id] = cluster

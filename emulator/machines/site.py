@@ -193,7 +193,7 @@ class Site:
         Raises:
             MachineError: It cannot be deleted.
         """
-        self._files("rm --recursive --force -- exports/$1", cluster)
+        self._files('rm --recursive --force -- "exports/$1"', cluster)
 
     def save(self, instance_id: str, cluster: str, snapshot_id: str) -> None:
         """Keep /home of a root volume, which a head node exports, for volumes that are made of a snapshot.
@@ -226,7 +226,7 @@ class Site:
         Raises:
             MachineError: It cannot be taken away.
         """
-        self._files("rm --recursive --force -- exports/$1/.volumes/$2", cluster, volume_id)
+        self._files('rm --recursive --force -- "exports/$1/.volumes/$2"', cluster, volume_id)
 
     def _files(self, script: str, *arguments: str) -> None:
         """Run a shell script in the directory of the site.

@@ -53,8 +53,9 @@ def detached(detach: Detaching) -> Detaching:
 
     def detach_volume(backend: Any, volume_id: str, *arguments: Any, **options: Any) -> VolumeAttachment:
         attachment = detach(backend, volume_id, *arguments, **options)
-        for listener in lives.LISTENERS:
-            listener.detached(attachment.instance.id, volume_id)
+        if attachment.volume.snapshot_id:
+            for listener in lives.LISTENERS:
+                listener.detached(attachment.instance.id, volume_id)
         return attachment
 
     return detach_volume

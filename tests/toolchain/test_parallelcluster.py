@@ -98,10 +98,15 @@ def test_the_cdk_of_parallelcluster_starts_without_checks_of_its_packages() -> N
 
 def test_a_process_serves_one_account_after_the_other(aws: EmulatedAws) -> None:
     """It is kept for the next object: nothing of the last one's environment may be left, such as cached credentials."""
-    with ParallelCluster(aws.environment) as first, pytest.raises(UnreadableClusterError, match="does not exist"):
-        first.describe_cluster(REGION, "missing")
+    with ParallelCluster(aws.environment) as first:
+        process = first._process
+        with pytest.raises(UnreadableClusterError, match="does not exist"):
+            first.describe_cluster(REGION, "missing")
+    first.stop()  # once more does not give the process to two
     nobody = {name: value for name, value in aws.environment.items() if not name.startswith("AWS_")}
     with ParallelCluster({**nobody, "AWS_EC2_METADATA_DISABLED": "true"}) as second:
-        assert second._process is first._process
+        assert second._process is process
         with pytest.raises(UnreadableClusterError, match="credentials"):
             second.describe_cluster(REGION, "missing")
+        with ParallelCluster(aws.environment) as third:
+            assert third._process is not process

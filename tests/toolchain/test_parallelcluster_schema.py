@@ -8,7 +8,6 @@ import pytest
 
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import PYTHON, ParallelCluster
-from ultracluster.domain import parallelcluster_schema
 from ultracluster.domain.parallelcluster_schema import FILE, fields, violations
 
 VALUES = ["x", "", 1, 0, -1, 10**6, 1.5, True, "true", "7", "sg-12345678", [], ["x"], [{}], {}, "x" * 300]
@@ -76,4 +75,3 @@ def test_each_value_of_each_key_is_refused_if_parallelcluster_refuses_it() -> No
         if answer is not None and (path in found) != (path in answer):
             differing.append((path, value, answer, sorted(found)))
     assert differing == []
-    assert parallelcluster_schema.is_token("a-${Token[X.1]}")

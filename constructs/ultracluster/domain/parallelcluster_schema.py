@@ -15,19 +15,20 @@ from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from ultracluster.domain.parallelcluster_versions import PINNED
-from ultracluster.domain.violations import Path, Violation
+from ultracluster.domain.violations import Path, Violation, is_token
 
-_TEXT_TOKEN, _LARGEST_TOKEN = "${Token[", -1e280
-"""Of tokens in place of texts and of numbers (aws-cdk-lib, core/lib/private/encoding.js)."""
 _SOURCE = f"ParallelCluster {PINNED}"
 _NUMBERS = ("integer", "number")
 FILE = FilePath(__file__).with_suffix(".json")
 _WRITTEN = {
     "boolean": (re.compile("(true|false|yes|no|on|off|[tfyn01])$", re.IGNORECASE), "true or false"),
     "integer": (re.compile(r"[+-]?\d+$"), "a whole number"),
-    "number": (re.compile(r"[+-]?\d+(\.\d*)?(e[+-]?\d+)?$", re.IGNORECASE), "a number"),
+    "number": (re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$", re.IGNORECASE), "a number"),
 }
 """How a value of a kind is written, and what it is called."""
+
+
+_FUNCTION = re.compile("Ref$|Fn::")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,7 @@ def _of_section(section: Mapping[str, Any], place: str, path: Path) -> Iterator[
 
 
 def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Violation]:
-    if value is None or is_token(value):
+    if value is None or is_token(value) or _is_function(value):
         return
     items, where = [value], [path]
     if field.or_sequence and isinstance(value, dict) and "Sequence" in value:
@@ -105,13 +106,20 @@ def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Viol
     for item, place_of_item in zip(items, where, strict=True):
         if field.kind == "section" and isinstance(item, dict):
             yield from _of_section(item, f"{place}.", place_of_item)
-        elif item is not None and not is_token(item) and not _fits(item, field):
+        elif item is not None and not is_token(item) and not _is_function(item) and not _fits(item, field):
             yield Violation(place_of_item, item, _words(field), _SOURCE)
+
+
+def _is_function(value: Any) -> bool:
+    """Return whether a value is a function of CloudFormation, whose result nobody knows yet."""
+    return isinstance(value, dict) and len(value) == 1 and _FUNCTION.match(str(*value)) is not None
 
 
 def _fits(value: Any, field: Field) -> bool:
     if field.kind in ("section", "mapping", "any") or isinstance(value, dict | list):
         return field.kind == "any" or (field.kind in ("section", "mapping") and isinstance(value, dict))
+    if isinstance(value, float) and value.is_integer():  # JSON writes it without a fraction
+        value = int(value)
     text = json.dumps(value) if isinstance(value, bool) else str(value)
     if field.choices and text not in map(str, field.choices):
         return False
@@ -145,9 +153,3 @@ def _range(least: float | None, most: float | None, of: str = "") -> str:
     if least is None or most is None:
         return f", at most {most:g}{unit}" if least is None else f", at least {least:g}{unit}"
     return f" from {least:g} to {most:g}{unit}"
-
-
-def is_token(value: object) -> bool:
-    """Return whether a value is one of the CDK's that is known at deployment only."""
-    number = isinstance(value, int | float) and value < _LARGEST_TOKEN
-    return number or (isinstance(value, str) and _TEXT_TOKEN in value)

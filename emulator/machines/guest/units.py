@@ -211,7 +211,7 @@ def _read(pipe: int, ends: OrderedDict[int, int]) -> None:
 @contextmanager
 def alone() -> Iterator[None]:
     """Let no service start again meanwhile; what is about to start has done so before."""
-    with _LOCK.open("w", encoding="ascii") as lock:
+    with os.fdopen(os.open(_LOCK, os.O_CREAT | os.O_RDWR, 0o600), "w") as lock:  # who may read it may hold it
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

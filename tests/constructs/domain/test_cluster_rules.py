@@ -107,6 +107,12 @@ ALLOWED = [
         Scheduling={"SlurmSettings": {"EnableMemoryBasedScheduling": True}, "SlurmQueues": []},
     ),
     overriding_queue(ComputeResources=[{"Name": "trn1-32xl", "Tags": [], "SpotPrice": 1.5}]),
+    overriding(  # what CloudFormation, the CDK or JSON makes of it is right
+        CustomS3Bucket={"Ref": "Bucket"},
+        Iam={"PermissionsBoundary": {"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/x"}},
+        DeploymentSettings={"LambdaFunctionsVpcConfig": {"SubnetIds": ["#{Token[TOKEN.7]}"]}},
+        HeadNode={"LocalStorage": {"RootVolume": {"Iops": 4500.0}}},
+    ),
 ]
 
 

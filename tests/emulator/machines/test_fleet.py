@@ -33,13 +33,17 @@ class Place:
 
 
 def test_homes_on_a_root_volume_end_with_their_cluster(monkeypatch: pytest.MonkeyPatch, wait_for: Wait) -> None:
-    """The next cluster of that name has none of them; a node that is left keeps them until its own end."""
+    """The next cluster of that name has none of them; a node that is left keeps them until its own end.
+
+    Whoever may launch instances chooses the name: it is a part of no path.
+    """
+    name_of_cluster = "x /home ../y"
     place: Any = Place()
     states: dict[str, tuple[str, str]] = {}
 
     def described(_: Fleet, __: str, instance_id: str) -> dict[str, Any]:
         kind, state = states[instance_id]
-        tags = [{"Key": TYPE_TAG, "Value": kind}, {"Key": NAME_TAG, "Value": "c"}]
+        tags = [{"Key": TYPE_TAG, "Value": kind}, {"Key": NAME_TAG, "Value": name_of_cluster}]
         return {"PrivateIpAddress": "10.0.0.1", "VpcId": "vpc-1", "State": {"Name": state}, "Tags": tags}
 
     for name, value in {"_described": described, "_serve": lambda *_: (), "network": lambda *_: "10.0.0.0/16"}.items():
@@ -51,7 +55,7 @@ def test_homes_on_a_root_volume_end_with_their_cluster(monkeypatch: pytest.Monke
 
     def launch(instance_id: str, kind: str) -> str:
         states[instance_id] = (kind, "running")
-        fleet.launched("r", instance_id, {TYPE_TAG: kind, NAME_TAG: "c"})
+        fleet.launched("r", instance_id, {TYPE_TAG: kind, NAME_TAG: name_of_cluster})
         wait_for(lambda: instance_id in fleet._running)
         return str(place.exports[instance_id])
 

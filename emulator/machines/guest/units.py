@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -161,7 +161,8 @@ class Keeper:
             return
         service.starts.append(now)
         service.due = now + unit.pause  # if it fails at once
-        self._start(unit)
+        with suppress(OSError, ValueError, subprocess.SubprocessError):  # its program is not there, or is no command
+            self._start(unit)
 
 
 def _state(unit: Unit, state: str) -> None:
@@ -224,7 +225,9 @@ def _start(unit: Unit) -> None:
         if process is not None and not _is_alive(process):
             command = shlex.split(unit.command) if unit.pid_file else by_systemctl
             null = subprocess.DEVNULL
-            subprocess.run(command, stdin=null, stdout=null, stderr=null, start_new_session=True, check=False)
+            subprocess.run(
+                command, stdin=null, stdout=null, stderr=null, start_new_session=True, check=False, timeout=90
+            )
 
 
 def _is_alive(process: int) -> bool:

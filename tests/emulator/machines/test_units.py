@@ -133,6 +133,18 @@ def test_a_service_that_fails_at_each_start_is_given_up_or_not_as_its_pause_says
     assert never.started > 40
 
 
+def test_a_service_without_its_program_is_given_up_and_ends_nothing_else(directory: Path) -> None:
+    """One keeper looks at all services of a machine."""
+    service = Service(directory, Restart="always", RestartSec=1)
+    service.end(EXIT_1)
+
+    def missing(unit: units.Unit) -> None:
+        raise FileNotFoundError(unit.command)
+
+    service.keeper = units.Keeper(missing, service.ends)
+    assert service.look(300) == "failed"
+
+
 def test_supervisord_gives_a_program_up_that_ends_at_each_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_for: Callable[[Callable[[], bool]], None]
 ) -> None:

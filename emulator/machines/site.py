@@ -118,6 +118,7 @@ class Site:
             [*before, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
              "bash", f"{self._seen[_HERE]}/site.sh", self._seen[image], self._directory],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            env=_environment(),
         )  # fmt: skip
         self._image = self._seen[image]
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
@@ -155,7 +156,11 @@ class Site:
         name = f"node{next(self._numbers)}"
         command = f"ip link add {name} type veth peer name eth0 netns {inside} && ip link set {name} master switch up"
         done = subprocess.run(
-            self.inside("chroot", self._image, "sh", "-c", command), capture_output=True, text=True, check=False
+            self.inside("chroot", self._image, "sh", "-c", command),
+            capture_output=True,
+            text=True,
+            check=False,
+            env=_environment(),
         )
         if done.returncode:
             raise MachineError(f"no interface for a machine: {done.stdout}{done.stderr}")
@@ -183,7 +188,9 @@ class Site:
         """
         directory = f"{self._directory}/machines/{instance_id}"
         command = '[ ! -e "$0" ] || { umount "$0/root" && rm --recursive --force -- "$0"; }'
-        done = subprocess.run(self.inside("sh", "-c", command, directory), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            self.inside("sh", "-c", command, directory), capture_output=True, text=True, check=False, env=_environment()
+        )
         if done.returncode:
             raise MachineError(f"the disk of {instance_id} is left: {done.stderr}")
 
@@ -235,7 +242,7 @@ class Site:
             MachineError: It failed.
         """
         command = self.inside("sh", "-e", "-c", f'cd "$0"; {script}', self._directory, *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
         if done.returncode:
             raise MachineError(f"{script.strip()}: {done.stderr}")
 
@@ -342,6 +349,11 @@ class Machine:
         code = self._process.wait()
         if not self._stopped.is_set():
             self._ended(code)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment with what root has in its PATH: on Debian other users find no chroot."""
+    return {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 
 
 def _only_child(process: int) -> int:

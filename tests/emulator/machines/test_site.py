@@ -24,7 +24,7 @@ from emulator.machines.site import MachineSpec, Site
 from emulator.machines.support import MachineError
 
 def start(number):
-    environment = {"PATH": os.environ["PATH"]}
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     return site.start(MachineSpec(f"i-{number}", f"10.0.0.{number}", "10.0.0.0/16", "c", environment), lambda _: None)
 
 def run(machine, command):
@@ -53,11 +53,13 @@ site.stop()
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_machines_share_what_they_should_and_leave_nothing(end: str, wait_for: Callable[..., None]) -> None:
+    """Users other than root have no /usr/sbin in their PATH on Debian."""
     root = image.prepare()
     before = _left(root)
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(root), end],
-        capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip
     said, namespaces, failed, *after = done.stdout.split("\n")
     assert said == "endpoint shared ip-10-0-0-2 10.0.0.2/32", done.stderr

@@ -26,7 +26,7 @@ class _Homes(Construct):
 
     @property
     def connections(self) -> ec2.Connections:
-        """Its security group. Whoever carries it reaches it."""
+        """Its security group; what carries it reaches it."""
         return ec2.Connections(security_groups=[self.security_group], default_port=ec2.Port.tcp(rules.NFS_PORT))
 
 
@@ -246,7 +246,7 @@ class ImportedOpenZfsVolume(Construct):
 
     @property
     def connections(self) -> ec2.Connections:
-        """Its security group. Whoever carries it reaches it."""
+        """Its security group; what carries it reaches it."""
         return ec2.Connections(security_groups=[self._group], default_port=ec2.Port.tcp(rules.NFS_PORT))
 
 

@@ -228,7 +228,7 @@ class BudgetSpec(Values, budget.BudgetSpec):
 
 
 class DirectorySpec(Values, directory.DirectorySpec):
-    """Users of Active Directory or another LDAP server, whom all nodes ask by SSSD. It turns on passwords in SSH.
+    """Users of Active Directory or another LDAP server, which all nodes ask by SSSD. It turns on passwords in SSH.
 
     Attributes:
         domain_name: The domain, from which the search base is made. [a domain such as corp.example.com, or

@@ -30,7 +30,7 @@ class IFileSystem(Protocol):
 
     @property
     def connections(self) -> ec2.Connections:
-        """Its security groups. Whoever carries them reaches it."""
+        """Its security groups; what carries them reaches it."""
 
 
 class IOpenZfsVolume(Protocol):
@@ -42,7 +42,7 @@ class IOpenZfsVolume(Protocol):
 
     @property
     def connections(self) -> ec2.Connections:
-        """The security groups of its file system. Whoever carries them reaches it."""
+        """The security groups of its file system; what carries them reaches it."""
 
 
 @dataclass(frozen=True, kw_only=True)

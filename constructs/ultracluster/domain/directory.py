@@ -13,7 +13,7 @@ RESERVED = {"id_provider": "ldap"}
 
 
 class DirectorySpec(Spec):
-    """Users of Active Directory or another LDAP server, whom all nodes ask by SSSD. It turns on passwords in SSH."""
+    """Users of Active Directory or another LDAP server, which all nodes ask by SSSD. It turns on passwords in SSH."""
 
     aws: ClassVar = "DirectoryService"
 

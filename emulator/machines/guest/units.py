@@ -52,7 +52,7 @@ class Unit:
         pause: Seconds until then.
         burst: How many starts it may have in an interval.
         interval: Seconds; 0: any number of starts.
-        pid_file: Where it writes its process; empty: whoever started it has.
+        pid_file: Where it writes its process; empty: systemctl does (`_STATUS`).
         command: What starts it.
     """
 

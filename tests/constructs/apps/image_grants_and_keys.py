@@ -1,4 +1,4 @@
-"""An image of one's own by a parameter of Systems Manager, grants, and keys of KMS."""
+"""A custom image by a parameter of Systems Manager, grants, and keys of KMS."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2

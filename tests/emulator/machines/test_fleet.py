@@ -35,7 +35,7 @@ class Place:
 def test_homes_on_a_root_volume_end_with_their_cluster(monkeypatch: pytest.MonkeyPatch, wait_for: Wait) -> None:
     """The next cluster of that name has none of them; a node that is left keeps them until its own end.
 
-    Whoever may launch instances chooses the name: it is a part of no path.
+    A user of a node may launch instances and choose the name: it is a part of no path.
     """
     name_of_cluster = "x /home ../y"
     place: Any = Place()

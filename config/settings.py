@@ -17,7 +17,7 @@ from config import files, rules, schemas, users_file
 from config.messages import RULE, CopyError, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from config.yaml_source import YamlSource
-from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network
+from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network, override_rules
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
@@ -178,6 +178,7 @@ class Settings(Spec):
         of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         of_cluster += [*cluster_rules.untested_warnings(spec), *cluster_rules.accelerator_warnings(spec)]
         of_cluster += cluster_rules.type_warnings(spec)
+        of_cluster += below(("overrides",), override_rules.warnings(spec))
         if spec.directory is not None:
             of_cluster += below(("directory",), directory.warnings(spec.directory))
         head_node = self.cluster.head_node
@@ -187,6 +188,7 @@ class Settings(Spec):
             of_cluster.append(Violation(("head_node", "snapshots"), got, "null", reason))
         warnings = below(("cluster",), of_cluster)
         if self.accounting is not None:
+            warnings += below(("cluster", "overrides"), override_rules.accounting_warnings(spec))
             warnings += below(("accounting",), accounting_rules.warnings(self.accounting, spec.max_nodes))
         if self.budget is not None:
             nodes, alarms = spec.max_nodes_by_type, self.monitoring

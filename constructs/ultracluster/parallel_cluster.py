@@ -15,7 +15,7 @@ from constructs import Construct, IConstruct, IValidation
 from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.cluster_provider import cluster_provider
-from ultracluster.domain import cluster_rules, names, team_rules
+from ultracluster.domain import cluster_rules, names, override_rules, team_rules
 from ultracluster.domain.cluster import (
     AcceptedWarning,
     ClusterSpec,
@@ -29,7 +29,7 @@ from ultracluster.domain.cluster import (
 from ultracluster.domain.cluster_configuration import Bindings, render
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
-from ultracluster.domain.override_rules import at, mappings
+from ultracluster.domain.overrides import at, mappings, plain
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
@@ -106,8 +106,8 @@ class ParallelCluster(IParallelCluster):
             fleet]
         slurm: Default: ``Slurm()``.
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
-        overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none. [change: as the
-            key says]
+        overrides: Raw ParallelCluster keys, merged last: lists of what has a name by it; None takes a key away.
+            Default: none. [change: as the key says]
         accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
             [change: at once]
         munge_key: Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text.
@@ -190,7 +190,7 @@ class ParallelCluster(IParallelCluster):
             "queues": listed(queues),
             "slurm": slurm,
             "monitoring": monitoring,
-            "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
+            "overrides": plain(overrides),
             "accepted_warnings": listed(accepted_warnings),
             "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
             "directory": directory,
@@ -350,7 +350,7 @@ class ParallelCluster(IParallelCluster):
         except InvalidArguments:
             self._values["queues"].pop()
             raise
-        self._warn_of_types()
+        self._warn()
         added = self._spec.queues[-1]
         self._bind_queue(added, queue)
         return self.queue(added.name)
@@ -441,17 +441,24 @@ class ParallelCluster(IParallelCluster):
     def _check_when_whole(self, vpc: ec2.IVpc) -> None:
         """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
         warn_of_imported(self, vpc, self._places)
-        self._warn_of_types()
+        self._warn()
         self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._too_many_policies()]))
         _CLUSTERS.setdefault(self.node.root, []).append(self)
 
-    def _warn_of_types(self) -> None:
-        """Warn of instance types that may be misspelt; of each once."""
-        for each in cluster_rules.type_warnings(self._spec):
-            warning = f"{dotted(each.path)}: {each}"
-            if warning not in self._warned:
-                Annotations.of(self).add_warning_v2("ultracluster:instanceType", warning)
-            self._warned.add(warning)
+    def _warn(self) -> None:
+        """Warn of instance types that may be misspelt and of what overrides disable; of each once."""
+        overridden = list(override_rules.warnings(self._spec, _called))
+        if self._accounting is not None:
+            overridden += override_rules.accounting_warnings(self._spec)
+        for of, found in (
+            ("instanceType", cluster_rules.type_warnings(self._spec)),
+            ("override", below(("overrides",), overridden)),
+        ):
+            for each in found:
+                warning = f"{dotted(each.path)}: {each}"
+                if warning not in self._warned:
+                    Annotations.of(self).add_warning_v2(f"ultracluster:{of}", warning)
+                self._warned.add(warning)
 
     def _too_many_policies(self) -> Iterator[str]:
         """Yield which roles have more policies than IAM attaches, with those of overrides."""
@@ -540,6 +547,11 @@ class _Later:
 
     def produce(self) -> Any:
         return self._produce()
+
+
+def _called(field: Path) -> Path:
+    """Return how the construct calls a field of `ClusterSpec`."""
+    return (*_ARGUMENTS[field[:1]], *field[1:]) if field[:1] in _ARGUMENTS else field
 
 
 def _moved(path: Path, last: Path, argument: str) -> Path:

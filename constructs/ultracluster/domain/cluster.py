@@ -347,7 +347,8 @@ class ClusterOptions(Spec):
             page="https://docs.aws.amazon.com/parallelcluster/latest/ug/cluster-configuration-file-v3.html",
         ),
     ] = {}
-    """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
+    """Raw ParallelCluster keys, merged last: lists of what has a name by it; null takes a key away. What a setting sets
+    is better set there."""
     accepted_warnings: Annotated[
         Items[AcceptedWarning],
         FEW,

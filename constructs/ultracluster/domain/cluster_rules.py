@@ -17,6 +17,7 @@ from ultracluster.domain import (
     names,
     neuron,
     override_rules,
+    overrides,
     slurm,
     slurm_rules,
 )
@@ -46,12 +47,10 @@ _TAG_SIGNS = "_.:/=+-@"
 _TAG_TEXT = f"letters, digits, spaces and {' '.join(_TAG_SIGNS)}"
 """What the narrowest of the services take that carry the tags: FSx, EFS, IAM, Systems Manager, Elastic Load Balancing
 (https://docs.aws.amazon.com/fsx/latest/APIReference/API_Tag.html). EC2 takes more."""
-WIDEST_SSH_PREFIX = 8
 _WITHOUT_IMAGES = ("rocky8", "rocky9")
 _BURSTABLE = re.compile(r"t\d")
 _OTHER_ACCELERATORS = re.compile(r"(p|g|gr|inf|dl|f|vt)\d")
 """GPUs, Inferentia, Gaudi, FPGAs, video: accelerated computing in https://aws.amazon.com/ec2/instance-types/."""
-_PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 MOST_NODES_WITHOUT_IMAGE = 64
 """Nodes of a queue that may download the Neuron packages, about 100 MB each, from the same mirrors when they start.
@@ -81,16 +80,14 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
             lambda: slurm_rules.violations(spec.slurm.custom_settings, slurm_rules.CLUSTER),
         ),
         *below(("tags",), tag_violations(spec)),
-        *below(("overrides",), override_rules.violations(spec, neuron_software)),
+        *below(("overrides",), override_rules.violations(spec)),
         *below(("accepted_warnings",), _accepted_warning_violations(spec)),
     ]
 
 
 def accounting_violations(spec: ClusterSpec) -> list[Violation]:
     """Return every rule that a cluster with a database for accounting breaks beside those of all clusters."""
-    return below(
-        (), _accounting_name_violations(spec), _accounting_settings_violations(spec), _database_overrides(spec)
-    )
+    return below((), _accounting_name_violations(spec), _accounting_settings_violations(spec))
 
 
 def _accounting_override_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -99,14 +96,6 @@ def _accounting_override_violations(spec: ClusterSpec) -> Iterator[Violation]:
         yield from _accounting_name_violations(spec)
     if "Database" in overridden:
         yield from _accounting_settings_violations(spec)
-
-
-def _database_overrides(spec: ClusterSpec) -> Iterator[Violation]:
-    overridden = override_rules.slurm_settings(spec)
-    for key in sorted(overridden.keys() & {*_ACCOUNTING, "CustomSlurmSettingsIncludeFile"}):
-        reason = "accounting sets the database, and settings of Slurm beside it"
-        path = ("overrides", "Scheduling", "SlurmSettings", key)
-        yield Violation(path, overridden[key], "no override of this key", reason)
 
 
 def _accounting_name_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -298,15 +287,8 @@ def _key_violations(head: HeadNodeSpec) -> Iterator[Violation]:
 
 
 def _ssh_violations(node: HeadNodeSpec | LoginPoolSpec) -> Iterator[Violation]:
-    if node.ssh_cidr is None or is_token(node.ssh_cidr) or _PREFIX_LIST.fullmatch(node.ssh_cidr):
-        return
-    block = addresses.parse(node.ssh_cidr)
-    if block is None:
-        allowed = "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-..."
-        yield node.violation("ssh_cidr", allowed, "not a CIDR")
-    elif block.prefixlen < WIDEST_SSH_PREFIX:
-        allowed = f"a block of /{WIDEST_SSH_PREFIX} or smaller, best your office's"
-        yield node.violation("ssh_cidr", allowed, "port 22 open to the world")
+    if node.ssh_cidr is not None and (refused := addresses.refused_source(node.ssh_cidr)) is not None:
+        yield node.violation("ssh_cidr", *refused)
 
 
 def _login_pool_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -493,8 +475,8 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     """Tell which queues have so many nodes that their image should have the Neuron software."""
     changed = {
         queue.get("Name")
-        for queue in override_rules.mappings(override_rules.at(spec.overrides, ("Scheduling", "SlurmQueues")))
-        if override_rules.at(queue, ("Image", "CustomAmi"))
+        for queue in overrides.mappings(overrides.at(spec.overrides, ("Scheduling", "SlurmQueues")))
+        if overrides.at(queue, ("Image", "CustomAmi"))
     }
     for queue in spec.queues:
         nodes = sum(each.max_count for each in queue.compute_resources if each.instance_type in TRAINIUM_TYPES)

@@ -103,6 +103,8 @@ class Settings(Spec):
     """A monthly limit; null: nobody is told what is spent."""
     _file: str | None = None
     """Name of the file without .yaml, by which commands know the deployment."""
+    _folder: Path | None = None
+    """Where the file is, from which scripts of nodes are named."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -147,6 +149,11 @@ class Settings(Spec):
         return TeamSpec(
             groups=self.groups, users=users, accounts=accounting.accounts, qos=accounting.qos, accounting=True
         )
+
+    @property
+    def folder(self) -> Path:
+        """Where the scripts of nodes are that are files: beside the settings file, or in the current directory."""
+        return Path() if self._folder is None else self._folder
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -243,8 +250,9 @@ def load(path: Path) -> Settings:
     except ValidationError as error:
         errors = error.errors(include_url=False)
     else:
+        namesakes += rules.script_violations(settings, path.parent)
         if not source.faults and not namesakes:
-            settings._file = path.stem
+            settings._file, settings._folder = path.stem, path.parent
             return settings
     shapes = [each for each in errors if each["type"] != RULE]
     texts = [(error_path(each), text_of(each, _schema())) for each in shapes[:MAX_REPORTED]]
@@ -253,7 +261,8 @@ def load(path: Path) -> Settings:
         texts = [((), f"got an empty file; should have settings: delete it, then ./ultracluster init {path.stem}")]
     if isinstance(source.value, dict):
         unread = dict.fromkeys(source.unread, WRONG)
-        broken, waiting = divided(rules.violations(Settings.readable({**source.value, **unread})))
+        readable = Settings.readable({**source.value, **unread})
+        broken, waiting = divided([*rules.violations(readable), *rules.script_violations(readable, path.parent)])
         texts += [(each.path, str(each)) for each in (*broken, *namesakes)]
     last = waiting and f"{source.settings.name}: {waiting}"
     error_type = CopyError if namesakes else SettingsError

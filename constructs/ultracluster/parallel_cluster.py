@@ -27,9 +27,11 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.cluster_configuration import Bindings, render
+from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file, refused_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.overrides import at, mappings, plain
+from ultracluster.domain.spec import Spec
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
@@ -87,6 +89,7 @@ class ParallelCluster(IParallelCluster):
             change: at once]
         head_node: Default: ``HeadNode()``.
         login_nodes: Pools of login nodes. Default: none. [change: at once]
+        login_node_actions: Scripts of yours that login nodes of all pools run. Default: none.
         shared_storage: File systems that all nodes mount. Default: none; /home is on the head node.
         software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is.
         public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
@@ -147,6 +150,7 @@ class ParallelCluster(IParallelCluster):
         queues: Sequence[QueueSpec],
         head_node: HeadNodeSpec | None = None,
         login_nodes: Sequence[LoginPoolSpec] = (),
+        login_node_actions: NodeActionsSpec | None = None,
         shared_storage: Sequence[SharedStorage] = (),
         software: NeuronSoftware | None = None,
         public_subnet: ec2.ISubnet | None = None,
@@ -187,6 +191,7 @@ class ParallelCluster(IParallelCluster):
             "efa_interface_type": efa_interface_type,
             "head_node": head_node,
             "login_nodes": listed(login_nodes),
+            "login_node_actions": login_node_actions,
             "queues": listed(queues),
             "slurm": slurm,
             "monitoring": monitoring,
@@ -409,6 +414,7 @@ class ParallelCluster(IParallelCluster):
         mounts = [(each.name, each.mount_dir) for each in (storage.mount for storage in self._storage)]
         return [
             *cluster_rules.violations(spec, neuron_software=self._software is not None),
+            *_missing_scripts(spec),
             *cluster_rules.mount_violations(mounts, spec),
             *(cluster_rules.accounting_violations(spec) if self._accounting is not None else []),
         ]
@@ -417,12 +423,12 @@ class ParallelCluster(IParallelCluster):
         """Add what the head node and login nodes need."""
         software, spec = self._software, self._spec
         script = None if software is None else software.head_node(spec, self._mount_dir)
-        self._head_node_binding = self._scripts.of_head_node(script)
+        self._head_node_binding = self._scripts.of_head_node(script, spec.head_node.custom_actions)
         self._login_node_binding: Mapping[str, Any] = {}
         self._place(("head_node",), head_node, public=spec.head_node.public)
         if spec.login_nodes:
             script = None if software is None else software.login_node(spec, self._mount_dir)
-            self._login_node_binding = self._scripts.of_login_nodes(script)
+            self._login_node_binding = self._scripts.of_login_nodes(script, spec.login_node_actions)
         for given, pool in zip(login_nodes, spec.login_nodes, strict=True):
             self._place(("login_nodes", pool.name), given, public=pool.public)
 
@@ -435,7 +441,7 @@ class ParallelCluster(IParallelCluster):
             self.placement_groups[label] = group
         software = self._software
         script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)
-        self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script)
+        self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script, queue.custom_actions)
         self._place(("queues", queue.name), given)
 
     def _check_when_whole(self, vpc: ec2.IVpc) -> None:
@@ -587,3 +593,24 @@ def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]
     jobs = None if software is None else software.jobs
     if jobs is not None and not FilePath(jobs).is_dir():
         yield Violation(("software", "jobs"), str(jobs), "a folder that exists", "nodes get it whole")
+
+
+def _missing_scripts(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield which scripts of nodes are no files, or no scripts."""
+    yield from below(
+        (),
+        lambda: below(("head_node", "custom_actions"), _refused(spec.head_node.custom_actions)),
+        lambda: below(("login_node_actions",), _refused(spec.login_node_actions)),
+        lambda: _refused_of_queues(spec),
+    )
+
+
+def _refused_of_queues(spec: ClusterSpec) -> Iterator[Violation]:
+    for index, queue in enumerate(spec.queues):
+        yield from below(("queues", index, "custom_actions"), _refused(queue.custom_actions))
+
+
+def _refused(nodes: Spec) -> Iterator[Violation]:
+    for place, action in actions(nodes):
+        if is_file(action.script) and (refused := refused_file(FilePath(action.script))) is not None:
+            yield Violation((*place, "script"), action.script, *refused)

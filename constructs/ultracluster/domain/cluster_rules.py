@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ultracluster.domain import (
     addresses,
+    custom_actions,
     directory,
     instance_type_names,
     lustre,
@@ -74,6 +75,7 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
         *below((), _version_violations(spec), _head_node_violations(spec)),
         *below((), _login_pool_violations(spec), _queue_list_violations(spec), _queues_violations(spec)),
         *below((), _accounting_override_violations(spec)),
+        *below(("login_node_actions",), lambda: custom_actions.violations(spec.login_node_actions)),
         *below(("directory",), lambda: () if spec.directory is None else directory.violations(spec.directory)),
         *below(
             ("slurm", "custom_settings"),
@@ -268,6 +270,7 @@ def _is_tag_text(text: str) -> bool:
 
 def _head_node_violations(spec: ClusterSpec) -> Iterator[Violation]:
     head = spec.head_node
+    yield from below(("head_node", "custom_actions"), lambda: custom_actions.violations(head.custom_actions))
     own = (_size_violations(head, spec), _memory_violations(head, spec), _ssh_violations(head), _key_violations(head))
     yield from below(("head_node",), *own)
 
@@ -322,6 +325,7 @@ def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation
     yield from below(
         ("custom_slurm_settings",), lambda: slurm_rules.violations(queue.custom_slurm_settings, slurm_rules.QUEUE)
     )
+    yield from below(("custom_actions",), lambda: custom_actions.violations(queue.custom_actions))
     yield from _resources_violations(queue, spec)
 
 

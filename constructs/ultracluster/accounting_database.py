@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnResource, RemovalPolicy
+from aws_cdk import CfnResource, Duration, RemovalPolicy, Size
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -73,8 +73,8 @@ class AccountingDatabase(Construct):
         subnets: Sequence[ec2.ISubnet],
         instance_class: str = _DEFAULTS.instance_class,
         engine_version: str = _DEFAULTS.engine_version,
-        storage_gib: int = _DEFAULTS.storage_gib,
-        backup_retention_days: int = _DEFAULTS.backup_retention_days,
+        storage_gib: int | Size = _DEFAULTS.storage_gib,
+        backup_retention_days: int | Duration = _DEFAULTS.backup_retention_days,
         dependencies: Sequence[IDependable] = (),
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:

@@ -21,7 +21,7 @@ from ultracluster.domain import monitoring as rules
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import SlurmSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
-from ultracluster.domain.types import FROM_SIZE, OptionalGib, default, listed
+from ultracluster.domain.types import FROM_MINUTES, FROM_SIZE, OptionalGib, OptionalTime, default, listed
 from ultracluster.domain.violations import InvalidArguments, Violation, is_token
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
@@ -40,6 +40,7 @@ class _Watched(ClusterMonitoringSpec):
     """What is watched, as it is given."""
 
     file_system_capacity_gib: Annotated[OptionalGib, Field(ge=1, le=2_147_483_647), FROM_SIZE] = default(None)
+    idle_minutes: Annotated[OptionalTime, Field(ge=-1, le=525_600), FROM_MINUTES] = default(None)
 
 
 class ClusterMonitoring(Construct):
@@ -67,7 +68,8 @@ class ClusterMonitoring(Construct):
         dashboard: Whether there is a dashboard. [default True; change: at once]
         budget: By which there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes
             that stay idle. Default: none.
-        idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never.
+        idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never. Default: that of a cluster
+            of this app; of another one 10.
         advice: What the mail of an alarm says at its end, by the name of the alarm, such as where your runbook is:
             ``{"NodesDrained": "See https://wiki.example.com/drained"}``. Default: nothing.
         alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack.
@@ -98,7 +100,7 @@ class ClusterMonitoring(Construct):
         topic: sns.ITopic | None = None,
         dashboard: bool = _DEFAULTS.dashboard,
         budget: BudgetSpec | None = None,
-        idle_minutes: int = SlurmSpec().idle_minutes,
+        idle_minutes: int | Duration | None = None,
         advice: Mapping[str, str] | None = None,
         alarm_prefix: str | None = None,
     ) -> None:
@@ -118,6 +120,7 @@ class ClusterMonitoring(Construct):
                 "dashboard": dashboard,
                 "file_system_full_percent": file_system_full_percent,
                 "file_system_capacity_gib": file_system_capacity_gib,
+                "idle_minutes": idle_minutes,
             },
             rules.violations,
         )
@@ -146,7 +149,9 @@ class ClusterMonitoring(Construct):
             queues = own_queues if queues is None else queues
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
-            self._add_budget_alarms(cluster, name, budget, idle_minutes)
+            slurm = cluster.spec.slurm if isinstance(cluster, ParallelCluster) else SlurmSpec()
+            idle = slurm.idle_minutes if spec.idle_minutes is None else spec.idle_minutes
+            self._add_budget_alarms(cluster, name, budget, idle)
             rows += rows_of_nodes(name, queues)
         if file_system is not None and spec.file_system_capacity_gib is not None:
             full_below_gib = spec.file_system_capacity_gib * (100 - file_system_full_percent) / 100

@@ -1,6 +1,6 @@
 """Snapshots of head nodes' root volumes, which outlive the cluster."""
 
-from aws_cdk import ArnFormat, CfnTag, Stack
+from aws_cdk import ArnFormat, CfnTag, Duration, Stack
 from aws_cdk import aws_dlm as dlm
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -42,13 +42,14 @@ class HeadNodeSnapshots(Construct):
         construct_id: str,
         *,
         deployment: str,
-        interval_hours: int = _DEFAULTS.interval_hours,
+        interval_hours: int | Duration = _DEFAULTS.interval_hours,
         retained: int = _DEFAULTS.retained,
     ) -> None:
         name = construct_name(type(self), scope, construct_id)
         broken = wrong_types(HeadNodeSnapshots.__init__, locals())
-        _, violations = SnapshotSpec.checked({"interval_hours": interval_hours, "retained": retained})
-        if broken := together(broken, violations):
+        spec, violations = SnapshotSpec.checked({"interval_hours": interval_hours, "retained": retained})
+        broken = together(broken, violations)
+        if spec is None or broken:
             raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         policy = dlm.CfnLifecyclePolicy
@@ -66,8 +67,8 @@ class HeadNodeSnapshots(Construct):
                         # Under another name, snapshots that exist would no longer be counted and deleted.
                         name="head-node",
                         copy_tags=True,
-                        create_rule=policy.CreateRuleProperty(interval=interval_hours, interval_unit="HOURS"),
-                        retain_rule=policy.RetainRuleProperty(count=retained),
+                        create_rule=policy.CreateRuleProperty(interval=spec.interval_hours, interval_unit="HOURS"),
+                        retain_rule=policy.RetainRuleProperty(count=spec.retained),
                     )
                 ],
             ),

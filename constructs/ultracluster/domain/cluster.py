@@ -18,7 +18,7 @@ from ultracluster.domain.instance_types import (
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import (
     FEW,
-    FROM_DURATION,
+    FROM_MINUTES,
     FROM_SIZE,
     MANY,
     NODES,
@@ -29,11 +29,11 @@ from ultracluster.domain.types import (
     InstanceType,
     Items,
     KeyPairName,
-    Minutes,
     OptionalGib,
     PlacementGroupName,
     SecretArn,
     SshSource,
+    Time,
     allowing,
     default,
     text,
@@ -216,9 +216,9 @@ class LoginPoolSpec(Spec):
     """Number of nodes."""
     public: Annotated[bool, Setting(Change.NO_LOGIN_NODES, ".Networking.SubnetIds")] = False
     """Whether they are in the public subnet."""
-    grace_minutes: Annotated[
-        Minutes, Field(ge=3, le=120), FROM_DURATION, Setting(Change.AT_ONCE, ".GracetimePeriod")
-    ] = default(10)
+    grace_minutes: Annotated[Time, Field(ge=3, le=120), FROM_MINUTES, Setting(Change.AT_ONCE, ".GracetimePeriod")] = (
+        default(10)
+    )
     """Notice that users get before a node is terminated. Above 10, a smaller count may roll its own update back
     (https://github.com/aws/aws-parallelcluster/issues/7172)."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
@@ -231,7 +231,7 @@ class SlurmSpec(Spec):
     aws: ClassVar = "Scheduling.SlurmSettings"
 
     idle_minutes: Annotated[
-        Minutes, Field(ge=-1, le=525_600), FROM_DURATION, Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")
+        Time, Field(ge=-1, le=525_600), FROM_MINUTES, Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")
     ] = default(10)
     """Minutes without a job after which a dynamic node is terminated; -1: never."""
     queue_update_strategy: Annotated[QueueUpdateStrategy, Setting(Change.AT_ONCE, ".QueueUpdateStrategy")] = "DRAIN"

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import FEW, MANY, NODES, Entries, Items, Most, text
+from ultracluster.domain.types import FEW, FROM_HOURS, MANY, NODES, Entries, Items, Most, OptionalTime, default, text
 
 USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
 _LIMITS = "https://slurm.schedmd.com/resource_limits.html"
@@ -51,7 +51,9 @@ class Limits(Spec):
         None
     )
     """Node hours of a calendar month (GrpTRESMins); None: no limit."""
-    max_hours: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    max_hours: Annotated[OptionalTime, Field(ge=1, le=1_000_000), FROM_HOURS, Setting(Change.AT_ONCE, page=_LIMITS)] = (
+        default(None)
+    )
     """Hours that a job may run (MaxWall); None: no limit."""
 
 

@@ -8,8 +8,10 @@ from constructs import Construct
 from ultracluster.arguments import construct_name, wrong_types
 from ultracluster.domain.budget import BudgetSpec, email_violations
 from ultracluster.domain.violations import InvalidArguments
+from ultracluster.signatures import readable
 
 
+@readable
 class MonthlyBudget(Construct):
     """Define a monthly budget of all that has some tags.
 
@@ -20,9 +22,9 @@ class MonthlyBudget(Construct):
     Args:
         scope: Usually a stack.
         construct_id: Id in the scope.
-        budget: The limit, and at which percentages somebody is told.
-        emails: Who is told; at most 10 addresses.
-        tags: Tags, one of which what is counted has.
+        budget: The limit, and at which percentages somebody is told. [change: at once]
+        emails: Who is told; at most 10 addresses. [change: at once]
+        tags: Tags, one of which what is counted has. [change: at once]
 
     Raises:
         InvalidArguments: Addresses break rules.

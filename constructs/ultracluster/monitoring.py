@@ -26,6 +26,7 @@ from ultracluster.domain.violations import InvalidArguments, Violation, is_token
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import ParallelCluster
+from ultracluster.signatures import readable
 
 _DEFAULTS = ClusterMonitoringSpec()
 _FIVE_MINUTES = Duration.minutes(5)
@@ -43,6 +44,7 @@ class _Watched(ClusterMonitoringSpec):
     idle_minutes: Annotated[OptionalTime, Field(ge=-1, le=525_600), FROM_MINUTES] = default(None)
 
 
+@readable
 class ClusterMonitoring(Construct):
     """Define an SNS topic, the alarms that notify it, and a dashboard.
 
@@ -53,26 +55,31 @@ class ClusterMonitoring(Construct):
         scope: Usually a stack.
         construct_id: Id in the scope.
         cluster: The cluster whose nodes are watched, made here or by ``ParallelCluster.from_cluster_attributes``.
+            [change: at once]
         queues: Slurm queues of nodes with Neuron devices. Default: those that a cluster of this app has by now.
+            [change: at once]
         node_metrics: Whether there are alarms of nodes, which need ``NeuronSoftware(metrics=True)``. Default: whether
             the nodes of a cluster of this app send metrics; with another one they do. [change: nodes drain]
-        file_system: The file system whose free space is watched. Default: none.
-        file_system_name: What its alarm calls it. Default: its id.
-        file_system_capacity_gib: Its nominal capacity. Default: that of a `LustreFileSystem` of this app.
+        file_system: The file system whose free space is watched. Default: none. [change: at once]
+        file_system_name: What its alarm calls it. Default: its id. [change: at once]
+        file_system_capacity_gib: Its nominal capacity. Default: that of a `LustreFileSystem` of this app. [GiB; 1 to
+            2,147,483,647; change: at once]
         file_system_full_percent: The alarm of a nearly full file system is raised from there on. [percent; 50 to 99;
             default 85; change: at once]
-        network: The network whose NAT gateway is watched. Default: none.
+        network: The network whose NAT gateway is watched. Default: none. [change: at once]
         emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm. [default empty;
             change: at once]
-        topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
+        topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted. [change:
+            at once]
         dashboard: Whether there is a dashboard. [default True; change: at once]
         budget: By which there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes
-            that stay idle. Default: none.
+            that stay idle. Default: none. [change: at once]
         idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never. Default: that of a cluster
-            of this app; of another one 10.
+            of this app; of another one 10. [minutes; -1 to 525,600; change: at once]
         advice: What the mail of an alarm says at its end, by the name of the alarm, such as where your runbook is:
-            ``{"NodesDrained": "See https://wiki.example.com/drained"}``. Default: nothing.
-        alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack.
+            ``{"NodesDrained": "See https://wiki.example.com/drained"}``. Default: nothing. [change: at once]
+        alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack. [change:
+            at once]
 
     Attributes:
         topic: Notified of every alarm that is raised.

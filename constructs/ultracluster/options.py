@@ -16,9 +16,31 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.spec import Spec
 from ultracluster.domain.violations import InvalidArguments, shape_violations
+from ultracluster.signatures import OfModel
+
+if TYPE_CHECKING:
+    _Names = type
+else:
+
+    class _Names(type(Spec)):
+        """Lists what a class has of its own: ``help()`` shows what ``dir()`` lists, and models have much in common."""
+
+        def __dir__(cls):
+            return [each for each in super().__dir__() if not each.startswith("_") and each not in _OF_ALL]
 
 
-class Options(Spec):
+_OF_ALL = frozenset(dir(Spec))
+
+
+class _Shown(Spec, metaclass=_Names):
+    """A model whose fields users read and write."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        cls.__signature__ = OfModel(vars(cls)["__signature__"])  # type: ignore[assignment]
+
+
+class Options(_Shown):
     """Values that `ParallelCluster` checks: with all others at once, so that one exception names every invalid one."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -35,7 +57,7 @@ class Options(Spec):
                 object.__setattr__(self, "__pydantic_private__", None)
 
 
-class Values(Spec):
+class Values(_Shown):
     """Values that are checked when they are made."""
 
     if not TYPE_CHECKING:  # type checkers see the fields
@@ -93,11 +115,11 @@ class Queue(Options, QueueSpec):
             change: nodes drain]
         custom_slurm_settings: Further slurm.conf parameters of the partition, such as MaxTime. [default empty; change:
             at once]
-        subnet: Where its nodes are. Default: the cluster's private subnet.
+        subnet: Where its nodes are. Default: the cluster's private subnet. [change: nodes drain]
     """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where its nodes are. Default: the cluster's private subnet."""
+    """Where its nodes are. Default: the cluster's private subnet. [change: nodes drain]"""
 
 
 class HeadNode(Options, HeadNodeSpec):
@@ -116,11 +138,13 @@ class HeadNode(Options, HeadNodeSpec):
         ssh_key_name: EC2 key pair (ed25519); None: Session Manager alone. [default None; change: new cluster]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody. Never the world. [an IPv4 block
             such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: at once]
-        subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one.
+        subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change:
+            new cluster]
     """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one."""
+    """Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change: new
+    cluster]"""
 
 
 class LoginPool(Options, LoginPoolSpec):
@@ -138,11 +162,13 @@ class LoginPool(Options, LoginPoolSpec):
             change: at once]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody, Session Manager alone. [an IPv4
             block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: no login nodes]
-        subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one.
+        subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change:
+            no login nodes]
     """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one."""
+    """Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change: no login
+    nodes]"""
 
 
 class Slurm(Options, SlurmSpec):
@@ -276,12 +302,12 @@ class TeamSpec(Values, team.TeamSpec):
     """Everything about people that nodes are told.
 
     Attributes:
-        groups: Groups of people, with their ids: the same on all nodes. [default empty]
-        users: People with logins. [default empty]
-        accounts: Accounts that jobs are charged to. [default empty]
-        qos: Qualities of service. [default empty]
+        groups: Groups of people, with their ids: the same on all nodes. [default empty; change: at once]
+        users: People with logins. [default empty; change: at once]
+        accounts: Accounts that jobs are charged to. [default empty; change: at once]
+        qos: Qualities of service. [default empty; change: at once]
         accounting: Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone
-            nodes remove the accounts and QoS that they have made. [default False]
+            nodes remove the accounts and QoS that they have made. [default False; change: at once]
     """
 
 

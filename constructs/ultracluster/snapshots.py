@@ -10,6 +10,7 @@ from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.violations import InvalidArguments
+from ultracluster.signatures import readable
 
 _DEFAULTS = SnapshotSpec()
 _WILDCARDS = {
@@ -18,6 +19,7 @@ _WILDCARDS = {
 }
 
 
+@readable
 class HeadNodeSnapshots(Construct):
     """Define a lifecycle policy of Amazon Data Lifecycle Manager and the role in which it makes and deletes snapshots.
 
@@ -27,9 +29,9 @@ class HeadNodeSnapshots(Construct):
     Args:
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
-        deployment: Value of `SNAPSHOT_TAG` on the volumes: `NeuronSoftware.deployment`, or the cluster's name.
-        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges. [hours; one of 1, 2, 3, 4, 6, 8, 12, 24;
-            default 24; change: at once]
+        deployment: Value of the tag ``ultracluster:snapshots`` on the volumes: `NeuronSoftware.deployment`, or the
+            cluster's name. [change: at once]
+        interval_hours: Between two snapshots. [hours; one of 1, 2, 3, 4, 6, 8, 12, 24; default 24; change: at once]
         retained: Snapshots of each volume that are kept. [1 to 1,000; default 7; change: at once]
 
     Raises:

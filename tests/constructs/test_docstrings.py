@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
 
 import ultracluster
-from scripts.upkeep.library_docstrings import written
+from scripts.upkeep.library_docstrings import UNITS, written
 from ultracluster.domain.spec import Setting, Spec
 
 ROOT = Path(ultracluster.__file__).parent
@@ -20,11 +22,13 @@ NOT_THEIRS = re.compile(r"\./ultracluster|\bdocs/|\bYAML\b|settings file|`[a-z_.
 """Commands, pages and spellings of the project around the library."""
 OF_THE_COMMAND_LINE = ("domain/validators.py", "domain/validator_warnings.py")
 """What commands say of warnings; the library says none of it."""
-OPTIONS = [
-    each
-    for name in ultracluster.__all__
-    if inspect.isclass(each := getattr(ultracluster, name)) and issubclass(each, Spec)
-]
+CLASSES = [each for name in ultracluster.__all__ if inspect.isclass(each := getattr(ultracluster, name))]
+OPTIONS = [each for each in CLASSES if issubclass(each, Spec)]
+NOT_MADE = {"IFileSystem", "ILustreFileSystem", "IOpenZfsVolume", "IParallelCluster", "InvalidArguments", "NodeGroup"}
+"""Interfaces, and what the library makes."""
+MADE = [each for each in CLASSES if each.__name__ not in NOT_MADE]
+PLACE = ("scope", "construct_id")
+WIDTH = 120
 
 
 def test_docstrings_have_what_models_say() -> None:
@@ -32,17 +36,91 @@ def test_docstrings_have_what_models_say() -> None:
     assert changed == [], "make snapshots"
 
 
+def entries(of: type, section: str) -> dict[str, list[str]]:
+    """Return what the docstring of a class says of each name in a section, such as ``Args``."""
+    _, _, rest = (inspect.getdoc(of) or "").partition(f"\n{section}:\n")
+    said: dict[str, list[str]] = {}
+    for entry in re.finditer(r"^    (\w+): (.*(?:\n {8}.*)*)", rest.partition("\n\n")[0], re.MULTILINE):
+        said.setdefault(entry[1], []).append(" ".join(entry[2].split()))
+    return said
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda each: each.__name__)
+def test_each_argument_is_described_once_with_unit_default_and_change(made: type) -> None:
+    said = entries(made, "Args" if "\nArgs:\n" in (inspect.getdoc(made) or "") else "Attributes")
+    parameters = inspect.signature(made).parameters
+    assert list(parameters)
+    lacking = []
+    for name, parameter in parameters.items():
+        [entry] = said.get(name, [""])
+        wanted = [r"change: "] if name not in PLACE else [r"."]
+        wanted += [] if parameter.default is parameter.empty else [r"\b[Dd]efault\b"]
+        wanted += [re.escape(unit) for suffix, unit in UNITS.items() if name.endswith(suffix)][:1]
+        lacking += [f"{name}: {each}" for each in wanted if not re.search(each, entry)]
+    assert lacking == []
+    assert said.keys() - parameters.keys() == set()
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda each: each.__name__)
-def test_help_shows_each_field_with_its_facts(options: type[Spec]) -> None:
-    docstring = inspect.getdoc(options) or ""
-    assert docstring.splitlines()[-1] in pydoc.plain(pydoc.render_doc(options))
+def test_options_are_described_as_their_models_say(options: type[Spec]) -> None:
     for name, field in options.model_fields.items():
-        entry = re.search(rf"^    {name}: .*(\n {{8}}.*)*", docstring, re.MULTILINE)
-        assert entry is not None, name
-        if any(isinstance(each, Setting) for each in field.metadata):
-            said = " ".join(entry[0].split())
-            assert "change: " in said, name
-            assert ("required" if field.is_required() else "default ") in said, name
+        [said] = entries(options, "Attributes")[name]
+        for setting in field.metadata:
+            if isinstance(setting, Setting):
+                assert f"change: {setting.change}" in said, name
+                assert ("required" if field.is_required() else "default ") in said, name
+
+
+def shown(each: type) -> list[str]:
+    """Return what ``help()`` says of a class, but what it has of other packages."""
+    lines = pydoc.plain(pydoc.render_doc(each)).splitlines()
+    sections = "\n".join(line.removeprefix(" |").removeprefix("  ") for line in lines).split("\n" + "-" * 70 + "\n")
+    return [
+        line
+        for section in sections
+        if not re.match(r"\n*.* inherited from (?!ultracluster\.)[\w.]+:", section)
+        for line in section.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("each", CLASSES, ids=lambda each: each.__name__)
+def test_no_line_of_help_is_wider_than_a_line_of_code(each: type) -> None:
+    assert [line for line in shown(each) if len(line) > WIDTH] == []
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda each: each.__name__)
+def test_help_begins_with_an_argument_a_line(made: type) -> None:
+    """Also with those versions of Python that write signatures on one line."""
+    parameters = inspect.signature(made).parameters
+    text = "\n".join(shown(made))
+    if len(parameters) > 5:
+        assert all(re.search(rf"^    {name}(: .*)?( = .*)?,$", text, re.MULTILINE) for name in parameters)
+    assert "Annotated" not in text
+    assert "Spec(" not in text.replace(made.__name__, ""), "a model, which users do not have"
+
+
+def test_signatures_bind_and_keep_their_types() -> None:
+    queue = inspect.signature(ultracluster.Queue)
+    assert queue.bind(name="a", compute_resources=[]).arguments == {"name": "a", "compute_resources": []}
+    with pytest.raises(TypeError, match="nmae"):
+        queue.bind(name="a", compute_resources=[], nmae="a")
+    cluster = inspect.signature(ultracluster.ParallelCluster)
+    assert cluster.parameters["vpc"].annotation is ec2.IVpc
+    assert str(cluster.parameters["vpc"]) == "vpc: ec2.IVpc"
+    assert "queues: Sequence[Queue]," in str(cluster)
+    assert "root_volume_gib: int | cdk.Size | None = 200," in str(queue)
+
+
+def test_a_class_of_users_has_its_own_signature() -> None:
+    class Mine(ultracluster.LustreFileSystem):
+        def __init__(self, scope: Construct, construct_id: str, *, small: bool) -> None:
+            raise NotImplementedError
+
+    class Mild(ultracluster.Slurm):
+        mild: bool = True
+
+    assert list(inspect.signature(Mine).parameters) == ["scope", "construct_id", "small"]
+    assert "mild: bool = True" in str(inspect.signature(Mild))
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:

@@ -365,11 +365,11 @@ class ClusterOptions(Spec):
 class ClusterSpec(ClusterOptions):
     """A cluster."""
 
-    name: str
+    name: Annotated[str, Setting(Change.NEW_CLUSTER)]
     """ParallelCluster's name of the cluster; also the name of the stack that ParallelCluster makes."""
     region: str
     """AWS Region."""
-    tags: Annotated[Entries[str, str], FEW] = {}
+    tags: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, "Tags")] = {}
     """Tags of everything that ParallelCluster makes."""
 
     @property

@@ -84,15 +84,15 @@ class QosSpec(Limits):
 class TeamSpec(Spec):
     """Everything about people that nodes are told."""
 
-    groups: Annotated[Entries[UserName, Id], PEOPLE] = {}
+    groups: Annotated[Entries[UserName, Id], PEOPLE, Setting(Change.AT_ONCE)] = {}
     """Groups of people, with their ids: the same on all nodes."""
-    users: Annotated[Items[UserSpec], PEOPLE] = []
+    users: Annotated[Items[UserSpec], PEOPLE, Setting(Change.AT_ONCE)] = []
     """People with logins."""
-    accounts: Annotated[Items[AccountSpec], MANY] = []
+    accounts: Annotated[Items[AccountSpec], MANY, Setting(Change.AT_ONCE)] = []
     """Accounts that jobs are charged to."""
-    qos: Annotated[Items[QosSpec], FEW] = []
+    qos: Annotated[Items[QosSpec], FEW, Setting(Change.AT_ONCE)] = []
     """Qualities of service."""
-    accounting: bool = False
+    accounting: Annotated[bool, Setting(Change.AT_ONCE)] = False
     """Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone nodes remove the
     accounts and QoS that they have made."""
 

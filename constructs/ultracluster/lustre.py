@@ -114,8 +114,8 @@ class LustreFileSystem(ILustreFileSystem):
         vpc: Where it is. [change: new file system]
         subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
             subnet, else its first isolated one. [change: new file system]
-        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows. [one of
-            'SCRATCH_2', 'PERSISTENT_1', 'PERSISTENT_2'; default 'PERSISTENT_2'; change: new file system]
+        deployment_type: PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost. [one of 'SCRATCH_2',
+            'PERSISTENT_1', 'PERSISTENT_2'; default 'PERSISTENT_2'; change: new file system]
         capacity_gib: Storage; it can grow, not shrink. [GiB; 1 to 2,147,483,647; 1200, 2400 or a multiple of 2400;
             default 4800; change: at once, only up]
         throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2. [MB/s per TiB; 1 to 10,000; 50, 100 or 200 with

@@ -103,8 +103,8 @@ class Queue(Options, QueueSpec):
         compute_resources: The kinds of node in the queue; at most 50 in the cluster. One is removed as a queue is.
             [required; change: at once]
         placement_group: Label of a cluster placement group; queues with one label share the group; none: no group.
-            None: the shared group `fleet` for Trn nodes with EFA, one of the queue's name for others with EFA; none for
-            reserved capacity. [1 to 25 of a-z, 0-9 and -, a letter first; default None; change: nodes drain]
+            None: the shared group ``fleet`` for Trn nodes with EFA, one of the queue's name for others with EFA; none
+            for reserved capacity. [1 to 25 of a-z, 0-9 and -, a letter first; default None; change: nodes drain]
         existing_placement_group: Name of a placement group that exists, such as the one a capacity reservation was made
             in. [default None; change: nodes drain]
         exclusive_jobs: Whether each job has its nodes to itself. Slurm does not see NeuronCores. [default True; change:
@@ -242,8 +242,8 @@ class BudgetSpec(Values, budget.BudgetSpec):
         max_usd_per_hour: An alarm is raised within minutes when running nodes cost so much or more per hour; None: no
             such alarm. [US dollars; above 0 to 1,000,000,000; default None; change: at once]
         max_idle_minutes: An alarm is raised when a node that is not static has been idle for so long after it should
-            have been terminated (`idle_minutes` of Slurm); None: no such alarm. [minutes; 5 to 1,440; default 30;
-            change: at once]
+            have been terminated (idle_minutes of Slurm); None: no such alarm. [minutes; 5 to 1,440; default 30; change:
+            at once]
         usd_per_hour: What an hour of a node costs, by instance type, where that is not the list price: with a discount,
             as Spot, as a Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and
             us-west-2. [default empty; change: at once]
@@ -281,7 +281,7 @@ class DirectorySpec(Values, directory.DirectorySpec):
 
 
 class QosSpec(Values, team.QosSpec):
-    """A quality of service that jobs ask for by `sbatch --qos`.
+    """A quality of service that jobs ask for by ``sbatch --qos``.
 
     Attributes:
         max_nodes: Nodes of all running jobs together (GrpTRES); None: no limit. [1 to 65,533; default None; change: at
@@ -292,8 +292,8 @@ class QosSpec(Values, team.QosSpec):
             once]
         name: Name. [1 to 40 of a-z, 0-9, _ and -, a letter first; required; change: at once]
         priority: Priority that it adds to a job. [0 to 1,000,000,000; default 0; change: at once]
-        preempts: QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none. [default empty;
-            change: at once]
+        preempts: QoS whose jobs are requeued to make room; ``normal`` is that of jobs that ask for none. [default
+            empty; change: at once]
         accounts: Accounts, with those below them, whose jobs may ask for it; []: all. [default empty; change: at once]
     """
 
@@ -320,10 +320,10 @@ class UserSpec(Values, team.UserSpec):
             required; change: at once]
         gid: Id of the person's own group, of the name of the person; None: that of the user. [2,000 to 60,000; default
             None; change: at once]
-        groups: Further groups, each with its id in `groups`. [default empty; change: at once]
+        groups: Further groups, each with its id in the groups of the team. [default empty; change: at once]
         ssh_keys: Public keys, as in authorized_keys. Session Manager needs none. [default empty; change: at once]
-        account: Account that jobs are charged to by default; needs `accounting`. [1 to 40 of a-z, 0-9, _ and -, a
-            letter first; default None; change: at once]
+        account: Account that jobs are charged to by default; needs accounting. [1 to 40 of a-z, 0-9, _ and -, a letter
+            first; default None; change: at once]
         admin: Whether sudo is allowed, and Slurm's accounting may be changed. [default False; change: at once]
     """
 

@@ -81,7 +81,8 @@ class ParallelCluster(IParallelCluster):
     replaces a placement group to change its tags (its resource schema has them in createOnlyProperties), and running
     nodes hold the old one. So give the stack itself no tags, either, because CloudFormation would hand them down.
 
-    A warning of ParallelCluster's validators stops the deployment, except those of ``validator_warnings.suppressed``.
+    A warning of ParallelCluster's validators stops the deployment, except what depends on the moment, what follows from
+    arguments, and what `accepted_warnings` names.
 
     Args:
         scope: Usually a stack.

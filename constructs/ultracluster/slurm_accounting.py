@@ -43,7 +43,7 @@ class SlurmAccounting:
 
     @property
     def bindings(self) -> dict[str, Any]:
-        """What `Bindings` of a cluster have of it."""
+        """What the configuration of a cluster has of it."""
         return {
             "database": {
                 "Uri": self.uri,

@@ -6,8 +6,11 @@ import ast
 import inspect
 import pydoc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
@@ -121,6 +124,84 @@ def test_a_class_of_users_has_its_own_signature() -> None:
 
     assert list(inspect.signature(Mine).parameters) == ["scope", "construct_id", "small"]
     assert "mild: bool = True" in str(inspect.signature(Mild))
+
+
+def public(each: type) -> Iterator[tuple[str, str]]:
+    """Yield the docstrings of a class and of its own public members, as ``help()`` shows them."""
+    yield each.__name__, inspect.getdoc(each) or ""
+    for name in dir(each):
+        member = inspect.getattr_static(each, name)
+        function = getattr(member, "__func__", getattr(member, "fget", member))
+        if not name.startswith("_") and str(getattr(function, "__module__", "")).startswith("ultracluster."):
+            yield f"{each.__name__}.{name}", inspect.getdoc(function) or ""
+
+
+def names_of(each: type) -> set[str]:
+    """Return members, fields, arguments and described attributes of a class, and arguments of its methods."""
+    functions = [getattr(member, "__func__", member) for name in dir(each) for member in [getattr(each, name, None)]]
+    return {
+        *dir(each),
+        *entries(each, "Attributes"),
+        *(name for function in (each, *functions) if callable(function) for name in arguments(function)),
+    }
+
+
+def arguments(function: Any) -> Iterable[str]:
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:  # written in C
+        return ()
+
+
+def is_known(reference: str, within: type) -> bool:
+    """Return whether users have what a docstring names: a member, an exported class, a module, or a name of the CDK."""
+    first, _, rest = reference.removeprefix("ultracluster.").removesuffix("()").partition(".")
+    if first in ultracluster.__all__:
+        return not rest or rest in names_of(getattr(ultracluster, first))
+    if not rest:
+        return first in names_of(within)
+    module, _, name = reference.removesuffix("()").rpartition(".")
+    for each in (module, f"aws_cdk.aws_{module}", "aws_cdk" if module == "cdk" else ""):
+        with suppress(ImportError, ValueError):
+            return hasattr(import_module(each), name) or bool(import_module(f"{each}.{name}"))
+    return False
+
+
+REFERENCE = re.compile(r"(?<!`)`([^`]+)`(?!`)|:(?:class|meth|attr|func|mod|obj):`~?([^`]+)`")
+CALL = re.compile(r"``([A-Z]\w+)[(.]")
+"""A class in code."""
+
+
+@pytest.mark.parametrize("each", CLASSES, ids=lambda each: each.__name__)
+def test_docstrings_refer_to_what_users_have(each: type) -> None:
+    lost = [
+        f"{place}: {reference}"
+        for place, text in public(each)
+        for reference in [
+            *(found[1] or found[2] for found in REFERENCE.finditer(text)),
+            *CALL.findall(text),
+        ]
+        if not is_known(reference, each)
+    ]
+    assert lost == []
+
+
+def test_docstrings_name_no_class_that_is_not_exported() -> None:
+    """By names with a capital letter within, which no word has."""
+    inner = {
+        name
+        for path in (*ROOT.glob("*.py"), *ROOT.glob("domain/*.py"))
+        for definition in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(definition, ast.ClassDef) and re.search(r"[a-z][A-Z]", name := definition.name)
+    } - {*ultracluster.__all__, "PyTorch"}
+    assert inner
+    named = [
+        f"{place}: {word}"
+        for each in CLASSES
+        for place, text in public(each)
+        for word in inner.intersection(re.findall(r"\w+", text))
+    ]
+    assert named == []
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:

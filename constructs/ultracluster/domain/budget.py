@@ -45,7 +45,7 @@ class BudgetSpec(Spec):
         default(30)
     )
     """An alarm is raised when a node that is not static has been idle for so long after it should have been terminated
-    (`idle_minutes` of Slurm); None: no such alarm."""
+    (idle_minutes of Slurm); None: no such alarm."""
     usd_per_hour: Annotated[Entries[str, Dollars], MANY, Setting(Change.AT_ONCE, page=_PRICES)] = {}
     """What an hour of a node costs, by instance type, where that is not the list price: with a discount, as Spot, as a
     Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and us-west-2."""

@@ -142,7 +142,7 @@ class QueueSpec(Spec):
         PlacementGroupLabel | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
     ] = None
     """Label of a cluster placement group; queues with one label share the group; none: no group. None: the shared group
-    `fleet` for Trn nodes with EFA, one of the queue's name for others with EFA; none for reserved capacity."""
+    ``fleet`` for Trn nodes with EFA, one of the queue's name for others with EFA; none for reserved capacity."""
     existing_placement_group: Annotated[
         PlacementGroupName, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
     ] = default(None)

@@ -33,11 +33,11 @@ class UserSpec(Spec):
     gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=USERS)] = None
     """Id of the person's own group, of the name of the person; None: that of the user."""
     groups: Annotated[Items[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
-    """Further groups, each with its id in `groups`."""
+    """Further groups, each with its id in the groups of the team."""
     ssh_keys: Annotated[Items[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Public keys, as in authorized_keys. Session Manager needs none."""
     account: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
-    """Account that jobs are charged to by default; needs `accounting`."""
+    """Account that jobs are charged to by default; needs accounting."""
     admin: Annotated[bool, Setting(Change.AT_ONCE, page=USERS)] = False
     """Whether sudo is allowed, and Slurm's accounting may be changed."""
 
@@ -69,14 +69,14 @@ class AccountSpec(Limits):
 
 
 class QosSpec(Limits):
-    """A quality of service that jobs ask for by `sbatch --qos`."""
+    """A quality of service that jobs ask for by ``sbatch --qos``."""
 
     name: Annotated[AccountName, Setting(Change.AT_ONCE, page=_QOS)]
     """Name."""
     priority: Annotated[int, Field(ge=0, le=10**9), Setting(Change.AT_ONCE, page=_QOS)] = 0
     """Priority that it adds to a job."""
     preempts: Annotated[Items[AccountName], FEW, Setting(Change.AT_ONCE, page=_PREEMPTION)] = []
-    """QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none."""
+    """QoS whose jobs are requeued to make room; ``normal`` is that of jobs that ask for none."""
     accounts: Annotated[Items[AccountName], MANY, Setting(Change.AT_ONCE, page=_QOS)] = []
     """Accounts, with those below them, whose jobs may ask for it; []: all."""
 

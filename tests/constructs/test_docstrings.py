@@ -6,25 +6,26 @@ import ast
 import inspect
 import pydoc
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
+from pydantic import BaseModel
 
 import ultracluster
+from config.settings import Settings
 from scripts.upkeep.library_docstrings import UNITS, written
 from ultracluster.domain.spec import Setting, Spec
 
 ROOT = Path(ultracluster.__file__).parent
-NOT_THEIRS = re.compile(r"\./ultracluster|\bdocs/|\bYAML\b|settings file|`[a-z_.]+: [^`]+`")
-"""Commands, pages and spellings of the project around the library."""
-OF_THE_COMMAND_LINE = ("domain/validators.py", "domain/validator_warnings.py")
-"""What commands say of warnings; the library says none of it."""
+TOP = Path(__file__).parents[2]
+OF_THE_COMMAND_LINE = "domain/validator*s.py"
+"""What commands say of warnings of ParallelCluster; the library says none of it."""
 CLASSES = [each for name in ultracluster.__all__ if inspect.isclass(each := getattr(ultracluster, name))]
 OPTIONS = [each for each in CLASSES if issubclass(each, Spec)]
 NOT_MADE = {"IFileSystem", "ILustreFileSystem", "IOpenZfsVolume", "IParallelCluster", "InvalidArguments", "NodeGroup"}
@@ -204,26 +205,62 @@ def test_docstrings_name_no_class_that_is_not_exported() -> None:
     assert named == []
 
 
-def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the texts of a module, its docstrings among them, but what rules warn of: commands do, no construct."""
+def texts(path: Path, but: Container[str] = (), *, docstrings: bool = True) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a module: docstrings, messages and what is written into templates.
+
+    Args:
+        path: The module.
+        but: Functions whose texts are left out.
+        docstrings: Whether docstrings are among them.
+    """
     nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
-        if not (isinstance(node, ast.FunctionDef) and node.name.endswith("warnings")):
+        alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if getattr(node, "name", "") not in but and (docstrings or not alone):
             nodes += ast.iter_child_nodes(node)
 
 
+def of_settings(model: type[BaseModel] = Settings, place: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the paths of settings."""
+    for name, field in model.model_fields.items():
+        if place:
+            yield ".".join((*place, name))
+        for each in models(field.annotation):
+            yield from of_settings(each, (*place, name))
+
+
+def models(kind: Any) -> Iterator[type[BaseModel]]:
+    if inspect.isclass(kind) and issubclass(kind, BaseModel):
+        yield kind
+    for each in get_args(kind):
+        yield from models(each)
+
+
+COMMANDS = "|".join(each.stem.replace("_", "-") for each in (TOP / "scripts/commands").glob("[a-z]*.py"))
+PATHS = "|".join(map(re.escape, sorted(of_settings(), key=len, reverse=True)))
+NOT_THEIRS = re.compile(
+    rf"\./ultracluster|\bdocs/|\bYAML\b|settings file|`[a-z_.]+: [^`]+`|`(ultracluster |make )({COMMANDS})\b"
+    rf"|(?<!`)`({COMMANDS}) [^`]*`|\b({PATHS})\b(?!\()"
+)
+"""Commands, pages, spellings and paths of the project around the library."""
+
+
+def of_commands(path: Path) -> set[str]:
+    """Return what warns in a module, and is called by no construct: the commands ask it."""
+    warns = set(re.findall(r"^def (\w*warnings)\(", path.read_text(encoding="utf-8"), re.MULTILINE))
+    constructs = "".join(each.read_text(encoding="utf-8") for each in ROOT.glob("*.py"))
+    return {name for name in warns if not re.search(rf"\b({path.stem}|rules)\.{name}\(", constructs)}
+
+
 def test_nothing_names_a_command_or_a_spelling_that_users_do_not_have() -> None:
-    paths = (*ROOT.glob("*.py"), *ROOT.glob("domain/*.py"))
-    named = [
-        f"{path.relative_to(ROOT)}:{line}: {found[0]}"
-        for path in paths
-        if str(path.relative_to(ROOT)) not in OF_THE_COMMAND_LINE
-        for line, text in texts(path)
-        if (found := NOT_THEIRS.search(text))
-    ]
+    modules = [each for each in (*ROOT.glob("*.py"), *ROOT.glob("domain/*.py")) if not each.match(OF_THE_COMMAND_LINE)]
+    said = [(path, line, text) for path in modules for line, text in texts(path, of_commands(path))]
+    nodes = (ROOT / "nodes").resolve()
+    said += [(path, line, text) for path in nodes.rglob("*.py") for line, text in texts(path, docstrings=False)]
+    named = [f"{path.name}:{line}: {found[0]}" for path, line, text in said if (found := NOT_THEIRS.search(text))]
     assert named == []
 
 

@@ -37,5 +37,5 @@ def tag_violations(keys: Iterable[str]) -> Iterator[Violation]:
     """
     for key in keys:
         if not _TAG_KEY.fullmatch(key):
-            allowed = "a key of letters a to z, digits and _ . : / = + - with cluster.head_node.snapshots"
+            allowed = "a key of letters a to z, digits and _ . : / = + - with snapshots of the head node"
             yield Violation((key,), key, allowed, "what Data Lifecycle Manager takes")

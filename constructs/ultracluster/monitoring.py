@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-from aws_cdk import Duration, RemovalPolicy, Size, Stack
+from aws_cdk import Annotations, Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -156,9 +156,7 @@ class ClusterMonitoring(Construct):
             queues = own_queues if queues is None else queues
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
-            slurm = cluster.spec.slurm if isinstance(cluster, ParallelCluster) else SlurmSpec()
-            idle = slurm.idle_minutes if spec.idle_minutes is None else spec.idle_minutes
-            self._add_budget_alarms(cluster, name, budget, idle)
+            self._add_budget_alarms(cluster, name, budget, spec.idle_minutes)
             rows += rows_of_nodes(name, queues)
         if file_system is not None and spec.file_system_capacity_gib is not None:
             full_below_gib = spec.file_system_capacity_gib * (100 - file_system_full_percent) / 100
@@ -169,11 +167,23 @@ class ClusterMonitoring(Construct):
         if network is not None:
             self._add_nat_gateway_alarm(network)
             rows.append(row_of_nat_gateway(network))
+        self._warn_of_silence(budget_unseen=budget is not None and node_metrics is None and not sends_metrics)
         self.dashboard_name = None
         if dashboard:
             self.dashboard_name = Dashboard(
                 self, "Dashboard", prefix=self._alarm_prefix, alarms=self.alarms, rows=rows
             ).name
+
+    def _warn_of_silence(self, *, budget_unseen: bool) -> None:
+        """Warn where alarms are asked for that can never be raised."""
+        if budget_unseen:
+            warning = (
+                "budget: no alarm tells what nodes cost: they send no metrics without NeuronSoftware(metrics=True)"
+            )
+            Annotations.of(self).add_warning_v2("ultracluster:budgetAlarms", warning)
+        if not self.alarms:
+            warning = "there are no alarms: give a file_system, a network, or a cluster whose nodes send metrics"
+            Annotations.of(self).add_warning_v2("ultracluster:noAlarms", warning)
 
     def _new_topic(self) -> sns.Topic:
         """Define the topic, with a key of its own: CloudWatch may not use the one that AWS manages for SNS.
@@ -268,10 +278,13 @@ class ClusterMonitoring(Construct):
         silent.add_insufficient_data_action(self._notify)
 
     def _add_budget_alarms(
-        self, cluster: IParallelCluster, name: str, budget: BudgetSpec | None, idle_minutes: int
+        self, cluster: IParallelCluster, name: str, budget: BudgetSpec | None, idle_minutes: int | None
     ) -> None:
         if budget is None:
             return
+        if idle_minutes is None:
+            slurm = cluster.spec.slurm if isinstance(cluster, ParallelCluster) else SlurmSpec()
+            idle_minutes = slurm.idle_minutes
         # No data is not zero: while the head node is silent nodes cost what they did, and its silence is an alarm.
         unknown = cloudwatch.TreatMissingData.IGNORE
         closed = {"none": "Nothing was done", "drain": "Queues are DOWN: no job starts, those that run continue"}

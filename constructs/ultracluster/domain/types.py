@@ -170,18 +170,26 @@ class FromCdk:
         return no_info_before_validator_function(self.convert, handler(source))
 
 
+_QUANTITIES = ("to_gibibytes", "to_days", "to_hours", "to_minutes")
+"""What values of the CDK with a unit become numbers by."""
+
+
 def _by(takes: str, attribute: str) -> FromCdk:
     """Return what replaces a value by that of its attribute, or of the method of that name."""
+    whole = f"a whole number of {attribute.removeprefix('to_')}"
 
     def convert(value: Any) -> Any:
-        if isinstance(value, type) or not hasattr(value, attribute):
+        if isinstance(value, type):
+            return value
+        if not hasattr(value, attribute):
+            if attribute in _QUANTITIES and any(hasattr(value, each) for each in _QUANTITIES):
+                raise PydanticCustomError("unit", "{allowed}", {"allowed": f"{whole}, or a {takes}"})
             return value
         own = getattr(value, attribute)
         try:
             return own() if callable(own) else own
         except RuntimeError as error:  # such as 90 seconds in minutes
-            unit = attribute.removeprefix("to_")
-            raise PydanticCustomError("unit", "{allowed}", {"allowed": f"a whole number of {unit}"}) from error
+            raise PydanticCustomError("unit", "{allowed}", {"allowed": whole}) from error
 
     return FromCdk(takes, convert)
 

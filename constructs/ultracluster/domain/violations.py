@@ -27,6 +27,8 @@ _TOKEN_NUMBER = b"\xfb\xff"
 """The first two bytes of a double that stands for a token."""
 _TOKENS = re.compile(rf"(['\"]?){_TOKEN_TEXT.pattern}\1|-1\.88815\d*e\+289")
 """Tokens within messages."""
+_ADDRESS = re.compile(r"(?<= object) at 0x[0-9a-f]+(?=>)")
+"""Where in memory an object is, of those that say nothing else of themselves."""
 
 WORDS: dict[str, str] = {}
 """What each pattern of a text allows, in words."""
@@ -106,10 +108,16 @@ def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
 
 
 _ALLOWED = {
+    "bool_type": "True or False",
+    "dict_type": "a mapping",
     "extra_forbidden": "no argument of this name",
+    "float_type": "a number",
     "finite_number": "a finite number",
     "int_parsing_size": "an integer of fewer digits",
+    "int_type": "a whole number",
+    "list_type": "a list",
     "model_type": "an object of the library, or a mapping",
+    "string_type": "a text",
 }
 
 
@@ -148,7 +156,7 @@ def shown(value: object) -> str:
     if is_token(value) and not isinstance(value, list | tuple):
         return "a token"
     try:
-        return _cut(repr(value), MAX_SHOWN)
+        return _cut(_ADDRESS.sub("", repr(value)), MAX_SHOWN)
     except ValueError:  # Python writes no integers of more than some thousand digits
         return "a number that is too long to show"
 

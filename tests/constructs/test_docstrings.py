@@ -106,8 +106,8 @@ def test_help_begins_with_an_argument_a_line(made: type) -> None:
 def test_signatures_bind_and_keep_their_types() -> None:
     queue = inspect.signature(ultracluster.Queue)
     assert queue.bind(name="a", compute_resources=[]).arguments == {"name": "a", "compute_resources": []}
-    with pytest.raises(TypeError, match="nmae"):
-        queue.bind(name="a", compute_resources=[], nmae="a")
+    with pytest.raises(TypeError, match="colour"):
+        queue.bind(name="a", compute_resources=[], colour="a")
     cluster = inspect.signature(ultracluster.ParallelCluster)
     assert cluster.parameters["vpc"].annotation is ec2.IVpc
     assert str(cluster.parameters["vpc"]) == "vpc: ec2.IVpc"

@@ -15,7 +15,7 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.violations import InvalidArguments, shape_violations
+from ultracluster.domain.violations import InvalidArguments
 from ultracluster.signatures import OfModel
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Values(_Shown):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                raise InvalidArguments(type(self).__name__, shape_violations(error)) from None
+                raise InvalidArguments(type(self).__name__, self.shapes(error)) from None
 
 
 class ComputeResource(Options, ComputeResourceSpec):

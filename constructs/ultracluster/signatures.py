@@ -25,7 +25,7 @@ _OPTIONS = "ultracluster.options"
 
 def readable(cls: _Class) -> _Class:
     """Let a class and its own public functions have signatures to be read."""
-    if "__init__" in vars(cls) and not getattr(cls, "_is_protocol", False):
+    if "__init__" in vars(cls):
         cls.__signature__ = _OfInit()  # type: ignore[attr-defined]
     for name, member in vars(cls).items():
         function = getattr(member, "__func__", member)
@@ -36,7 +36,7 @@ def readable(cls: _Class) -> _Class:
 
 
 class _OfInit:
-    """The signature of a class: that of its ``__init__``, whoever has the metaclass, as the CDK's classes do."""
+    """The signature of a class: that of its ``__init__``, not of a metaclass that has one, as that of the CDK."""
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
         _, *parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]

@@ -22,6 +22,9 @@ MAX_LISTED = 30
 """Names of a list that a message shows."""
 _MAX_BYTES = 16_000
 
+NO_SUCH_NAME = "no argument of this name"
+"""What is allowed instead of an unknown name."""
+
 _TOKEN_TEXT = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
 _TOKEN_NUMBER = b"\xfb\xff"
 """The first two bytes of a double that stands for a token."""
@@ -110,7 +113,7 @@ def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
 _ALLOWED = {
     "bool_type": "True or False",
     "dict_type": "a mapping",
-    "extra_forbidden": "no argument of this name",
+    "extra_forbidden": NO_SUCH_NAME,
     "float_type": "a number",
     "finite_number": "a finite number",
     "int_parsing_size": "an integer of fewer digits",

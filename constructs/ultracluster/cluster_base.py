@@ -15,10 +15,12 @@ from ultracluster.domain import metrics
 from ultracluster.domain.violations import InvalidArguments, Path
 from ultracluster.metric import metric_of
 from ultracluster.node_policies import NodePolicies
+from ultracluster.signatures import readable
 
 _ARGUMENTS: dict[Path, Path] = {("name",): ("cluster_name",)}
 
 
+@readable
 class NodeGroup(iam.PrincipalBase):
     """Nodes of one kind, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
 
@@ -60,6 +62,7 @@ class NodeGroup(iam.PrincipalBase):
         return self._policies().add(statement)
 
 
+@readable
 @jsii.implements(ec2.IConnectable)
 class IParallelCluster(Construct):
     """A cluster of this app or of another."""

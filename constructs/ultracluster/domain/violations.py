@@ -22,11 +22,16 @@ MAX_LISTED = 30
 """Names of a list that a message shows."""
 _MAX_BYTES = 16_000
 
+NO_SUCH_NAME = "no argument of this name"
+"""What is allowed instead of an unknown name."""
+
 _TOKEN_TEXT = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
 _TOKEN_NUMBER = b"\xfb\xff"
 """The first two bytes of a double that stands for a token."""
 _TOKENS = re.compile(rf"(['\"]?){_TOKEN_TEXT.pattern}\1|-1\.88815\d*e\+289")
 """Tokens within messages."""
+_ADDRESS = re.compile(r"(?<= object) at 0x[0-9a-f]+(?=>)")
+"""Where in memory an object is, of those that say nothing else of themselves."""
 
 WORDS: dict[str, str] = {}
 """What each pattern of a text allows, in words."""
@@ -106,10 +111,16 @@ def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
 
 
 _ALLOWED = {
-    "extra_forbidden": "no argument of this name",
+    "bool_type": "True or False",
+    "dict_type": "a mapping",
+    "extra_forbidden": NO_SUCH_NAME,
+    "float_type": "a number",
     "finite_number": "a finite number",
     "int_parsing_size": "an integer of fewer digits",
+    "int_type": "a whole number",
+    "list_type": "a list",
     "model_type": "an object of the library, or a mapping",
+    "string_type": "a text",
 }
 
 
@@ -148,7 +159,7 @@ def shown(value: object) -> str:
     if is_token(value) and not isinstance(value, list | tuple):
         return "a token"
     try:
-        return _cut(repr(value), MAX_SHOWN)
+        return _cut(_ADDRESS.sub("", repr(value)), MAX_SHOWN)
     except ValueError:  # Python writes no integers of more than some thousand digits
         return "a number that is too long to show"
 

@@ -56,7 +56,8 @@ run() {
     if ((code)); then
         if ! grep --quiet 'failed ([0-9]*): .* To do: ' "$folder/output"; then
             last=$(tail --lines 3 "$folder/output" | tr --complement '[:print:]' ' ' | cut --characters 1-300)
-            fail 26 "$name ended with $code after: ${last:-no output}" "correct $name, then deploy again"
+            [[ $last ]] || last='no output'
+            fail 26 "$name ended with $code after: ${last% }" "correct $name, then deploy again"
         fi
         exit "$code"
     fi

@@ -80,7 +80,7 @@ def test_one_that_fails_is_named_with_its_last_lines_and_runs_again(node: Path) 
     done = run(node, "created", action("bad.sh"), action("after.sh"))
     assert (done.returncode, "after.sh" in done.stdout) == (26, False)
     assert done.stdout.splitlines()[-1] == (
-        "run_actions.sh: failed (26): bad.sh ended with 3 after: second  [31m third last . To do: correct bad.sh, then "
+        "run_actions.sh: failed (26): bad.sh ended with 3 after: second  [31m third last. To do: correct bad.sh, then "
         "deploy again."
     )
     write(node, "bad.sh")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -83,7 +83,7 @@ def _run(event: str, step: int, url: str, arguments: Sequence[str]) -> None:
     except aws.AwsError as error:
         raise ActionError(step, "downloading", f"{failed} using aws s3.", str(error)) from error
     print(f"INFO:root:The hash of script {url} is: {hashlib.sha256(content).hexdigest()}", flush=True)
-    preinstalled.provide(arguments)
+    preinstalled.provide([*arguments, *_within(arguments)])
     with tempfile.NamedTemporaryFile(delete=False) as file:
         file.write(content)
     path = Path(file.name)
@@ -93,6 +93,13 @@ def _run(event: str, step: int, url: str, arguments: Sequence[str]) -> None:
     if done.returncode:
         message = f"Failed to execute {event} script {step}, return code: {done.returncode}."
         raise ActionError(step, "executing", message, {"exit_code": done.returncode, "stderr": done.stderr})
+
+
+def _within(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments of scripts that arguments name as JSON, as those of run_actions.sh do."""
+    for each in arguments:
+        if each.startswith("{"):
+            yield from json.loads(each)["args"]
 
 
 def _tell(node: Node, event: str, error: ActionError) -> None:

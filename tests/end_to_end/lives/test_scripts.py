@@ -51,7 +51,7 @@ def test_a_site_script_runs_fails_and_is_corrected_by_a_deployment(
         reason = "site.sh ended with 1 after: licence server: no route to host"
         assert reason in " ".join(life.run("diagnose", NAME, code=1).split())
 
-        (site / "site.sh").write_text(WRITE, encoding="utf-8")
+        (site / "site.sh").write_text(f"{WRITE}# corrected\n", encoding="utf-8")
         life.run("deploy", NAME, "--yes")
         assert life.on_head_node(f"cat {LOG}").splitlines()[-1] == "updated as root"
         wait_for(lambda: "Healthy." in life.stage.ask("status", NAME))

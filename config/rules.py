@@ -22,6 +22,7 @@ from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import homes as homes_rules
 from ultracluster.domain import monitoring as monitoring_rules
 from ultracluster.domain import network as network_rules
+from ultracluster.domain import storage as storage_rules
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.violations import Violation, below
@@ -144,6 +145,9 @@ def _cluster(settings: Settings) -> list[Violation]:
         *below((), _elsewhere(settings, cluster, "munge_key_secret_arn"), _arns_of_resources(settings)),
         *below(("directory",), lambda: _elsewhere(settings, cluster.directory, "password_secret_arn")),
         *below((), lambda: cluster_rules.scratch_violations(cluster, settings.storage.file_system.mount_dir)),
+        *below(("shared_storage",), lambda: storage_rules.violations(cluster.shared_storage)),
+        *below(("shared_storage",), lambda: _mounts(settings)),
+        *below((), lambda: _scratch_on_storage(settings)),
         *below((), lambda: () if settings.accounting is None else cluster_rules.accounting_violations(spec)),
         *below((), _stack_names(settings), _mounts_on_homes(settings)),
     ]
@@ -183,6 +187,25 @@ def _stack_names(settings: Settings) -> Iterator[Violation]:
     if re.fullmatch(rf"{name}-(network|storage|team|cluster(-\d+)?|monitoring)", spec.name):
         stacks = ", ".join(f"{name}-{part}" for part in ("network", "storage", "team", "cluster", "monitoring"))
         yield spec.violation("name", f"another name than {stacks}", "ParallelCluster makes a stack of that name")
+
+
+def _mounts(settings: Settings) -> Iterator[Violation]:
+    """Check names and directories of further storage against one another and what is mounted anyway."""
+    earlier = [("", settings.storage.file_system.mount_dir), *([] if settings.homes is None else [("homes", HOME)])]
+    for index, each in enumerate(settings.cluster.shared_storage):
+        yield from lustre.mount_point_violations((index, "mount_dir"), each.mount_dir, example="/projects")
+        if each.name in dict(earlier):
+            yield Violation((index, "name"), each.name, "a name of its own", "given twice")
+        for _, mount_dir in earlier:
+            if lustre.overlap(each.mount_dir, mount_dir):
+                allowed = f"a path neither above nor below {mount_dir}"
+                yield Violation((index, "mount_dir"), each.mount_dir, allowed, "another file system is mounted there")
+        earlier.append((each.name, each.mount_dir))
+
+
+def _scratch_on_storage(settings: Settings) -> Iterator[Violation]:
+    for each in settings.cluster.shared_storage:
+        yield from cluster_rules.scratch_violations(settings.cluster, each.mount_dir)
 
 
 def _mounts_on_homes(settings: Settings) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.storage import SharedStorageSpec
 from ultracluster.domain.types import FEW, KmsKeyArn, SubnetId, VpcId, text
 
 _NETWORKS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.html"
@@ -91,3 +92,5 @@ class ClusterSettings(ClusterOptions):
     """Which of the clusters that follow one another on this network and file system. From 2 on, the names of cluster
     and stack end in -2 and so on. `./ultracluster upgrade` counts it up."""
     head_node: HeadNodeSettings = HeadNodeSettings()
+    shared_storage: Annotated[list[SharedStorageSpec], FEW, Setting(Change.BY_KEY, "SharedStorage")] = []
+    """Storage that all nodes mount beside the deployment's file system and homes: what exists, and EBS volumes."""

@@ -18,6 +18,7 @@ from ultracluster.domain.cluster import ClusterSpec, HeadNodeSpec, QueueSpec
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.custom_actions import below_folder
 from ultracluster.domain.homes import HOME
+from ultracluster.domain.storage import mount_of
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.parallel_cluster import ParallelCluster
@@ -52,7 +53,11 @@ class ClusterStack(DeploymentStack):
             public_subnet=network.public_subnet,
             private_subnet=network.private_subnet,
             security_groups=[],
-            shared_storage=[SharedStorage.lustre(file_system, mount_dir), *self._homes(settings, team)],
+            shared_storage=[
+                SharedStorage.lustre(file_system, mount_dir),
+                *self._homes(settings, team),
+                *(SharedStorage(mount=mount_of(each)) for each in settings.cluster.shared_storage),
+            ],
             software=NeuronSoftware(
                 neuron_sdk=spec.neuron_sdk,
                 neuron_driver=spec.neuron_driver,

@@ -77,6 +77,8 @@ class ComputeResource(Options, ComputeResourceSpec):
             required; change: stopped fleet]
         instance_type: EC2 instance type. [an EC2 instance type such as trn1.32xlarge; default 'trn1.32xlarge'; change:
             stopped fleet]
+        alternative_types: Further types that a node may have, where EC2 has none of instance_type; with as many vCPUs
+            and accelerators. Rules, prices and quotas go by instance_type. [default empty; change: stopped fleet]
         min_count: Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised
             together with max_count it changes at once. [0 to 65,533; default 0; change: stopped fleet]
         max_count: Nodes at most. Fewer need a stopped fleet, or the queue update strategy TERMINATE. [1 to 65,533;
@@ -109,6 +111,14 @@ class Queue(Options, QueueSpec):
             in. [default None; change: nodes drain]
         exclusive_jobs: Whether each job has its nodes to itself. Slurm does not see NeuronCores. [default True; change:
             at once]
+        allocation_strategy: How EC2 chooses among alternative types and subnets; prioritized: in their order. None:
+            lowest-price. [one of 'capacity-optimized', 'capacity-optimized-prioritized', 'lowest-price',
+            'price-capacity-optimized', 'prioritized'; default None; change: nodes drain]
+        further_subnet_ids: Further subnets of the VPC for its nodes, such as of other zones: without EFA and placement
+            group. Taking one away needs a stopped fleet. [default empty; change: at once]
+        security_group_ids: Security groups that its nodes carry beside ParallelCluster's own. [default empty; change:
+            at once]
+        s3_access: Buckets that its nodes may read, or write. [default empty; change: at once]
         root_volume_gib: Root volume of each node; None: the image's size. [GiB; 45 to 16,384; default 200; change:
             nodes drain]
         scratch_dir: Where the node-local NVMe storage is mounted. [an absolute path such as /local; default '/scratch';
@@ -139,6 +149,9 @@ class HeadNode(Options, HeadNodeSpec):
         ssh_key_name: EC2 key pair (ed25519); None: Session Manager alone. [default None; change: new cluster]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody. Never the world. [an IPv4 block
             such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: at once]
+        security_group_ids: Security groups that it carries beside ParallelCluster's own. [default empty; change: at
+            once]
+        s3_access: Buckets that it may read, or write. [default empty; change: at once]
         custom_actions: Scripts of yours that it runs; None: none. [default None; change: at once]
         subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change:
             new cluster]
@@ -162,6 +175,8 @@ class LoginPool(Options, LoginPoolSpec):
         grace_minutes: Notice that users get before a node is terminated. Above 10, a smaller count may roll its own
             update back (https://github.com/aws/aws-parallelcluster/issues/7172). [minutes; 3 to 120; default 10;
             change: at once]
+        security_group_ids: Security groups that they carry beside ParallelCluster's own. [default empty; change: no
+            login nodes]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody, Session Manager alone. [an IPv4
             block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: no login nodes]
         subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change:

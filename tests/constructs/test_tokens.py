@@ -34,6 +34,10 @@ PARTS: dict[str, Any] = {
 }
 ARRIVE = {
     "custom_ami",
+    "head_node.security_group_ids",
+    "login_nodes.security_group_ids",
+    "queues.further_subnet_ids",
+    "queues.security_group_ids",
     "directory.additional_sssd_configs",
     "directory.domain_addr",
     "directory.domain_name",

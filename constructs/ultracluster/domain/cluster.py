@@ -29,12 +29,15 @@ from ultracluster.domain.types import (
     Entries,
     Existing,
     InstanceType,
+    InstanceTypeName,
     Items,
     KeyPairName,
     OptionalGib,
     PlacementGroupName,
     SecretArn,
+    SecurityGroupId,
     SshSource,
+    SubnetId,
     Time,
     allowing,
     default,
@@ -65,6 +68,14 @@ CapacityReservationGroupArn = Annotated[
     Existing("AWS::ResourceGroups::Group"),
     TOKENS,
 ]
+_S3_PAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/HeadNode-v3.html#HeadNode-v3-S3Access"
+BucketName = Annotated[
+    str,
+    text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "the name of a bucket, 3 to 63 of a-z, 0-9, . and -"),
+    Existing("AWS::S3::Bucket"),
+    TOKENS,
+]
+S3Key = Annotated[str, text(r"^[^\x00-\x1f/][^\x00-\x1f]{0,1023}$", "a key, or a prefix and *, without / in front")]
 _GROUP_NAME = rf"^{names.NODE_GROUP_NAME_PATTERN}$", "1 to 25 of a-z, 0-9 and -, a letter first"
 PlacementGroupLabel = Annotated[str, text(*_GROUP_NAME)]
 ImageId = Annotated[
@@ -86,6 +97,30 @@ NO_PLACEMENT_GROUP = "none"
 SHARED_PLACEMENT_GROUP = "fleet"
 
 
+ALLOCATION_STRATEGIES: dict[str, tuple[str, ...]] = {
+    "ONDEMAND": ("lowest-price", "prioritized"),
+    "SPOT": ("lowest-price", "capacity-optimized", "price-capacity-optimized", "capacity-optimized-prioritized"),
+    "CAPACITY_BLOCK": (),
+}
+"""By capacity type (aws-parallelcluster 3.16.1, validators/instances_validators.py)."""
+AllocationStrategy = Annotated[
+    str,
+    Field(json_schema_extra={"enum": sorted({each for all_of in ALLOCATION_STRATEGIES.values() for each in all_of})}),
+]
+FurtherSubnetId = Annotated[SubnetId, TOKENS]
+
+
+class S3AccessSpec(Spec):
+    """What nodes may do with a bucket that exists."""
+
+    bucket: Annotated[BucketName, Setting(Change.AT_ONCE, page=_S3_PAGE)]
+    """Name of the bucket."""
+    key: Annotated[S3Key | None, Setting(Change.AT_ONCE, page=_S3_PAGE)] = None
+    """An object, or a prefix and *; None: all, and to list them."""
+    write: Annotated[bool, Setting(Change.AT_ONCE, page=_S3_PAGE)] = False
+    """Whether nodes may write and delete, too."""
+
+
 class ComputeResourceSpec(Spec):
     """Nodes of one instance type within a queue."""
 
@@ -95,6 +130,9 @@ class ComputeResourceSpec(Spec):
     """Lower case, at most 25 characters; part of node names."""
     instance_type: Annotated[InstanceType, Setting(Change.STOPPED_FLEET, ".InstanceType")] = default("trn1.32xlarge")
     """EC2 instance type."""
+    alternative_types: Annotated[Items[InstanceTypeName], FEW, Setting(Change.STOPPED_FLEET, ".Instances")] = []
+    """Further types that a node may have, where EC2 has none of instance_type; with as many vCPUs and accelerators.
+    Rules, prices and quotas go by instance_type."""
     min_count: Annotated[int, Field(ge=0), NODES, Setting(Change.STOPPED_FLEET, ".MinCount")] = 0
     """Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised together with
     max_count it changes at once."""
@@ -117,6 +155,11 @@ class ComputeResourceSpec(Spec):
         bool, Setting(Change.STOPPED_FLEET, ".DisableSimultaneousMultithreading")
     ] = True
     """Both hardware threads of each core."""
+
+    @property
+    def types(self) -> list[str]:
+        """All types that its nodes may have, the first of choice first."""
+        return [self.instance_type, *self.alternative_types]
 
     @property
     def has_efa(self) -> bool:
@@ -151,6 +194,17 @@ class QueueSpec(Spec):
     """Name of a placement group that exists, such as the one a capacity reservation was made in."""
     exclusive_jobs: Annotated[bool, Setting(Change.AT_ONCE, ".JobExclusiveAllocation")] = True
     """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
+    allocation_strategy: Annotated[AllocationStrategy | None, Setting(Change.DRAINS, ".AllocationStrategy")] = None
+    """How EC2 chooses among alternative types and subnets; prioritized: in their order. None: lowest-price."""
+    further_subnet_ids: Annotated[Items[FurtherSubnetId], FEW, Setting(Change.AT_ONCE, ".Networking.SubnetIds")] = []
+    """Further subnets of the VPC for its nodes, such as of other zones: without EFA and placement group. Taking one
+    away needs a stopped fleet."""
+    security_group_ids: Annotated[
+        Items[SecurityGroupId], FEW, Setting(Change.AT_ONCE, ".Networking.AdditionalSecurityGroups")
+    ] = []
+    """Security groups that its nodes carry beside ParallelCluster's own."""
+    s3_access: Annotated[Items[S3AccessSpec], FEW, Setting(Change.AT_ONCE, ".Iam.S3Access")] = []
+    """Buckets that its nodes may read, or write."""
     root_volume_gib: Annotated[
         OptionalGib,
         ROOT_VOLUME,
@@ -205,6 +259,12 @@ class HeadNodeSpec(Spec):
     """EC2 key pair (ed25519); None: Session Manager alone."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; None: nobody. Never the world."""
+    security_group_ids: Annotated[
+        Items[SecurityGroupId], FEW, Setting(Change.AT_ONCE, ".Networking.AdditionalSecurityGroups")
+    ] = []
+    """Security groups that it carries beside ParallelCluster's own."""
+    s3_access: Annotated[Items[S3AccessSpec], FEW, Setting(Change.AT_ONCE, ".Iam.S3Access")] = []
+    """Buckets that it may read, or write."""
     custom_actions: Annotated[NodeActionsSpec | None, Setting(Change.AT_ONCE, page=ACTIONS_PAGE)] = None
     """Scripts of yours that it runs; None: none."""
 
@@ -227,6 +287,10 @@ class LoginPoolSpec(Spec):
     )
     """Notice that users get before a node is terminated. Above 10, a smaller count may roll its own update back
     (https://github.com/aws/aws-parallelcluster/issues/7172)."""
+    security_group_ids: Annotated[
+        Items[SecurityGroupId], FEW, Setting(Change.NO_LOGIN_NODES, ".Networking.AdditionalSecurityGroups")
+    ] = []
+    """Security groups that they carry beside ParallelCluster's own."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; None: nobody, Session Manager alone."""
 
@@ -408,7 +472,10 @@ class ClusterSpec(ClusterOptions):
         """IPv4 addresses of all compute nodes at MaxCount."""
         return sum(
             resource.max_count
-            * addresses_per_node(resource.instance_type, efa=resource.has_efa, interface_type=self.efa_interface_type)
+            * max(
+                addresses_per_node(each, efa=resource.has_efa, interface_type=self.efa_interface_type)
+                for each in resource.types
+            )
             for resource in self._resources()
         )
 

@@ -18,6 +18,7 @@ from ultracluster.domain.cluster import (
     LoginPoolSpec,
     MonitoringSpec,
     QueueSpec,
+    S3AccessSpec,
 )
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.violations import Path
@@ -34,16 +35,19 @@ _EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": Tr
 class Mount:
     """A file system and where nodes mount it. For ParallelCluster another one has another name."""
 
-    kind: Literal["FsxLustre", "FsxOpenZfs", "Efs"]
+    kind: Literal["FsxLustre", "FsxOpenZfs", "FsxOntap", "Efs", "Ebs"]
     name: str
     mount_dir: str
-    file_system_id: str
-    """Of OpenZFS that of the volume."""
+    file_system_id: str | None = None
+    """Of OpenZFS and ONTAP that of the volume; None: a volume of EBS, which is made."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of ParallelCluster."""
 
     @property
     def configuration(self) -> dict[str, Any]:
         """What ParallelCluster is told of it; EFS is encrypted on its way."""
-        settings: dict[str, Any] = {"VolumeId" if self.kind == "FsxOpenZfs" else "FileSystemId": self.file_system_id}
+        key = "FileSystemId" if self.kind in ("FsxLustre", "Efs") else "VolumeId"
+        settings = _present(**{key: self.file_system_id}, **self.settings)
         if self.kind == "Efs":
             settings["EncryptionInTransit"] = True
         return {
@@ -140,14 +144,15 @@ def _custom_slurm_settings(spec: ClusterSpec, bindings: Bindings) -> Mapping[str
 
 
 def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
-    subnet, groups = _subnet(("head_node",), head.public, bindings), bindings.head_node_security_group_ids
+    subnet = _subnet(("head_node",), head.public, bindings)
+    groups = [*bindings.head_node_security_group_ids, *head.security_group_ids]
     return _present(
         InstanceType=head.instance_type,
         Networking=_networking("SubnetId", subnet, bindings, groups),
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         **_EFS if head.shared_storage == "efs" else {},
-        **bindings.head_node,
+        **_with_buckets(bindings.head_node, head.s3_access),
         Imds={"Secured": True},
     )
 
@@ -158,7 +163,12 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
         InstanceType=pool.instance_type,
         Count=pool.count,
         GracetimePeriod=pool.grace_minutes,
-        Networking=_networking("SubnetIds", [_subnet(("login_nodes", pool.name), pool.public, bindings)], bindings),
+        Networking=_networking(
+            "SubnetIds",
+            [_subnet(("login_nodes", pool.name), pool.public, bindings)],
+            bindings,
+            pool.security_group_ids,
+        ),
         Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
         **bindings.login_nodes,
     )
@@ -166,7 +176,8 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
 
 def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
     group = _placement_group(queue, bindings.placement_groups)
-    networking = _networking("SubnetIds", [_subnet(("queues", queue.name), False, bindings)], bindings)
+    subnets = [_subnet(("queues", queue.name), False, bindings), *queue.further_subnet_ids]
+    networking = _networking("SubnetIds", subnets, bindings, queue.security_group_ids)
     if group is not None:
         networking["PlacementGroup"] = {"Name": group}
     elif queue.capacity_type != "CAPACITY_BLOCK" and any(resource.has_efa for resource in queue.compute_resources):
@@ -174,6 +185,7 @@ def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
     return _present(
         Name=queue.name,
         CapacityType=queue.capacity_type,
+        AllocationStrategy=queue.allocation_strategy,
         JobExclusiveAllocation=queue.exclusive_jobs,
         Networking=networking,
         ComputeSettings={
@@ -182,16 +194,30 @@ def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
                 "EphemeralVolume": {"MountDir": queue.scratch_dir},
             }
         },
-        **bindings.queues.get(queue.name, {}),
+        **_with_buckets(bindings.queues.get(queue.name, {}), queue.s3_access),
         CustomSlurmSettings=dict(queue.custom_slurm_settings),
-        ComputeResources=[_compute_resource(resource) for resource in queue.compute_resources],
+        ComputeResources=[_compute_resource(resource, len(subnets) > 1) for resource in queue.compute_resources],
     )
 
 
-def _compute_resource(resource: ComputeResourceSpec) -> dict[str, Any]:
+def _with_buckets(nodes: Mapping[str, Any], buckets: Sequence[S3AccessSpec]) -> dict[str, Any]:
+    """Return what nodes do, with buckets that they may read or write."""
+    if not buckets:
+        return dict(nodes)
+    given = [
+        _present(BucketName=each.bucket, KeyName=each.key, EnableWriteAccess=each.write or None) for each in buckets
+    ]
+    iam = nodes.get("Iam", {})
+    return {**nodes, "Iam": {**iam, "S3Access": [*iam.get("S3Access", ()), *given]}}
+
+
+def _compute_resource(resource: ComputeResourceSpec, as_fleet: bool) -> dict[str, Any]:
+    """Return a compute resource; its nodes are launched as a fleet of one type or several, or one by one."""
+    as_fleet = as_fleet or bool(resource.alternative_types)
     return _present(
         Name=resource.name,
-        InstanceType=resource.instance_type,
+        InstanceType=None if as_fleet else resource.instance_type,
+        Instances=[{"InstanceType": each} for each in resource.types] if as_fleet else None,
         MinCount=resource.min_count,
         MaxCount=resource.max_count,
         Efa={"Enabled": resource.has_efa},

@@ -23,6 +23,7 @@ from ultracluster.domain import (
     slurm_rules,
 )
 from ultracluster.domain.cluster import (
+    ALLOCATION_STRATEGIES,
     MAX_QUEUES,
     QUEUES,
     ClusterOptions,
@@ -271,6 +272,7 @@ def _is_tag_text(text: str) -> bool:
 def _head_node_violations(spec: ClusterSpec) -> Iterator[Violation]:
     head = spec.head_node
     yield from below(("head_node", "custom_actions"), lambda: custom_actions.violations(head.custom_actions))
+    yield from below(("head_node",), lambda: _bucket_violations(head))
     own = (_size_violations(head, spec), _memory_violations(head, spec), _ssh_violations(head), _key_violations(head))
     yield from below(("head_node",), *own)
 
@@ -326,6 +328,7 @@ def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation
         ("custom_slurm_settings",), lambda: slurm_rules.violations(queue.custom_slurm_settings, slurm_rules.QUEUE)
     )
     yield from below(("custom_actions",), lambda: custom_actions.violations(queue.custom_actions))
+    yield from below((), lambda: _fleet_violations(queue), lambda: _bucket_violations(queue))
     yield from _resources_violations(queue, spec)
 
 
@@ -338,7 +341,8 @@ def _resources_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Viola
         nodes = (_fqdn_violations(spec, queue, resource), _count_violations(resource), _type_violations(resource))
         capacity = (_reservation_violations(resource), _spot_violations(resource, queue))
         block = [rule(resource, queue) for rule in (_block_id, _block_size, _block_type)]
-        own = (*nodes, _efa_violations(resource), *capacity, *block, _size_violations(resource, spec))
+        fleet = (_efa_violations(resource), _alternative_violations(resource, queue))
+        own = (*nodes, *fleet, *capacity, *block, _size_violations(resource, spec))
         yield from below(("compute_resources", index), *own)
 
 
@@ -365,6 +369,49 @@ def _type_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
     if resource.instance_type.startswith("trn") and resource.instance_type not in TRAINIUM_TYPES:
         allowed = "another family, or one of " + ", ".join(TRAINIUM_TYPES)
         yield resource.violation("instance_type", allowed, "the Trn types that EC2 has")
+
+
+def _alternative_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
+    """Check the further types of nodes, and what excludes a fleet (aws-parallelcluster, instances_validators.py)."""
+    for index, each in enumerate(resource.alternative_types):
+        if each in resource.types[: index + 1]:
+            yield Violation(("alternative_types", index), each, "each type once", "given twice")
+        kinds = [TRAINIUM_TYPES.get(name) for name in (resource.instance_type, each)]
+        if len({None if kind is None else kind.vcpus for kind in kinds}) > 1:
+            allowed = f"a type with the vCPUs and accelerators of {resource.instance_type}"
+            yield Violation(("alternative_types", index), each, allowed, "jobs see nodes of one kind")
+    if (resource.alternative_types or queue.further_subnet_ids) and resource.capacity_reservation_id:
+        allowed = "null, or capacity_reservation_group_arn"
+        reason = "nodes of several types or subnets are launched as a fleet, which takes no reservation by its id"
+        yield resource.violation("capacity_reservation_id", allowed, reason)
+
+
+def _fleet_violations(queue: QueueSpec) -> Iterator[Violation]:
+    """Check strategy and subnets of nodes that are launched as fleets."""
+    strategy, offered = queue.allocation_strategy, ALLOCATION_STRATEGIES[queue.capacity_type]
+    fleets = queue.further_subnet_ids or any(each.alternative_types for each in queue.compute_resources)
+    if strategy is not None and strategy not in offered:
+        allowed = " or ".join((*offered, "null"))
+        yield queue.violation("allocation_strategy", allowed, f"what EC2 has for {queue.capacity_type}")
+    elif strategy and not fleets:
+        reason = "nodes of one type in one subnet are launched without it"
+        yield queue.violation("allocation_strategy", "null, or alternative_types in a compute resource", reason)
+    if queue.further_subnet_ids:
+        place, got = ("further_subnet_ids",), list(queue.further_subnet_ids)
+        if any(each.has_efa for each in queue.compute_resources):
+            yield Violation(place, got, "none, or efa: false in each compute resource", "EFA does not cross subnets")
+        if queue.placement_group_label or queue.existing_placement_group:
+            yield Violation(place, got, "none, or placement_group: none", "a group is in one zone")
+        if len(set(got)) < len(got):
+            yield Violation(place, got, "each subnet once", "given twice")
+
+
+def _bucket_violations(node: HeadNodeSpec | QueueSpec) -> Iterator[Violation]:
+    times = Counter(each.bucket for each in node.s3_access)
+    for index, each in enumerate(node.s3_access):
+        if times[each.bucket] > 1:
+            reason = "of two entries of one bucket ParallelCluster's update check sees changes that are none"
+            yield Violation(("s3_access", index, "bucket"), each.bucket, "each bucket once", reason)
 
 
 def _efa_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import (
     FROM_SIZE,
@@ -24,7 +25,7 @@ from ultracluster.domain.violations import Violation, below
 
 _PAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html"
 Kind = Literal["efs", "fsx_lustre", "fsx_openzfs", "fsx_ontap", "ebs"]
-KINDS: dict[Kind, str] = {
+KINDS: dict[Kind, Literal["FsxLustre", "FsxOpenZfs", "FsxOntap", "Efs", "Ebs"]] = {
     "efs": "Efs",
     "fsx_lustre": "FsxLustre",
     "fsx_openzfs": "FsxOpenZfs",
@@ -104,9 +105,9 @@ class EbsVolumeSpec(Spec):
     """A volume that exists, in the zone of the head node; None: one is made."""
     snapshot_id: Annotated[SnapshotId | None, Setting(Change.NEW_CLUSTER, ".SnapshotId")] = None
     """Snapshot that one is made of; None: it is empty."""
-    size_gib: Annotated[
-        OptionalGib, Field(ge=1, le=65_536), FROM_SIZE, Setting(Change.NEW_CLUSTER, ".Size")
-    ] = default(None)
+    size_gib: Annotated[OptionalGib, Field(ge=1, le=65_536), FROM_SIZE, Setting(Change.NEW_CLUSTER, ".Size")] = default(
+        None
+    )
     """Size of one that is made; None: the snapshot's, or 35 GiB."""
     type: Annotated[VolumeType, Setting(Change.NEW_CLUSTER, ".VolumeType")] = "gp3"
     """Type of one that is made."""
@@ -148,28 +149,25 @@ class SharedStorageSpec(Spec):
         return [kind for kind in KINDS if getattr(self, kind) is not None]
 
 
-def settings_of(storage: SharedStorageSpec) -> tuple[str, dict[str, Any]]:
-    """Return what ParallelCluster calls the kind of storage, and its settings there."""
+def mount_of(storage: SharedStorageSpec) -> Mount:
+    """Return what ParallelCluster is told of storage of one kind."""
     [kind] = storage.kinds
     spec: Spec = getattr(storage, kind)
-    settings = {
-        setting.key(type(spec)): getattr(spec, name)  # their last parts are ParallelCluster's keys
-        for name, setting in type(spec).declared()
-        if getattr(spec, name) is not None
-    }
-    keys = {str(path).rpartition(".")[2]: value for path, value in settings.items()}
-    if kind == "efs":
-        keys["EncryptionInTransit"] = True
-        if not keys["IamAuthorization"]:
-            del keys["IamAuthorization"]
-    elif kind == "ebs":
-        assert storage.ebs is not None  # noqa: S101 - its kind
-        keys = {"VolumeId": storage.ebs.volume_id} if storage.ebs.volume_id else _made(keys)
-    return KINDS[kind], keys
+    if storage.ebs is not None:
+        return Mount("Ebs", storage.name, storage.mount_dir, storage.ebs.volume_id, ebs_settings(storage.ebs))
+    keys = {str(each.key(type(spec))).rpartition(".")[2]: getattr(spec, name) for name, each in spec.declared()}
+    file_system_id = keys.pop("FileSystemId", None) or keys.pop("VolumeId")
+    further = {key: value for key, value in keys.items() if value}
+    return Mount(KINDS[kind], storage.name, storage.mount_dir, file_system_id, further)
 
 
-def _made(keys: dict[str, Any]) -> dict[str, Any]:
-    return {**keys, "Encrypted": True, "DeletionPolicy": str(keys["DeletionPolicy"]).capitalize()}
+def ebs_settings(volume: EbsVolumeSpec) -> dict[str, Any]:
+    """Return ParallelCluster's keys of a volume that is made; none: it exists."""
+    if volume.volume_id is not None:
+        return {}
+    keys = {str(each.key(EbsVolumeSpec)).rpartition(".")[2]: getattr(volume, name) for name, each in volume.declared()}
+    made = {key: value for key, value in keys.items() if value is not None}
+    return {**made, "Encrypted": True, "DeletionPolicy": volume.retention.capitalize()}
 
 
 def violations(storage: Sequence[SharedStorageSpec]) -> list[Violation]:

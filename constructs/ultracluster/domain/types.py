@@ -85,6 +85,7 @@ SecurityGroupId = Annotated[
     str,
     text(r"^sg-[0-9a-f]{8,17}$", "the id of a security group such as sg-0123456789abcdef0"),
     Existing("AWS::EC2::SecurityGroup"),
+    TOKENS,
 ]
 KmsKeyArn = Annotated[
     str,
@@ -233,6 +234,13 @@ class _PlacementGroup(Protocol):
     def placement_group_name(self) -> str: ...
 
 
+InstanceTypeName = Annotated[
+    str,
+    text(
+        r"^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$",
+        "an EC2 instance type such as trn1.32xlarge",
+    ),
+]
 if TYPE_CHECKING:
     Held_co = TypeVar("Held_co", covariant=True)
     Taken_contra = TypeVar("Taken_contra", contravariant=True)
@@ -256,14 +264,7 @@ if TYPE_CHECKING:
     PlacementGroupName = Converted[str | None, str | _PlacementGroup | None]
     ClusterLogDays = Converted[int, int | _Duration | Enum]
 else:
-    InstanceType = Annotated[
-        str,
-        text(
-            r"^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$",
-            "an EC2 instance type such as trn1.32xlarge",
-        ),
-        _by("ec2.InstanceType", "to_string"),
-    ]
+    InstanceType = Annotated[InstanceTypeName, _by("ec2.InstanceType", "to_string")]
     """A name, or an ``ec2.InstanceType``."""
     Gib = int
     OptionalGib = int | None

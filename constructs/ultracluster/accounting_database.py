@@ -1,8 +1,9 @@
 """A database for Slurm's accounting, which outlives clusters."""
 
+import json
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnResource, RemovalPolicy
+from aws_cdk import CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -13,6 +14,7 @@ from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain.accounting import DatabaseSpec
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation
+from ultracluster.placement import elsewhere, zone_of
 from ultracluster.slurm_accounting import SlurmAccounting
 
 _DEFAULTS = DatabaseSpec()
@@ -83,6 +85,12 @@ class AccountingDatabase(Construct):
         places = listed(subnets)
         if isinstance(places, list) and len(places) < _ZONES:
             broken.append(Violation(("subnets",), subnets, "two subnets or more, in two zones", "RDS demands it"))
+        elif not broken:
+            broken += elsewhere(vpc, {("subnets", index): each for index, each in enumerate(places)})
+            zones = [_zone_in_template(each) for each in places]
+            if None not in zones and len(set(zones)) < _ZONES:
+                paths = ", ".join(each.node.path for each in places)
+                broken.append(Violation(("subnets",), paths, "subnets in two zones or more", "RDS demands it"))
         values = {
             "instance_class": instance_class,
             "engine_version": engine_version,
@@ -165,7 +173,7 @@ class AccountingDatabase(Construct):
             max_allocated_storage=spec.storage_gib * _GROWTH,
             storage_type="gp3",
             storage_encrypted=True,
-            availability_zone=_zone_of(subnets[0]),
+            availability_zone=zone_of(subnets[0]),
             db_subnet_group_name=subnet_group.ref,
             db_parameter_group_name=parameters.ref,
             vpc_security_groups=[group.security_group_id],
@@ -191,7 +199,10 @@ class AccountingDatabase(Construct):
         return instance
 
 
-def _zone_of(subnet: ec2.ISubnet) -> str | None:
-    """Return the zone of a subnet that is made in this app; of others it may be a guess of CDK's."""
+def _zone_in_template(subnet: ec2.ISubnet) -> str | None:
+    """Return what says in which zone a subnet of this app is, as text; None: that is not known."""
     resource = subnet.node.default_child
-    return resource.attr_availability_zone if isinstance(resource, ec2.CfnSubnet) else None
+    if not isinstance(resource, ec2.CfnSubnet):
+        return None
+    zone = resource.availability_zone_id or resource.availability_zone
+    return None if zone is None else json.dumps(Stack.of(subnet).resolve(zone))

@@ -5,7 +5,7 @@ The CDK checks some of this itself, but only when a value reaches it: then a par
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from inspect import signature
@@ -14,9 +14,22 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from aws_cdk import Stack
 from constructs import Construct
+from pydantic import TypeAdapter, ValidationError
 
-from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation, Waiting, is_list_token
+from ultracluster.domain.types import FileSystemId, SecurityGroupId, SubnetId, VolumeId, VpcId, listed
+from ultracluster.domain.violations import (
+    InvalidArguments,
+    Path,
+    Violation,
+    Waiting,
+    Words,
+    article,
+    called,
+    is_list_token,
+    is_token,
+    kinds_of,
+    shape_violations,
+)
 
 _LATER = {
     "secretsmanager": "aws_cdk.aws_secretsmanager",
@@ -31,10 +44,21 @@ _WORDS: Mapping[Any, str] = {
     Mapping: "a mapping",
 }
 _PLACE = ("self", "scope", "construct_id")
+_IDS: Mapping[str, Any] = {
+    "file_system_id": FileSystemId,
+    "security_group_id": SecurityGroupId,
+    "subnet_id": SubnetId,
+    "volume_id": VolumeId,
+    "vpc_id": VpcId,
+}
+"""Ids of what exists: arguments, and properties of what arguments are."""
+_UNKNOWN_YET = frozenset({"vpc-12345", "p-12345", "p-67890", "s-12345", "s-67890"})
+"""What the CDK has for a VPC and its subnets until it has asked the account (aws-cdk-lib, aws-ec2/lib/vpc.ts,
+DUMMY_VPC_PROPS): the app is synthesized again then."""
 
 
-def construct_name(kind: type, scope: Construct, construct_id: str) -> str:
-    """Return how messages name a construct that is about to be made: its class, and its path.
+def construct_name(kind: type | str, scope: Construct, construct_id: str) -> str:
+    """Return how messages name a construct that is about to be made: its class, or what makes it, and its path.
 
     Raises:
         InvalidArguments: It cannot be there.
@@ -42,11 +66,15 @@ def construct_name(kind: type, scope: Construct, construct_id: str) -> str:
     broken = []
     if not isinstance(scope, Construct) or not any(isinstance(each, Stack) for each in scope.node.scopes):
         broken.append(Violation(("scope",), scope, "a stack, or a construct in a stack", ""))
-    if not isinstance(construct_id, str) or not construct_id:
+    if not isinstance(construct_id, str) or not construct_id or is_token(construct_id):
         broken.append(Violation(("construct_id",), construct_id, "a text", "the id in the scope"))
+    elif not broken and scope.node.try_find_child(construct_id) is not None:
+        reason = f"{scope.node.path or 'the scope'} has a construct of this id"
+        broken.append(Violation(("construct_id",), construct_id, "another id", reason))
+    name = kind if isinstance(kind, str) else kind.__name__
     if broken:
-        raise InvalidArguments(kind.__name__, broken)
-    return f"{kind.__name__} {scope.node.path}/{construct_id}".replace(" /", " ")
+        raise InvalidArguments(name, broken)
+    return f"{name} {scope.node.path}/{construct_id}".replace(" /", " ")
 
 
 def wrong_types(
@@ -70,6 +98,11 @@ def wrong_types(
 def of_type(value: object, kind: Any, place: Path) -> list[Violation]:
     """Return why a value is not of a type: nothing, if it is."""
     return [*_wrong(value, kind, place)]
+
+
+def not_asked_yet(an_id: str) -> bool:
+    """Return whether an id stands for a VPC or subnet until the CDK has asked the account for it."""
+    return an_id in _UNKNOWN_YET
 
 
 def together(by_types: Iterable[Violation], by_rules: Sequence[Violation]) -> list[Violation]:
@@ -118,8 +151,32 @@ def _wrong(value: object, kind: Any, place: Path) -> Iterator[Violation]:
     within = _members_of(value, kind)
     if within is None:
         yield Violation(place, value, _described(kind), "")
+    else:
+        yield from _wrong_ids(value, kind, place)
     for key, each, of_member in within or ():
         yield from _wrong(each, of_member, (*place, key))
+
+
+def _wrong_ids(value: object, kind: Any, place: Path) -> Iterator[Violation]:
+    """Yield why a text, or a property of an interface, is not the id that its name says."""
+    ids: list[tuple[Path, object]] = []
+    if kind is str and place and place[-1] in _IDS:
+        ids.append((place, value))
+    elif getattr(kind, "_is_protocol", False):
+        ids += [((*place, each), getattr(value, each)) for each in sorted(_members(kind) & _IDS.keys())]
+    for path, given in ids:
+        if is_list_token(given):
+            yield Violation(path, Words("a token that stands for a list"), "one of it, such as Fn.select(0, ...)", "")
+        elif not is_token(given) and given not in _UNKNOWN_YET:
+            try:
+                _adapter(str(path[-1])).validate_python(given)
+            except ValidationError as error:
+                yield from (replace(each, path=path) for each in shape_violations(error))
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_IDS[name])
 
 
 def _members_of(value: object, kind: Any) -> list[tuple[str | int, object, Any]] | None:
@@ -148,9 +205,9 @@ def _is(value: object, kind: Any) -> bool:
         return not isinstance(value, bool) and isinstance(value, (int, float) if kind is float else int)
     if not getattr(kind, "_is_protocol", False):
         return isinstance(value, kind) and not is_list_token(value)
-    # What the CDK returns as an interface answers by others. To ask themselves would be a call of the jsii kernel each.
+    # To ask the value itself would be a call of the jsii kernel each.
     own = vars(value) if hasattr(value, "__dict__") else {}
-    kinds = [type(value), *map(type, own.get("_delegates", ()))]
+    kinds = kinds_of(value)
     members = _members(kind) or {"__jsii_type__"}  # IDependable has none
     return all(each in own or any(hasattr(of_value, each) for of_value in kinds) for each in members)
 
@@ -175,7 +232,5 @@ def _described(kind: Any) -> str:
         return f"a list, each item {_described(parts[0])}"
     if kind.__name__ == "SharedStorage":
         return "SharedStorage.lustre(...), SharedStorage.openzfs(...) or SharedStorage.efs(...)"
-    package, _, module = kind.__module__.rpartition(".")
-    of_cdk = f"{module.removeprefix('aws_')}." if package == "aws_cdk" else ""
-    name = f"{of_cdk}{kind.__name__}"
-    return f"{'an' if name[0] in 'aeiouAEIO' or of_cdk[:1] == 's' else 'a'} {name}"
+    name = called(kind)
+    return f"{article(name)} {name}"

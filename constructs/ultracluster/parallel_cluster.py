@@ -1,6 +1,6 @@
 """AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,7 @@ from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.node_policies import OF_PARALLELCLUSTER, too_many
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
+from ultracluster.placement import elsewhere, is_public, node_subnets
 from ultracluster.shared_storage import SharedStorage
 from ultracluster.ways_out import shut_in, warn_of_imported
 
@@ -207,11 +208,17 @@ class ParallelCluster(IParallelCluster):
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
         private, public = private_subnet, public_subnet
         if not {"vpc", "private_subnet", "public_subnet"} & wrong:
-            private = private or _first([*vpc.private_subnets, *vpc.isolated_subnets])
-            public = public or _first(vpc.public_subnets) or private
-            if private is None:
-                allowed = "a VPC with private or isolated subnets, or private_subnet"
-                broken.append(Violation(("vpc",), vpc.node.path, allowed, "compute nodes take no public addresses"))
+            public, private, none = node_subnets(vpc, public_subnet, private_subnet)
+            groups = [] if "security_groups" in wrong else security_groups or []
+            placed = {
+                ("private_subnet",): private_subnet,
+                ("public_subnet",): public_subnet,
+                **_subnets_in({"head_node": head_node, "queues": queues, "login_nodes": login_nodes}, wrong),
+                **_groups_in(("security_groups",), groups),
+                **self._groups_of_others(),
+            }
+            broken += [*none, *elsewhere(vpc, placed)]
+        self._vpc, self._private = vpc, private
         self._spec = spec = self._checked([*broken, *_name_violations(scope, self._values["name"])])
         assert private is not None  # noqa: S101 - a violation
         assert public is not None  # noqa: S101 - the private one at least
@@ -346,7 +353,8 @@ class ParallelCluster(IParallelCluster):
         """
         self._values["queues"].append(queue)
         try:
-            self._spec = self._checked([*_subnets_of(("queue",), queue)], added="queue")
+            wrong = [*_subnets_of(("queue",), queue)] or [*elsewhere(self._vpc, _subnets_in({"queue": queue}))]
+            self._spec = self._checked(wrong, added="queue")
         except InvalidArguments:
             self._values["queues"].pop()
             raise
@@ -361,7 +369,10 @@ class ParallelCluster(IParallelCluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        if broken := wrong_types(ParallelCluster.add_shared_storage, locals()):
+        broken = wrong_types(ParallelCluster.add_shared_storage, locals())
+        if broken := broken or [
+            *elsewhere(self._vpc, _groups_in(("storage", "security_groups"), storage.security_groups))
+        ]:
             raise InvalidArguments(self._construct, broken)
         self._storage.append(storage)
         try:
@@ -411,7 +422,36 @@ class ParallelCluster(IParallelCluster):
             *cluster_rules.violations(spec, neuron_software=self._software is not None),
             *cluster_rules.mount_violations(mounts, spec),
             *(cluster_rules.accounting_violations(spec) if self._accounting is not None else []),
+            *below((), self._without_addresses(spec)),
         ]
+
+    def _groups_of_others(self) -> dict[Path, ec2.ISecurityGroup]:
+        """Return the security groups of shared storage and accounting by their places."""
+        groups: dict[Path, ec2.ISecurityGroup] = {}
+        for index, storage in enumerate(self._storage):
+            groups |= _groups_in(("shared_storage", index, "security_groups"), storage.security_groups)
+        if self._accounting is not None:
+            groups |= _groups_in(("accounting", "security_groups"), self._accounting.security_groups)
+        return groups
+
+    def _without_addresses(self, spec: ClusterSpec) -> Iterator[Violation]:
+        """Yield which queues in public subnets have nodes that EC2 gives no public address.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/working-with-ip-addresses.html; ParallelCluster refuses such
+        a queue (3.16.1, ``cluster_validators.py``, MultiNetworkInterfacesInstancesValidator).
+        """
+        given = listed(self._values["queues"])
+        for index, queue in enumerate(spec.queues):
+            types = cluster_rules.types_with_several_interfaces(queue, spec.efa_interface_type)
+            own = getattr(given[index], "subnet", None)
+            subnet = own or self._private
+            if types and subnet is not None and not of_type(subnet, ec2.ISubnet, ()) and is_public(self._vpc, subnet):
+                reason = (
+                    f"nodes of {', '.join(types)} have several network interfaces, and EC2 gives such nodes no public "
+                    "address"
+                )
+                place: Path = ("private_subnet",) if own is None else ("queues", index, "subnet")
+                yield Violation(place, subnet.node.path, "a private subnet with a route to a NAT gateway", reason)
 
     def _bind_nodes(self, head_node: HeadNodeSpec | None, login_nodes: Sequence[LoginPoolSpec]) -> None:
         """Add what the head node and login nodes need."""
@@ -547,15 +587,32 @@ def _moved(path: Path, last: Path, argument: str) -> Path:
     return (argument, *path[len(last) :]) if path[: len(last)] == last else path
 
 
-def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
-    return next(iter(subnets), None)
-
-
 def _subnets_of(place: Path, options: object) -> Iterator[Violation]:
     """Yield which subnets of options are none."""
+    for path, subnet in _each_subnet(place, options):
+        yield from of_type(subnet, ec2.ISubnet | None, path)
+
+
+def _each_subnet(place: Path, options: object) -> Iterator[tuple[Path, Any]]:
+    """Yield the subnets of options, or of a list of them, with their places."""
     for index, each in enumerate(options) if isinstance(options, list | tuple) else ():
-        yield from _subnets_of((*place, index), each)
-    yield from of_type(getattr(options, "subnet", None), ec2.ISubnet | None, (*place, "subnet"))
+        yield from _each_subnet((*place, index), each)
+    if (subnet := getattr(options, "subnet", None)) is not None:
+        yield (*place, "subnet"), subnet
+
+
+def _subnets_in(options: Mapping[str, object], besides: Collection[str | int] = ()) -> dict[Path, ec2.ISubnet]:
+    """Return the subnets of options by their places, but for those of some arguments."""
+    return dict(
+        each
+        for argument, value in options.items()
+        if argument not in besides
+        for each in _each_subnet((argument,), value)
+    )
+
+
+def _groups_in(place: Path, groups: Sequence[ec2.ISecurityGroup]) -> dict[Path, ec2.ISecurityGroup]:
+    return {(*place, index): each for index, each in enumerate(groups)}
 
 
 def _secret_violations(

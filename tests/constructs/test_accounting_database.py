@@ -132,3 +132,15 @@ def test_a_password_is_named_in_full_and_its_key_is_the_head_nodes_too(stack: cd
     policies = Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy")
     [head_node] = [each for name, each in policies.items() if "HeadNodePolicy" in name]
     assert "secretsmanager:GetSecretValue" in str(head_node)
+
+
+def test_its_subnets_are_in_two_zones(stack: cdk.Stack) -> None:
+    agnostic = cdk.Stack(stack.node.root, "Agnostic")  # type: ignore[arg-type]
+    for place in (stack, agnostic):
+        vpc = ec2.Vpc(place, "Here", max_azs=2)
+        one, other = vpc.private_subnets
+        with pytest.raises(InvalidArguments, match=r"PrivateSubnet1, .*PublicSubnet1'; allowed: subnets in two zones"):
+            AccountingDatabase(place, "InOneZone", vpc=vpc, subnets=[one, vpc.public_subnets[0]])
+        AccountingDatabase(place, "InTwoZones", vpc=vpc, subnets=[one, other])
+        unknown = ec2.Subnet.from_subnet_id(place, "Unknown", "subnet-0123456789abcdef0")
+        AccountingDatabase(place, "Unclear", vpc=vpc, subnets=[one, unknown])

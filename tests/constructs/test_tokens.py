@@ -68,11 +68,12 @@ def vpc(stack: cdk.Stack) -> ec2.Vpc:
 
 @pytest.fixture(scope="module")
 def tokens(stack: cdk.Stack) -> list[Any]:
-    """Return tokens as a text, within one, as a number, as a list, in a list, in a mapping, and as an object."""
+    """Return tokens as a text, within one, a number, a list, in a list, in a mapping, an object, and an interface."""
     text = cdk.CfnParameter(stack, "Text").value_as_string
     number = cdk.CfnParameter(stack, "Number", type="Number").value_as_number
     several = cdk.CfnParameter(stack, "Several", type="CommaDelimitedList").value_as_list
-    return [text, f"a{text}", number, several, [text], {"key": text}, cdk.Token.as_any(number)]
+    chosen = cdk.Fn.condition_if("Chosen", text, "other")
+    return [text, f"a{text}", number, several, [text], {"key": text}, cdk.Token.as_any(number), chosen]
 
 
 def called_by_name(error: Exception) -> bool:

@@ -86,6 +86,12 @@ SecurityGroupId = Annotated[
     text(r"^sg-[0-9a-f]{8,17}$", "the id of a security group such as sg-0123456789abcdef0"),
     Existing("AWS::EC2::SecurityGroup"),
 ]
+FileSystemId = Annotated[
+    str, text(r"^fs-[0-9a-f]{8,40}$", "the id of a file system of FSx or EFS such as fs-0123456789abcdef0")
+]
+VolumeId = Annotated[
+    str, text(r"^fsvol-[0-9a-f]{17,}$", "the id of a volume of FSx for OpenZFS such as fsvol-0123456789abcdef0")
+]
 KmsKeyArn = Annotated[
     str,
     text(

@@ -21,6 +21,8 @@ MAX_REPORTED = 100
 MAX_LISTED = 30
 """Names of a list that a message shows."""
 _MAX_BYTES = 16_000
+_ABBREVIATION = 3
+"""Letters at most of the modules of the CDK whose names are spelled, such as kms."""
 
 _TOKEN_TEXT = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
 _TOKEN_NUMBER = b"\xfb\xff"
@@ -135,7 +137,17 @@ def is_token(value: object) -> bool:
         return struct.pack(">d", value)[:2] == _TOKEN_NUMBER
     if isinstance(value, list | tuple):
         return any(map(is_token, value))
-    return all(hasattr(type(value), each) for each in ("resolve", "creation_stack"))
+    kinds = kinds_of(value)
+    return all(any(hasattr(kind, each) for kind in kinds) for each in ("resolve", "creation_stack"))
+
+
+def kinds_of(value: object) -> list[type]:
+    """Return the types whose properties and methods a value has.
+
+    What the CDK returns as an interface is of a type that says nothing, and answers by others.
+    """
+    own = vars(value) if hasattr(value, "__dict__") and not isinstance(value, type) else {}
+    return [type(value), *map(type, own.get("_delegates", ()))]
 
 
 def is_list_token(value: object) -> bool:
@@ -148,9 +160,50 @@ def shown(value: object) -> str:
     if is_token(value) and not isinstance(value, list | tuple):
         return "a token"
     try:
-        return _cut(repr(value), MAX_SHOWN)
+        return _cut(repr(Words.of(value)), MAX_SHOWN)
     except ValueError:  # Python writes no integers of more than some thousand digits
         return "a number that is too long to show"
+
+
+class Words:
+    """What messages show of an object, whose own text would be its class in the inside and its address in memory."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    @classmethod
+    def of(cls, value: object) -> object:
+        """Return words for a value where its own text would be none, and within lists and mappings."""
+        if isinstance(value, type):
+            return cls(f"the class {called(value)}")
+        if type(value) is list or type(value) is tuple:
+            return type(value)(map(cls.of, value[: MAX_SHOWN + 1]))
+        if type(value) is dict:
+            return {cls.of(key): cls.of(each) for key, each in islice(value.items(), MAX_SHOWN + 1)}
+        if type(value).__repr__ is not object.__repr__:
+            return value
+        name = called(kinds_of(value)[-1])
+        return cls(f"{article(name)} {name}")
+
+
+def called(kind: type) -> str:
+    """Return a type as programs write it, such as ``ec2.IVpc``."""
+    package, _, module = kind.__module__.rpartition(".")
+    of_cdk = f"{module.removeprefix('aws_')}." if package == "aws_cdk" else ""
+    name = kind.__name__
+    return of_cdk + (name.removeprefix("_").removesuffix("Proxy") if name.endswith("Proxy") else name)
+
+
+def article(name: str) -> str:
+    """Return the article before a name in messages, as people say the name: an s3.IBucket, a secretsmanager.ISecret."""
+    module = name.partition(".")[0] if "." in name else ""
+    spelled = 0 < len(module) <= _ABBREVIATION
+    if spelled:
+        return "an" if module[0] in "aefhilmnorsx" else "a"
+    return "an" if name[0].lower() in "aeio" or name.startswith("Ul") else "a"
 
 
 def printable(text: str) -> str:

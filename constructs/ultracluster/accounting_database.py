@@ -132,11 +132,10 @@ class AccountingDatabase(Construct):
             slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
 
         Raises:
-            InvalidArguments: Arguments are of other types.
+            InvalidArguments: Arguments break rules of ParallelCluster or Slurm; all of them are named.
         """
-        if broken := wrong_types(AccountingDatabase.accounting, locals()):
-            raise InvalidArguments(f"{self.node.path}.accounting", broken)
-        return SlurmAccounting(
+        broken = wrong_types(AccountingDatabase.accounting, locals())
+        made = SlurmAccounting(
             uri=f"{self.host}:{self.port}",
             user=self.user,
             password=self.password,
@@ -145,6 +144,9 @@ class AccountingDatabase(Construct):
             slurm_settings=slurm_settings or {},
             dependencies=[self._instance],
         )
+        if broken := broken or made.violations():
+            raise InvalidArguments(f"{self.node.path}.accounting", broken)
+        return made
 
     def _add_instance(
         self, spec: DatabaseSpec, subnets: Sequence[ec2.ISubnet], group: ec2.SecurityGroup, *, retain: bool

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_ec2 as ec2
 from constructs import IDependable
 
+from ultracluster.domain.accounting import DatabaseAccess, access_violations
+from ultracluster.domain.violations import Violation
+
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
     from aws_cdk import aws_secretsmanager as secretsmanager
 
@@ -36,6 +39,11 @@ class SlurmAccounting:
     security_groups: Sequence[ec2.ISecurityGroup] = ()
     slurm_settings: Mapping[str, str] = field(default_factory=dict)
     dependencies: Sequence[IDependable] = ()
+
+    def violations(self) -> list[Violation]:
+        """Return what ParallelCluster or Slurm refuses, by the names of attributes; their types are right."""
+        given = {name: getattr(self, name) for name in DatabaseAccess.model_fields}
+        return DatabaseAccess.checked(given, access_violations)[1]
 
     @property
     def bindings(self) -> dict[str, Any]:

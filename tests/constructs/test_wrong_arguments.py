@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import count
@@ -120,6 +121,10 @@ CONSTRUCTS = [
     for name in uc.__all__
     if name not in ELSEWHERE and inspect.isclass(each := getattr(uc, name)) and issubclass(each, Construct)
 ]
+INSIDE = re.compile(
+    r"\b_[A-Z]\w*|\w*Proxy\b|\bImported\w+| object at 0x|<class|\ban? \[?secrets?manager(?<!\ba secretsmanager)"
+)
+"""What nobody writes: private classes, those of jsii, and addresses in memory."""
 NEVER_RIGHT = [object(), ec2.Vpc, uc.Queue, [object()], {"key": object()}, secretsmanager.SecretStringGenerator()]
 MAY_BE_RIGHT = [5, "text", [["text"]], {"key": 5}, [None]]
 
@@ -140,6 +145,8 @@ def look(
                 faults.append(f"{name}={value!r} is not named: {error}")
             elif "got " not in str(error):
                 faults.append(f"{name}={value!r} is not shown: {error}")
+            if inside := INSIDE.search(str(error)):
+                faults.append(f"{name}={value!r} is told by {inside[0]!r}: {error}")
             if len(scope.node.find_all()) != before:
                 faults.append(f"{name}={value!r} leaves something in the tree")
         except Exception as error:  # what a caller gets who has no idea of the inside

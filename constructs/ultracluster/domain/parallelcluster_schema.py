@@ -18,6 +18,7 @@ from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.violations import Path, Violation, is_token
 
 _SOURCE = f"ParallelCluster {PINNED}"
+_SCRIPT, _SEQUENCE = "Script", "Sequence"
 _NUMBERS = ("integer", "number")
 FILE = FilePath(__file__).with_suffix(".json")
 _WRITTEN = {
@@ -86,6 +87,8 @@ def _of_section(section: Mapping[str, Any], place: str, path: Path) -> Iterator[
         else:
             names = [each.removeprefix(place) for each in fields() if each.startswith(place)]
             names = [each for each in names if "." not in each]
+            if (of_section := fields().get(place.removesuffix("."))) is not None and of_section.or_sequence:
+                names.append(_SEQUENCE)
             close = get_close_matches(str(key), names, n=1)
             allowed = close[0] if close else f"one of {', '.join(sorted(names))}"
             yield Violation((*path, key), value, allowed, f"{_SOURCE} has no {key} here")
@@ -95,15 +98,22 @@ def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Viol
     if value is None or is_token(value) or _is_function(value):
         return
     items, where = [value], [path]
-    if field.or_sequence and isinstance(value, dict) and "Sequence" in value:
-        path, value = (*path, "Sequence"), value["Sequence"]
-    if field.list or path[-1] == "Sequence":
+    in_sequence = field.or_sequence and isinstance(value, dict) and _SEQUENCE in value
+    if field.or_sequence and isinstance(value, dict) and not (value.keys() & {_SCRIPT, _SEQUENCE}):
+        yield Violation((*path, _SCRIPT), None, f"a script, or {_SEQUENCE} with several", _SOURCE)
+    if in_sequence:
+        for key in value.keys() - {_SEQUENCE}:
+            yield Violation((*path, key), value[key], f"{_SEQUENCE} alone, or no {_SEQUENCE}", _SOURCE)
+        path, value = (*path, _SEQUENCE), value[_SEQUENCE]
+    if field.list or in_sequence:
         if not isinstance(value, list) or not _within(len(value), field.items_least, field.items_most):
             allowed = f"a list{_range(field.items_least, field.items_most, 'items')}"
             yield Violation(path, value, allowed, _SOURCE)
             return
         items, where = value, [(*path, index) for index in range(len(value))]
     for item, place_of_item in zip(items, where, strict=True):
+        if in_sequence and isinstance(item, dict) and _SCRIPT not in item and not _is_function(item):
+            yield Violation((*place_of_item, _SCRIPT), None, "a script", _SOURCE)
         if field.kind == "section" and isinstance(item, dict):
             yield from _of_section(item, f"{place}.", place_of_item)
         elif item is not None and not is_token(item) and not _is_function(item) and not _fits(item, field):

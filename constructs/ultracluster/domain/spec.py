@@ -201,7 +201,9 @@ class Spec(BaseModel):
             return super().__getattr__(name)
 
         def __setattr__(self, name: str, value: Any) -> None:
-            raise AttributeError(f"{_never_changes(self, name)}: make another with the value that you want")
+            if not name.startswith("_"):
+                raise AttributeError(f"{_never_changes(self, name)}: make another with the value that you want")
+            super().__setattr__(name, value)
 
         def __delattr__(self, name: str) -> None:
             raise AttributeError(_never_changes(self, name))

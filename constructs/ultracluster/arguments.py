@@ -160,7 +160,7 @@ def _wrong(value: object, kind: Any, place: Path) -> Iterator[Violation]:
 def _wrong_ids(value: object, kind: Any, place: Path) -> Iterator[Violation]:
     """Yield why a text, or a property of an interface, is not the id that its name says."""
     ids: list[tuple[Path, object]] = []
-    if kind is str and place and place[-1] in _IDS:
+    if kind is str and len(place) == 1 and place[0] in _IDS:  # a Mount has the ids of volumes, too
         ids.append((place, value))
     elif getattr(kind, "_is_protocol", False):
         ids += [((*place, each), getattr(value, each)) for each in sorted(_members(kind) & _IDS.keys())]

@@ -21,6 +21,7 @@ MAX_REPORTED = 100
 MAX_LISTED = 30
 """Names of a list that a message shows."""
 _MAX_BYTES = 16_000
+_IN_MEMORY = " object at 0x"
 _ABBREVIATION = 3
 """Letters at most of the modules of the CDK whose names are spelled, such as kms."""
 
@@ -160,9 +161,12 @@ def shown(value: object) -> str:
     if is_token(value) and not isinstance(value, list | tuple):
         return "a token"
     try:
-        return _cut(repr(Words.of(value)), MAX_SHOWN)
+        text = repr(Words.of(value))
+        return _named(value) if _IN_MEMORY in text else _cut(text, MAX_SHOWN)
     except ValueError:  # Python writes no integers of more than some thousand digits
         return "a number that is too long to show"
+    except RecursionError:
+        return _named(value)
 
 
 class Words:
@@ -175,18 +179,22 @@ class Words:
         return self._text
 
     @classmethod
-    def of(cls, value: object) -> object:
-        """Return words for a value where its own text would be none, and within lists and mappings."""
+    def of(cls, value: object, depth: int = 4) -> object:
+        """Return words for a value where its own text would be none, and within lists and mappings so deep."""
         if isinstance(value, type):
             return cls(f"the class {called(value)}")
         if type(value) is list or type(value) is tuple:
-            return type(value)(map(cls.of, value[: MAX_SHOWN + 1]))
+            shown_of = value[: MAX_SHOWN + 1]
+            return type(value)(cls.of(each, depth - 1) for each in shown_of) if depth else value
         if type(value) is dict:
-            return {cls.of(key): cls.of(each) for key, each in islice(value.items(), MAX_SHOWN + 1)}
-        if type(value).__repr__ is not object.__repr__:
-            return value
-        name = called(kinds_of(value)[-1])
-        return cls(f"{article(name)} {name}")
+            pairs = islice(value.items(), MAX_SHOWN + 1)
+            return {cls.of(key, 0): cls.of(each, depth - 1) for key, each in pairs} if depth else value
+        return value if type(value).__repr__ is not object.__repr__ else cls(_named(value))
+
+
+def _named(value: object) -> str:
+    name = called(kinds_of(value)[-1])
+    return f"{article(name)} {name}"
 
 
 def called(kind: type) -> str:

@@ -165,8 +165,6 @@ def shown(value: object) -> str:
         return _named(value) if _IN_MEMORY in text else _cut(text, MAX_SHOWN)
     except ValueError:  # Python writes no integers of more than some thousand digits
         return "a number that is too long to show"
-    except RecursionError:
-        return _named(value)
 
 
 class Words:

@@ -10,7 +10,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
 from ultracluster.acknowledgements import acknowledge
-from ultracluster.arguments import construct_name, together, wrong_types
+from ultracluster.arguments import construct_name, together, until_looked_up, wrong_types
 from ultracluster.domain.accounting import DatabaseSpec
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation
@@ -92,7 +92,7 @@ class AccountingDatabase(Construct):
                 paths = ", ".join(each.node.path for each in places)
                 broken.append(Violation(("subnets",), paths, "subnets in two zones or more", "RDS demands it"))
         values = {
-            "instance_class": instance_class,
+            "instance_class": until_looked_up(instance_class),
             "engine_version": engine_version,
             "storage_gib": storage_gib,
             "backup_retention_days": backup_retention_days,

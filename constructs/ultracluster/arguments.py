@@ -12,7 +12,7 @@ from inspect import signature
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from aws_cdk import Stack
+from aws_cdk import Stack, Token
 from constructs import Construct
 from pydantic import TypeAdapter, ValidationError
 
@@ -52,9 +52,11 @@ _IDS: Mapping[str, Any] = {
     "vpc_id": VpcId,
 }
 """Ids of what exists: arguments, and properties of what arguments are."""
-_UNKNOWN_YET = frozenset({"vpc-12345", "p-12345", "p-67890", "s-12345", "s-67890"})
-"""What the CDK has for a VPC and its subnets until it has asked the account (aws-cdk-lib, aws-ec2/lib/vpc.ts,
-DUMMY_VPC_PROPS): the app is synthesized again then."""
+_NOT_LOOKED_UP = frozenset({"vpc-12345", "p-12345", "p-67890", "s-12345", "s-67890", "1.2.3.4/5", "ami-1234"})
+"""A VPC, its subnets and blocks, and an image (aws-cdk-lib, aws-ec2/lib/vpc.ts, DUMMY_VPC_PROPS, and
+machine-image.ts)."""
+_NOT_READ = "dummy-value-for-"
+"""What a parameter of Systems Manager begins with (aws-cdk-lib, aws-ssm/lib/parameter.ts, valueFromLookup)."""
 
 
 def construct_name(kind: type | str, scope: Construct, construct_id: str) -> str:
@@ -100,9 +102,17 @@ def of_type(value: object, kind: Any, place: Path) -> list[Violation]:
     return [*_wrong(value, kind, place)]
 
 
-def not_asked_yet(an_id: str) -> bool:
-    """Return whether an id stands for a VPC or subnet until the CDK has asked the account for it."""
-    return an_id in _UNKNOWN_YET
+def is_not_looked_up(text: str) -> bool:
+    """Return whether the CDK has a text instead of one of the account's, for which it asks, to synthesize again then.
+
+    To refuse it would end the synthesis in which the CDK learns for what to ask.
+    """
+    return text in _NOT_LOOKED_UP or text.startswith(_NOT_READ)
+
+
+def until_looked_up(value: Any) -> Any:
+    """Return a token for what the CDK will look up, and any other value as it is: rules let tokens pass."""
+    return Token.as_string(Token.as_any(value)) if isinstance(value, str) and is_not_looked_up(value) else value
 
 
 def together(by_types: Iterable[Violation], by_rules: Sequence[Violation]) -> list[Violation]:
@@ -167,7 +177,7 @@ def _wrong_ids(value: object, kind: Any, place: Path) -> Iterator[Violation]:
     for path, given in ids:
         if is_list_token(given):
             yield Violation(path, Words("a token that stands for a list"), "one of it, such as Fn.select(0, ...)", "")
-        elif not is_token(given) and given not in _UNKNOWN_YET:
+        elif not is_token(until_looked_up(given)):
             try:
                 _adapter(str(path[-1])).validate_python(given)
             except ValidationError as error:

@@ -12,12 +12,12 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
-from ultracluster.arguments import construct_name, together, wrong_types
+from ultracluster.arguments import construct_name, together, until_looked_up, wrong_types
 from ultracluster.domain import addresses
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Violation, below, dotted
+from ultracluster.domain.violations import InvalidArguments, Violation, below, dotted, is_token
 from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
 
@@ -238,7 +238,7 @@ class IsolatedSubnet(ec2.PrivateSubnet):
         name = construct_name(type(self), scope, construct_id)
         broken = wrong_types(IsolatedSubnet.__init__, locals())
         broken = [*broken, *_zone_violations(Stack.of(scope).region, zone_id)]
-        if isinstance(cidr, str) and not Token.is_unresolved(cidr):
+        if isinstance(cidr, str) and not is_token(until_looked_up(cidr)):
             broken += addresses.block_violations({"cidr": cidr})
         if broken:
             raise InvalidArguments(name, broken)

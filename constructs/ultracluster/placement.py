@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from aws_cdk import CfnResource, Reference, Token, Tokenization
+from aws_cdk import CfnResource, Reference, Tokenization
 from aws_cdk import aws_ec2 as ec2
 
-from ultracluster.arguments import not_asked_yet, of_type
+from ultracluster.arguments import is_not_looked_up, of_type, until_looked_up
 from ultracluster.domain import addresses
 from ultracluster.domain.violations import Path, Violation, is_token
 
@@ -28,7 +28,8 @@ def subnet_in(
     if known:
         broken += default_violations("subnet", place if subnet is None else None)
         broken += elsewhere(vpc, {("subnet",): subnet})
-    if isinstance(vpc_cidr, str) and not Token.is_unresolved(vpc_cidr) and addresses.parse(vpc_cidr) is None:
+    vpc_cidr = until_looked_up(vpc_cidr)
+    if isinstance(vpc_cidr, str) and not is_token(vpc_cidr) and addresses.parse(vpc_cidr) is None:
         allowed = "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix"
         broken.append(Violation(("vpc_cidr",), vpc_cidr, allowed, "not a CIDR"))
     return place, broken
@@ -72,7 +73,7 @@ def elsewhere(vpc: ec2.IVpc, placed: Mapping[Path, ec2.ISubnet | ec2.ISecurityGr
 
 def may_be_same(one: str | None, other: str | None) -> bool:
     """Return whether two texts name one resource, or CloudFormation alone knows."""
-    if one is None or other is None or one == other or not_asked_yet(one) or not_asked_yet(other):
+    if one is None or other is None or one == other:
         return True
     known = [_known(each) for each in (one, other)]
     return None in known or known[0] == known[1]
@@ -96,7 +97,7 @@ def zone_of(subnet: ec2.ISubnet) -> str | None:
 def _known(name: str) -> str | None:
     """Return what a text names: an id, or the path of a resource of this app; None: CloudFormation alone knows."""
     if not is_token(name):
-        return name
+        return None if is_not_looked_up(name) else name
     token = Tokenization.reverse_string(name).first_token
     made = token.target if isinstance(token, Reference) else None
     return made.node.path if isinstance(made, CfnResource) else None

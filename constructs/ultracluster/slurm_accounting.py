@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_ec2 as ec2
 from constructs import IDependable
 
+from ultracluster.arguments import until_looked_up
 from ultracluster.domain.accounting import DatabaseAccess, access_violations
 from ultracluster.domain.violations import Violation
 
@@ -42,7 +43,7 @@ class SlurmAccounting:
 
     def violations(self) -> list[Violation]:
         """Return what ParallelCluster or Slurm refuses, by the names of attributes; their types are right."""
-        given = {name: getattr(self, name) for name in DatabaseAccess.model_fields}
+        given = {name: until_looked_up(getattr(self, name)) for name in DatabaseAccess.model_fields}
         return DatabaseAccess.checked(given, access_violations)[1]
 
     @property

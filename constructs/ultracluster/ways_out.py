@@ -7,7 +7,7 @@ from aws_cdk import Annotations, CfnResource
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ultracluster.arguments import not_asked_yet
+from ultracluster.arguments import is_not_looked_up
 from ultracluster.domain.network import LOGIN_NODE_ENDPOINTS, PARALLELCLUSTER_ENDPOINTS
 from ultracluster.domain.violations import Path, dotted
 from ultracluster.placement import may_be_same
@@ -52,7 +52,7 @@ def shut_in(scope: Construct, vpc: ec2.IVpc, subnets: Mapping[Path, ec2.ISubnet]
 
 def warn_of_imported(scope: Construct, vpc: ec2.IVpc, subnets: Mapping[Path, ec2.ISubnet]) -> None:
     """Warn where nodes are in a subnet that is called isolated, and is not made in this app."""
-    isolated = {each.subnet_id for each in vpc.isolated_subnets if not not_asked_yet(each.subnet_id)}
+    isolated = {each.subnet_id for each in vpc.isolated_subnets if not is_not_looked_up(each.subnet_id)}
     places = [
         place
         for each, of_subnet in _inverted(subnets)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ssm as ssm
 
 import ultracluster as uc
 from ultracluster.domain.cluster import ClusterSpec
@@ -191,3 +193,37 @@ def test_a_token_in_values_of_people_and_money_is_called_a_token(values: type[Sp
                 told = [each for each in str(error).splitlines() if each.startswith(f"  {field}")]
                 unclear += [each for each in told if not called_by_name(ValueError(each))]
     assert unclear == []
+
+
+def test_an_app_is_synthesized_until_the_cdk_has_asked_for_what_it_looks_up() -> None:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    stack = cdk.Stack(app, "Training", env=cdk.Environment(account="123456789012", region="us-west-2"))
+    vpc = ec2.Vpc.from_lookup(stack, "Vpc", tags={"name": "training"})
+    read = {
+        each: ssm.StringParameter.value_from_lookup(stack, f"/{each}") for each in ("vpc", "subnet", "ami", "fs", "sg")
+    }
+    group = ec2.SecurityGroup.from_lookup_by_id(stack, "Group", read["sg"])
+    theirs = ec2.SecurityGroup.from_security_group_id(stack, "Theirs", read["sg"])
+    subnet = ec2.Subnet.from_subnet_id(stack, "Subnet", read["subnet"])
+    image = ec2.MachineImage.lookup(name="ours").get_image(stack).image_id
+    by_id = ec2.Vpc.from_vpc_attributes(stack, "Read", vpc_id=read["vpc"], availability_zones=["us-west-2a"])
+    data = uc.LustreFileSystem(stack, "Data", vpc=vpc, vpc_cidr=vpc.vpc_cidr_block)
+    known = uc.LustreFileSystem.from_lustre_file_system_attributes(
+        stack, "Known", file_system_id=read["fs"], security_group=theirs
+    )
+    for index, ami in enumerate((image, read["ami"])):
+        uc.ParallelCluster(
+            stack,
+            f"Cluster{index}",
+            vpc=[vpc, by_id][index],
+            private_subnet=[None, subnet][index],
+            security_groups=[group, theirs],
+            queues=[PARTS["queues"]],
+            head_node=uc.HeadNode(ssh_cidr=vpc.vpc_cidr_block),
+            custom_ami=ami,
+            shared_storage=[uc.SharedStorage.lustre([data, known][index])],
+        )
+    manifest = json.loads(Path(app.synth().directory, "manifest.json").read_text(encoding="utf-8"))
+    assert {each["provider"] for each in manifest["missing"]} == {"vpc-provider", "ssm", "security-group", "ami"}
+    with pytest.raises(uc.InvalidArguments, match="cluster_name: got a token; allowed: a value that is known"):
+        uc.ParallelCluster(stack, "Named", vpc=vpc, queues=[PARTS["queues"]], cluster_name=read["subnet"])

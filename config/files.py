@@ -2,7 +2,13 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from config.messages import SettingsError
+from config.yaml_source import YamlSource
+from ultracluster.domain import custom_actions
 
 USERS = "users.yaml"
 """How the name of a file of people ends, by which it is no settings file."""
@@ -31,7 +37,18 @@ def deployments(folder: Path) -> list[str]:
 
 
 def copy(path: Path, target: Path) -> None:
-    """Copy a settings file into another directory, with the files of people beside it, one of which it may name."""
+    """Copy a settings file into another directory, with what it may name: files of people, and scripts of nodes."""
     shutil.copy(path, target)
+    for script in custom_actions.files_of(_value(path)):
+        of_copy = target.parent / script
+        if not of_copy.exists() and custom_actions.refused_file(path.parent / script, path.parent) is None:
+            of_copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path.parent / script, of_copy)
     for users in path.parent.glob(f"*{USERS}"):
         shutil.copy(users, target.parent)
+
+
+def _value(path: Path) -> Any:
+    with suppress(SettingsError):
+        return YamlSource.read(path).value
+    return None

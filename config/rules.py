@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ultracluster.domain import accounting_rules, addresses, cluster_rules, lustre, names, snapshots, team_rules
+from ultracluster.domain import (
+    accounting_rules,
+    addresses,
+    cluster_rules,
+    custom_actions,
+    lustre,
+    names,
+    snapshots,
+    team_rules,
+)
 from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import homes as homes_rules
 from ultracluster.domain import monitoring as monitoring_rules
@@ -21,6 +31,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from ultracluster.domain.accounting import DatabaseSpec
     from ultracluster.domain.budget import BudgetSpec
+    from ultracluster.domain.cluster import ClusterOptions
     from ultracluster.domain.spec import Spec
 
 _OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso")
@@ -136,6 +147,28 @@ def _cluster(settings: Settings) -> list[Violation]:
         *below((), lambda: () if settings.accounting is None else cluster_rules.accounting_violations(spec)),
         *below((), _stack_names(settings), _mounts_on_homes(settings)),
     ]
+
+
+def script_violations(settings: Settings, folder: Path) -> list[Violation]:
+    """Return which scripts of nodes are no files below a folder, or no scripts."""
+    return below(
+        ("cluster",),
+        lambda: below(("head_node",), _refused(settings.cluster.head_node.custom_actions, folder)),
+        lambda: _refused(settings.cluster.login_node_actions, folder, "login_node_actions"),
+        lambda: _refused_of_queues(settings.cluster, folder),
+    )
+
+
+def _refused_of_queues(cluster: ClusterOptions, folder: Path) -> Iterator[Violation]:
+    for index, queue in enumerate(cluster.queues):
+        yield from below(("queues", index), _refused(queue.custom_actions, folder))
+
+
+def _refused(actions_of: Spec, folder: Path, field: str = "custom_actions") -> Iterator[Violation]:
+    for place, action in custom_actions.actions(actions_of):
+        script = action.script
+        if custom_actions.is_file(script) and (refused := custom_actions.refused_file(folder / script, folder)):
+            yield Violation((field, *place, "script"), script, *refused)
 
 
 def _arns_of_resources(settings: Settings) -> Iterator[Violation]:

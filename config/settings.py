@@ -17,7 +17,7 @@ from config import files, rules, schemas, users_file
 from config.messages import RULE, CopyError, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, NetworkSettings, StorageSettings
 from config.yaml_source import YamlSource
-from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network
+from ultracluster.domain import accounting_rules, budget, cluster_rules, directory, names, network, override_rules
 from ultracluster.domain.accounting import DEFAULT_ACCOUNT, AccountingSpec
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
@@ -103,6 +103,8 @@ class Settings(Spec):
     """A monthly limit; null: nobody is told what is spent."""
     _file: str | None = None
     """Name of the file without .yaml, by which commands know the deployment."""
+    _folder: Path | None = None
+    """Where the file is, from which scripts of nodes are named."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -149,6 +151,11 @@ class Settings(Spec):
         )
 
     @property
+    def folder(self) -> Path:
+        """Where the scripts of nodes are that are files: beside the settings file, or in the current directory."""
+        return Path() if self._folder is None else self._folder
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """The stacks that there are, in the order of creation."""
         has_homes = self.homes is not None and self.homes.is_made
@@ -178,6 +185,7 @@ class Settings(Spec):
         of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         of_cluster += [*cluster_rules.untested_warnings(spec), *cluster_rules.accelerator_warnings(spec)]
         of_cluster += cluster_rules.type_warnings(spec)
+        of_cluster += below(("overrides",), override_rules.warnings(spec))
         if spec.directory is not None:
             of_cluster += below(("directory",), directory.warnings(spec.directory))
         head_node = self.cluster.head_node
@@ -187,6 +195,7 @@ class Settings(Spec):
             of_cluster.append(Violation(("head_node", "snapshots"), got, "null", reason))
         warnings = below(("cluster",), of_cluster)
         if self.accounting is not None:
+            warnings += below(("cluster", "overrides"), override_rules.accounting_warnings(spec))
             warnings += below(("accounting",), accounting_rules.warnings(self.accounting, spec.max_nodes))
         if self.budget is not None:
             nodes, alarms = spec.max_nodes_by_type, self.monitoring
@@ -241,8 +250,9 @@ def load(path: Path) -> Settings:
     except ValidationError as error:
         errors = error.errors(include_url=False)
     else:
+        namesakes += rules.script_violations(settings, path.parent)
         if not source.faults and not namesakes:
-            settings._file = path.stem
+            settings._file, settings._folder = path.stem, path.parent
             return settings
     shapes = [each for each in errors if each["type"] != RULE]
     texts = [(error_path(each), text_of(each, _schema())) for each in shapes[:MAX_REPORTED]]
@@ -251,7 +261,8 @@ def load(path: Path) -> Settings:
         texts = [((), f"got an empty file; should have settings: delete it, then ./ultracluster init {path.stem}")]
     if isinstance(source.value, dict):
         unread = dict.fromkeys(source.unread, WRONG)
-        broken, waiting = divided(rules.violations(Settings.readable({**source.value, **unread})))
+        readable = Settings.readable({**source.value, **unread})
+        broken, waiting = divided([*rules.violations(readable), *rules.script_violations(readable, path.parent)])
         texts += [(each.path, str(each)) for each in (*broken, *namesakes)]
     last = waiting and f"{source.settings.name}: {waiting}"
     error_type = CopyError if namesakes else SettingsError

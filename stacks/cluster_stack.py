@@ -1,7 +1,7 @@
 """The stack of the cluster. It can be destroyed and made again without touching network and data."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -14,8 +14,9 @@ from stacks.network_stack import Network
 from stacks.sessions import add_session_document, add_ssh_document
 from stacks.team_stack import HOMES_NAME, TeamStack
 from ultracluster.domain.accounting import slurm_settings
-from ultracluster.domain.cluster import ClusterSpec
+from ultracluster.domain.cluster import ClusterSpec, HeadNodeSpec, QueueSpec
 from ultracluster.domain.cluster_configuration import Mount
+from ultracluster.domain.custom_actions import below_folder
 from ultracluster.domain.homes import HOME
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.neuron_software import NeuronSoftware
@@ -26,6 +27,7 @@ from ultracluster.slurm_accounting import SlurmAccounting
 if TYPE_CHECKING:
     from aws_cdk import aws_secretsmanager as secretsmanager
 
+_Nodes = TypeVar("_Nodes", HeadNodeSpec, QueueSpec)
 _JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 
 
@@ -67,9 +69,10 @@ class ClusterStack(DeploymentStack):
             os=spec.os,
             custom_ami=spec.custom_ami,
             efa_interface_type=spec.efa_interface_type,
-            head_node=spec.head_node,
+            head_node=_with_scripts(spec.head_node, settings.folder),
             login_nodes=spec.login_nodes,
-            queues=spec.queues,
+            login_node_actions=below_folder(spec.login_node_actions, settings.folder),
+            queues=[_with_scripts(queue, settings.folder) for queue in spec.queues],
             slurm=spec.slurm,
             monitoring=spec.monitoring,
             munge_key=self._secret("MungeKey", spec.munge_key_secret_arn),
@@ -135,3 +138,8 @@ class ClusterStack(DeploymentStack):
             ("ValidationMessages", cluster.validation_messages, "What ParallelCluster's validators said, as JSON"),
         ):
             cdk.CfnOutput(self, name, value=value, description=description)
+
+
+def _with_scripts(nodes: _Nodes, folder: Path) -> _Nodes:
+    """Return options of nodes whose scripts are files below a folder."""
+    return nodes.model_copy(update={"custom_actions": below_folder(nodes.custom_actions, folder)})

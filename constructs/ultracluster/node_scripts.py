@@ -1,22 +1,25 @@
 """The scripts that nodes run while they start: in S3, with the IAM policies of nodes."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
+from ultracluster.domain.custom_actions import NodeActionSpec, NodeActionsSpec, QueueActionsSpec, is_file, object_of
 from ultracluster.node_policies import NodePolicies
 
 _LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 _RUNNER = Path(__file__).with_name("run_bundle.sh")
+_ACTIONS = Path(__file__).with_name("run_actions.sh")
 
 _SESSIONS = (
     "ssm:UpdateInstanceInformation",
@@ -101,22 +104,28 @@ class NodeScripts(Construct):
         self._attached: dict[str, list[dict[str, str]]] = {}
         self._attached_to_queues: dict[str, list[dict[str, str]]] = {}
 
-    def of_queue(self, name: str, script: NodeScript | None) -> dict[str, Any]:
+    def of_queue(self, name: str, script: NodeScript | None, given: QueueActionsSpec) -> dict[str, Any]:
         """Return what the compute nodes of a queue do. Another script changes their OnNodeConfigured, in place.
 
         Scripts of all queues have the same directories, so that queues share a policy: the stack of 50 queues has
-        little room left.
+        little room left. All may read the scripts that are given for one.
         """
         if "ComputeNodes" not in self.policies:
             readable = [] if script is None else self._read_assets(script.files)
             policy = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
             self.policies["ComputeNodes"] = NodePolicies(self, policy, self._attach_to_compute_nodes)
             self._of_compute_nodes.append(policy.managed_policy_arn)
+        for statement in self._read_given([*given.on_node_start, *given.on_node_configured]):
+            self.policies["ComputeNodes"].add(statement)
         attached = _attached(*self._of_compute_nodes)
         self._attached_to_queues[name] = attached["AdditionalIamPolicies"]
-        if script is None:
+        events = self._events(
+            OnNodeStart=self._sequence("start", None, start=given.on_node_start),
+            OnNodeConfigured=self._sequence("created", script, created=given.on_node_configured),
+        )
+        if not events:
             return {"Iam": attached}
-        return self._node({"OnNodeConfigured": self._run(script)}, attached, _RUNNER)
+        return self._node(events, attached, _RUNNER if script is not None else _ACTIONS)
 
     def _attach_to_compute_nodes(self, policy: iam.ManagedPolicy) -> None:
         self._of_compute_nodes.append(policy.managed_policy_arn)
@@ -148,45 +157,112 @@ class NodeScripts(Construct):
             self._own_policies[queue] = NodePolicies(self, policy, _to(attached))
         return self._own_policies[queue]
 
-    def of_head_node(self, script: NodeScript | None) -> dict[str, Any]:
+    def of_head_node(self, script: NodeScript | None, given: NodeActionsSpec) -> dict[str, Any]:
         """Return what the head node does, when it is created and at each update of the cluster."""
-        return self._launched("HeadNode", script, (*_SESSIONS, *_COMMANDS))
+        return self._launched("HeadNode", script, given, (*_SESSIONS, *_COMMANDS))
 
-    def of_login_nodes(self, script: NodeScript | None) -> dict[str, Any]:
-        """Return what login nodes do."""
-        return self._launched("LoginNodes", script, _SESSIONS)
+    def of_login_nodes(self, script: NodeScript | None, given: NodeActionsSpec) -> dict[str, Any]:
+        """Return what login nodes do: the script when they start, scripts that are given also at updates."""
+        return self._launched("LoginNodes", script, given, _SESSIONS)
 
-    def _launched(self, node_kind: str, script: NodeScript | None, actions: Iterable[str]) -> dict[str, Any]:
-        """Return what head or login nodes do. Their script is named in an SSM parameter.
+    def _launched(
+        self, node_kind: str, script: NodeScript | None, given: NodeActionsSpec, actions: Iterable[str]
+    ) -> dict[str, Any]:
+        """Return what head or login nodes do. What they run when they start is named in SSM parameters.
 
-        ParallelCluster refuses any change of these nodes' OnNodeConfigured itself. It refuses other policies, too, as
-        long as there are login nodes: the name of their policy in the template stays.
+        ParallelCluster refuses any change of these nodes' OnNodeStart and OnNodeConfigured itself. It refuses other
+        policies, too, as long as there are login nodes: the name of their policy in the template stays.
         """
-        if script is None:
-            return {"Iam": self._new_policy(node_kind, [_allow(actions)])}
-        run = self._run(script)
-        scope = Construct(self, node_kind)
-        parameter_name = f"/ultracluster/{self._cluster_name}/{node_kind}"
+        configured, updated = given.on_node_configured, given.on_node_updated
+        launched = {
+            "OnNodeStart": self._sequence("start", None, start=given.on_node_start),
+            "OnNodeConfigured": self._sequence("created", script, created=configured),
+        }
+        at_updates = script if node_kind == "HeadNode" else None
+        update = self._sequence("updated", at_updates, created=configured, updated=updated)
+        parameters: dict[str, str] = {}
+        for event, run in launched.items():
+            if run is not None:
+                suffix = "Start" if event == "OnNodeStart" else ""
+                parameters[event] = self._parameter(node_kind, suffix, run)
+        statements = [_allow(actions)]
+        if parameters:
+            arns = [self._arn_of(name) for name in parameters.values()]
+            files = () if script is None else (_RUNNER, *script.files)
+            readable = self._read_assets((_LAUNCHER, *files))
+            statements += [_allow(["ssm:GetParameter"], arns), *readable]
+        statements += self._read_given([*given.on_node_start, *configured, *updated])
+        attached = self._new_policy(node_kind, statements)
+        launches = {event: self._action(_LAUNCHER, [name, self._region]) for event, name in parameters.items()}
+        events = self._events(**launches, OnNodeUpdated=update)
+        if not events:
+            return {"Iam": attached}
+        if node_kind == "LoginNodes":  # they have no S3Access
+            return {"CustomActions": events, "Iam": attached}
+        return self._node(events, attached, _LAUNCHER if launches else _ACTIONS)
+
+    def _parameter(self, node_kind: str, suffix: str, run: Mapping[str, Any]) -> str:
+        """Make the parameter that names what nodes run, and return its name."""
+        scope = self.node.try_find_child(node_kind) or Construct(self, node_kind)
+        name = f"/ultracluster/{self._cluster_name}/{node_kind}{suffix}"
         ssm.StringParameter(
-            scope,
-            "Parameter",
-            parameter_name=parameter_name,
+            cast(Construct, scope),
+            f"{suffix}Parameter",
+            parameter_name=name,
             string_value=Stack.of(self).to_json_string({"script": run["Script"], "arguments": run["Args"]}),
-            description=f"What {node_kind} of {self._cluster_name} runs when it is created",
+            description=f"What {node_kind} of {self._cluster_name} runs when it {'starts' if suffix else 'is created'}",
         )
-        parameter = Stack.of(self).format_arn(
+        return name
+
+    def _arn_of(self, parameter_name: str) -> str:
+        return Stack.of(self).format_arn(
             service="ssm", region=self._region, resource="parameter", resource_name=parameter_name.removeprefix("/")
         )
-        statements = [
-            _allow(actions),
-            _allow(["ssm:GetParameter"], [parameter]),
-            *self._read_assets((_LAUNCHER, _RUNNER, *script.files)),
+
+    @staticmethod
+    def _events(**actions: dict[str, Any] | None) -> dict[str, Any]:
+        return {event: action for event, action in actions.items() if action is not None}
+
+    def _sequence(
+        self, event: str, script: NodeScript | None, **given: Sequence[NodeActionSpec]
+    ) -> dict[str, Any] | None:
+        """Return what runs a script of nodes and then those that are given, by the events that they are for."""
+        own = None if script is None else self._run(script)
+        if not any(given.values()):
+            return own
+        actions = []
+        if own is not None and script is not None:
+            actions.append((script.entry, "created updated", own["Script"], own["Args"]))
+        for on, each in ((on, each) for on, those in given.items() for each in those):
+            actions.append((each.script, on, self._address(each), each.args))
+        encoded = [
+            json.dumps({"name": Path(name).name, "on": on, "script": address, "args": list(arguments)})
+            for name, on, address, arguments in actions
         ]
-        attached = self._new_policy(node_kind, statements)
-        launch = self._action(_LAUNCHER, [parameter_name, self._region])
-        if node_kind == "LoginNodes":  # they have no S3Access
-            return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": attached}
-        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, attached, _LAUNCHER)
+        return self._action(_ACTIONS, [self._region, event, *encoded])
+
+    def _address(self, action: NodeActionSpec) -> str:
+        """Return where nodes fetch a script that is given."""
+        return self._file(Path(action.script)).url if is_file(action.script) else action.script
+
+    def _read_given(self, given: Sequence[NodeActionSpec]) -> list[iam.PolicyStatement]:
+        """Return what lets nodes read scripts that are given: objects, too, but what only CloudFormation knows."""
+        if not given:
+            return []
+        files = [Path(each.script) for each in given if is_file(each.script)]
+        objects = dict.fromkeys(filter(None, (object_of(each.script) for each in given)))
+        arns = [
+            Stack.of(self).format_arn(
+                service="s3",
+                region="",
+                account="",
+                resource=bucket,
+                resource_name=key,
+                arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+            )
+            for bucket, key in objects
+        ]
+        return [*self._read_assets((_ACTIONS, *files)), *([_allow(["s3:GetObject"], arns)] if arns else [])]
 
     def _node(self, actions: Mapping[str, Any], attached: dict[str, Any], first: Path) -> dict[str, Any]:
         """Return what a head or compute node runs, and its permissions beside what ParallelCluster allows.

@@ -6,7 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
 from ultracluster.arguments import until_looked_up
-from ultracluster.domain import budget, cluster, directory, team
+from ultracluster.domain import budget, cluster, custom_actions, directory, team
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -94,6 +94,7 @@ class Queue(Options, QueueSpec):
             change: nodes drain]
         custom_slurm_settings: Further slurm.conf parameters of the partition, such as MaxTime. [default empty; change:
             at once]
+        custom_actions: Scripts of yours that its nodes run.
         subnet: Where its nodes are. Default: the cluster's private subnet.
     """
 
@@ -117,6 +118,7 @@ class HeadNode(Options, HeadNodeSpec):
         ssh_key_name: EC2 key pair (ed25519); None: Session Manager alone. [default None; change: new cluster]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody. Never the world. [an IPv4 block
             such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: at once]
+        custom_actions: Scripts of yours that it runs.
         subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one.
     """
 
@@ -144,6 +146,41 @@ class LoginPool(Options, LoginPoolSpec):
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
     """Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one."""
+
+
+class NodeAction(Values, custom_actions.NodeActionSpec):
+    """A script that nodes run as root, and that ends with 0.
+
+    Attributes:
+        script: A file whose first line names its interpreter, which is deployed with the cluster: an edit is a change.
+            Or an object that exists, s3://BUCKET/KEY, which nodes may read then, or https://...; what is changed there
+            is no change here. [a file below the folder of this file, s3://BUCKET/KEY or https://...; required; change:
+            as the key says]
+        args: Its arguments. [default empty; change: as the key says]
+    """
+
+
+class QueueActions(Values, custom_actions.QueueActionsSpec):
+    """Scripts of yours that the compute nodes of a queue run, one after the other; one that fails ends its node.
+
+    Attributes:
+        on_node_start: Before anything is set up on a node: no file system is mounted yet. [default empty; change: nodes
+            drain]
+        on_node_configured: When a node is set up, after the scripts of this project, before jobs. [default empty;
+            change: nodes drain]
+    """
+
+
+class NodeActions(Values, custom_actions.NodeActionsSpec):
+    """Scripts of yours that head or login nodes run, one after the other; one that fails fails the deployment.
+
+    Attributes:
+        on_node_start: Before anything is set up on a node: no file system is mounted yet. [default empty; change: new
+            cluster]
+        on_node_configured: When a node is set up, after the scripts of this project; those that are new or changed run
+            again when the cluster is updated. [default empty; change: at once]
+        on_node_updated: Each time the cluster is updated. [default empty; change: at once]
+    """
 
 
 class Slurm(Options, SlurmSpec):

@@ -17,7 +17,7 @@ from ultracluster.arguments import construct_name, of_type, together, wrong_type
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.cluster_provider import cluster_provider
 from ultracluster.domain import budget as budget_rules
-from ultracluster.domain import cluster_rules, names, team_rules
+from ultracluster.domain import cluster_rules, names, override_rules, team_rules
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import (
     AcceptedWarning,
@@ -30,9 +30,11 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.cluster_configuration import Bindings, render
+from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file, refused_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
-from ultracluster.domain.override_rules import at, mappings
+from ultracluster.domain.overrides import at, mappings, plain
+from ultracluster.domain.spec import Spec
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
@@ -91,6 +93,7 @@ class ParallelCluster(IParallelCluster):
             change: at once]
         head_node: Default: ``HeadNode()``.
         login_nodes: Pools of login nodes. Default: none. [change: at once]
+        login_node_actions: Scripts of yours that login nodes of all pools run. Default: none.
         shared_storage: File systems that all nodes mount. Default: none; /home is on the head node.
         software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is.
         public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
@@ -110,8 +113,8 @@ class ParallelCluster(IParallelCluster):
             fleet]
         slurm: Default: ``Slurm()``.
         monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
-        overrides: Raw ParallelCluster keys for what is not modelled here, merged last. Default: none. [change: as the
-            key says]
+        overrides: Raw ParallelCluster keys, merged last: lists of what has a name by it; None takes a key away.
+            Default: none. [change: as the key says]
         accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
             [change: at once]
         munge_key: Secret with the key by which Slurm's daemons know each other: 32 to 1,024 bytes, as Base64 text.
@@ -152,6 +155,7 @@ class ParallelCluster(IParallelCluster):
         queues: Sequence[QueueSpec],
         head_node: HeadNodeSpec | None = None,
         login_nodes: Sequence[LoginPoolSpec] = (),
+        login_node_actions: NodeActionsSpec | None = None,
         shared_storage: Sequence[SharedStorage] = (),
         software: NeuronSoftware | None = None,
         public_subnet: ec2.ISubnet | None = None,
@@ -192,10 +196,11 @@ class ParallelCluster(IParallelCluster):
             "efa_interface_type": efa_interface_type,
             "head_node": head_node,
             "login_nodes": listed(login_nodes),
+            "login_node_actions": login_node_actions,
             "queues": listed(queues),
             "slurm": slurm,
             "monitoring": monitoring,
-            "overrides": dict(overrides) if isinstance(overrides, Mapping) else overrides,
+            "overrides": plain(overrides),
             "accepted_warnings": listed(accepted_warnings),
             "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
             "directory": directory,
@@ -376,7 +381,7 @@ class ParallelCluster(IParallelCluster):
         except InvalidArguments:
             self._values["queues"].pop()
             raise
-        self._warn_of_types()
+        self._warn()
         added = self._spec.queues[-1]
         self._bind_queue(added, queue)
         return self.queue(added.name)
@@ -438,6 +443,7 @@ class ParallelCluster(IParallelCluster):
         mounts = [(each.name, each.mount_dir) for each in (storage.mount for storage in self._storage)]
         return [
             *cluster_rules.violations(spec, neuron_software=self._software is not None),
+            *_missing_scripts(spec),
             *cluster_rules.mount_violations(mounts, spec),
             *(cluster_rules.accounting_violations(spec) if self._accounting is not None else []),
             *below((), self._without_addresses(spec), lambda: self._budget_violations(spec)),
@@ -487,12 +493,12 @@ class ParallelCluster(IParallelCluster):
         """Add what the head node and login nodes need."""
         software, spec = self._software, self._spec
         script = None if software is None else software.head_node(spec, self._mount_dir)
-        self._head_node_binding = self._scripts.of_head_node(script)
+        self._head_node_binding = self._scripts.of_head_node(script, spec.head_node.custom_actions)
         self._login_node_binding: Mapping[str, Any] = {}
         self._place(("head_node",), head_node, public=spec.head_node.public)
         if spec.login_nodes:
             script = None if software is None else software.login_node(spec, self._mount_dir)
-            self._login_node_binding = self._scripts.of_login_nodes(script)
+            self._login_node_binding = self._scripts.of_login_nodes(script, spec.login_node_actions)
         for given, pool in zip(login_nodes, spec.login_nodes, strict=True):
             self._place(("login_nodes", pool.name), given, public=pool.public)
 
@@ -505,13 +511,13 @@ class ParallelCluster(IParallelCluster):
             self.placement_groups[label] = group
         software = self._software
         script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)
-        self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script)
+        self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script, queue.custom_actions)
         self._place(("queues", queue.name), given)
 
     def _check_when_whole(self, vpc: ec2.IVpc) -> None:
         """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
         warn_of_imported(self, vpc, self._places)
-        self._warn_of_types()
+        self._warn()
         self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._wrong_when_whole()]))
         for other in _of_name(self, self._spec.name):
             if _may_meet(*(_outermost(Stack.of(each)) for each in (self, other))):
@@ -522,13 +528,20 @@ class ParallelCluster(IParallelCluster):
                 )
         _CLUSTERS.setdefault(self.node.root, []).append(self)
 
-    def _warn_of_types(self) -> None:
-        """Warn of instance types that may be misspelt; of each once."""
-        for each in cluster_rules.type_warnings(self._spec):
-            warning = f"{dotted(each.path)}: {each}"
-            if warning not in self._warned:
-                Annotations.of(self).add_warning_v2("ultracluster:instanceType", warning)
-            self._warned.add(warning)
+    def _warn(self) -> None:
+        """Warn of instance types that may be misspelt and of what overrides disable; of each once."""
+        overridden = list(override_rules.warnings(self._spec, _called))
+        if self._accounting is not None:
+            overridden += override_rules.accounting_warnings(self._spec)
+        for of, found in (
+            ("instanceType", cluster_rules.type_warnings(self._spec)),
+            ("override", below(("overrides",), overridden)),
+        ):
+            for each in found:
+                warning = f"{dotted(each.path)}: {each}"
+                if warning not in self._warned:
+                    Annotations.of(self).add_warning_v2(f"ultracluster:{of}", warning)
+                self._warned.add(warning)
 
     def _wrong_when_whole(self) -> Iterator[str]:
         """Yield what stacks and grants that came later make wrong."""
@@ -674,6 +687,11 @@ class _Later:
         return self._produce()
 
 
+def _called(field: Path) -> Path:
+    """Return how the construct calls a field of `ClusterSpec`."""
+    return (*_ARGUMENTS[field[:1]], *field[1:]) if field[:1] in _ARGUMENTS else field
+
+
 def _moved(path: Path, last: Path, argument: str) -> Path:
     """Return a path as the caller of a method knows it, who gives what is the last of a list."""
     return (argument, *path[len(last) :]) if path[: len(last)] == last else path
@@ -727,3 +745,24 @@ def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]
     if software is not None and software.budget is not None and not software.metrics:
         reason = "the head node counts what nodes cost, and guards the budget, with their metrics"
         yield Violation(("software", "metrics"), False, "True, or no budget", reason)
+
+
+def _missing_scripts(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield which scripts of nodes are no files, or no scripts."""
+    yield from below(
+        (),
+        lambda: below(("head_node", "custom_actions"), _refused(spec.head_node.custom_actions)),
+        lambda: below(("login_node_actions",), _refused(spec.login_node_actions)),
+        lambda: _refused_of_queues(spec),
+    )
+
+
+def _refused_of_queues(spec: ClusterSpec) -> Iterator[Violation]:
+    for index, queue in enumerate(spec.queues):
+        yield from below(("queues", index, "custom_actions"), _refused(queue.custom_actions))
+
+
+def _refused(nodes: Spec) -> Iterator[Violation]:
+    for place, action in actions(nodes):
+        if is_file(action.script) and (refused := refused_file(FilePath(action.script))) is not None:
+            yield Violation((*place, "script"), action.script, *refused)

@@ -15,6 +15,7 @@ from ultracluster.domain import (
     accounting,
     budget,
     cluster,
+    custom_actions,
     directory,
     homes,
     lustre,
@@ -169,7 +170,9 @@ def _docstring(text: str, definition: str) -> list[str]:
 
 def _with_fields(text: str) -> str:
     """Return the source of options, whose classes list their fields."""
-    domain = {name: value for each in (cluster, budget, directory, team) for name, value in vars(each).items()}
+    domain = {
+        name: value for each in (cluster, budget, custom_actions, directory, team) for name, value in vars(each).items()
+    }
     for name in [each.name for each in ast.parse(text).body if isinstance(each, ast.ClassDef)]:
         definition = next(each for each in ast.parse(text).body if getattr(each, "name", "") == name)
         if not isinstance(definition, ast.ClassDef) or len(definition.bases) != 2:  # noqa: PLR2004 options and a model

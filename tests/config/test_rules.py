@@ -114,7 +114,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"accounting": {}, "cluster.overrides": {"Scheduling": {"SlurmSettings": {"Database": {"Uri": "x"}}}}},
         "cluster.overrides.Scheduling.SlurmSettings.Database",
-        "no override of this key",
+        "UserName",
     ),
     # 1875 nodes, 32 + 4 other things
     (

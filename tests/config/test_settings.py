@@ -22,7 +22,7 @@ def test_shapes_and_rules_are_reported_at_once_each_with_its_line(write: Write) 
         .replace("ssh_cidr: null", "instance_type: t3.micro")
         .replace("instance_type: trn1.32xlarge", "instance_type: c7g.large")
         .replace("slurm: {custom_settings: {}}", "slurm: {idle_minutes: ten}")
-        .replace("overrides: {}", "overrides: {HeadNode: {InstanceType: m6i.large}}")
+        .replace("overrides: {}", "overrides: {HeadNode: {InstanceTypes: m6i.large}}")
     )
     path = write(text)
     found = [line.split(": got")[0].split(": unknown")[0].removeprefix(f"{path}:") for line in outcome(path)]
@@ -39,7 +39,7 @@ def test_shapes_and_rules_are_reported_at_once_each_with_its_line(write: Write) 
         "23: cluster.head_node.instance_type",
         "30: cluster.queues[0].compute_resources[0].instance_type",
         "32: cluster.slurm.idle_minutes",
-        "33: cluster.overrides.HeadNode.InstanceType",
+        "33: cluster.overrides.HeadNode.InstanceTypes",
     ]
 
 

@@ -231,7 +231,7 @@ def test_one_exception_names_all_violations_and_leaves_nothing_in_the_tree(stack
         "head_node.ssh_cidr: got '0.0.0.0/0'",
         "queues[0].name: got 'Gpu'",
         "shared_storage: got []",
-        "not all rules of head_node, overrides, queues and the rest are checked yet; correct the values above first",
+        "not all rules of head_node, queues and the rest are checked yet; correct the values above first",
     ]
     assert "max_count: got 0; allowed: at least 1" in str(refused.value)
     assert [each.node.path for each in stack.node.find_all()] == before

@@ -187,12 +187,27 @@ CHANGES: dict[str, Any] = {
     "budget.max_usd_per_hour": 100,
     "budget.usd_per_hour": {"trn1.32xlarge": 10},
 }
+CHANGES |= {
+    f"{nodes}.{event}": [{"script": "https://example.com/site.sh", "args": ["a"]}]
+    for nodes, events in (
+        ("cluster.head_node.custom_actions", ("on_node_start", "on_node_configured", "on_node_updated")),
+        ("cluster.login_node_actions", ("on_node_start", "on_node_configured", "on_node_updated")),
+        (f"{QUEUE}.custom_actions", ("on_node_start", "on_node_configured")),
+    )
+    for event in events
+}
 """Another value of a setting, or with what must change beside it the values by their places. `another` has others."""
 
 ELSEWHERE = {
     "account": "in the assembly's manifest; templates are for any account",
     "termination_protection": "in the assembly's manifest, and set by the CDK",
     "cluster.overrides": "another answer for each key",
+    **{
+        f"{place}[0].{field}": "as the list that it is in"
+        for place in CHANGES
+        if place.rpartition(".")[2].startswith("on_node_")
+        for field in ("script", "args")
+    },
     "users[0].account": "needs a database; the document of users has it, as the rest of them",
     "cluster.accepted_warnings[0].validator": "as cluster.accepted_warnings",
     "cluster.accepted_warnings[0].reason": "for people who read the settings and reports",

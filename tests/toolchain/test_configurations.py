@@ -1,18 +1,22 @@
 """ParallelCluster's own schema and validators pass every configuration in config/, and what people may switch in it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scripts.check.validation import examine
-from scripts.core.options import deployments
+from scripts.core.options import CONFIG, deployments
 from tests.stacks.choices import ACCOUNT, chosen
 from toolchain.parallelcluster import ParallelCluster
+from ultracluster.domain import overrides
 from ultracluster.domain.validator_warnings import accepted
 
+DOCS = Path(__file__).parents[2] / "docs"
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 
@@ -43,6 +47,23 @@ def test_parallelcluster_accepts_what_people_may_choose(
     settings["cluster"]["overrides"] = {}  # its database has no complete ARN of a secret
     (tmp_path / "much.yaml").write_text(json.dumps(settings), encoding="utf-8")
     assert_accepted(deployment(str(tmp_path / "much")), parallelcluster)
+
+
+def test_parallelcluster_accepts_the_overrides_of_the_guide(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path
+) -> None:
+    examples = re.findall(
+        r"```yaml\n(.*?)```", (DOCS / "guides" / "overrides.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    together: dict[str, Any] = {}
+    for example in examples:
+        cluster = yaml.safe_load(example)["cluster"]
+        together |= cluster | {"overrides": overrides.merged(together.get("overrides", {}), cluster["overrides"])}
+    settings = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
+    settings.update(name="overriding")
+    settings["cluster"] |= together
+    (tmp_path / "overriding.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    assert_accepted(deployment(str(tmp_path / "overriding")), parallelcluster)
 
 
 def existing(settings: dict[str, Any]) -> None:

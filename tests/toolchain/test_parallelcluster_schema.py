@@ -6,15 +6,22 @@ from typing import Any
 
 import pytest
 
+from tests.constructs.domain.sample_overrides import LEAVES, override_of
+from tests.constructs.domain.specs import cluster
+from tests.constructs.domain.test_overrides import BINDINGS
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import PYTHON, ParallelCluster
-from ultracluster.domain.parallelcluster_schema import FILE, fields, violations
+from ultracluster.domain.cluster import LoginPoolSpec
+from ultracluster.domain.cluster_configuration import render
+from ultracluster.domain.overrides import without_indices
+from ultracluster.domain.parallelcluster_schema import FILE, fields, missing, violations
 
 VALUES = ["x", "", 1, 0, -1, 10**6, 1.5, True, "true", "7", "sg-12345678", [], ["x"], [{}], {}, "x" * 300]
 BY_CODE = ("AllowedIps", "ExtraChefAttributes", "OnNodeStart", "OnNodeConfigured", "OnNodeUpdated")
 """Keys whose values a function of the package checks, which the schema does not say."""
 LOAD = """
-import json, sys
+import json, os, sys
+os.environ["AWS_DEFAULT_REGION"] = "us-west-2"
 from marshmallow import ValidationError
 from pcluster.schemas.cluster_schema import ClusterSchema
 
@@ -34,9 +41,9 @@ for line in sys.stdin:
         schema.load(json.loads(line))
         print("[]")
     except ValidationError as error:
-        print(json.dumps(sorted(set(refused(error.messages)))))
-    except Exception:
-        print("null")
+        print(json.dumps(sorted(set(refused(error.messages))) if "--broken" in sys.argv else error.messages))
+    except Exception as error:
+        print("null" if "--broken" in sys.argv else json.dumps(repr(error)))
 """
 
 
@@ -60,14 +67,27 @@ def test_the_file_has_what_the_package_declares(parallelcluster: ParallelCluster
     assert FILE.read_text(encoding="utf-8") == declared, "If the version is another, run `make snapshots`."
 
 
+def answers_to(configurations: list[dict[str, Any]], *arguments: str) -> list[Any]:
+    """Return what ParallelCluster's schema says of each configuration; ``--broken``: which keys it refuses."""
+    text = "".join(f"{json.dumps(each)}\n" for each in as_strings(configurations))
+    done = subprocess.run([PYTHON, "-c", LOAD, *arguments], input=text, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_parallelcluster_takes_each_override_merged_into_a_configuration() -> None:
+    """That of each key that the schema knows, those of lists and of exclusive keys among them."""
+    pools = [LoginPoolSpec(name="login")]
+    taken = [render(cluster(login_nodes=pools, overrides=override_of(path)), BINDINGS) for path in LEAVES]
+    refused = [(path, answer) for path, answer in zip(LEAVES, answers_to(taken), strict=True) if answer != []]
+    assert refused == []
+
+
 def test_each_value_of_each_key_is_refused_if_parallelcluster_refuses_it() -> None:
     tried = [(path, value) for path in fields() if not path.endswith(BY_CODE) for value in VALUES]
     tried += [(f"{path}x", "x") for path in fields()]
     configurations = [at(path, value) for path, value in tried]
-    text = "".join(f"{json.dumps(each)}\n" for each in as_strings(configurations))
-    done = subprocess.run([PYTHON, "-c", LOAD], input=text, capture_output=True, text=True, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
     differing = []
+    answers = answers_to(configurations, "--broken")
     for (path, value), configuration, answer in zip(tried, configurations, answers, strict=True):
         found = {
             ".".join(str(part) for part in each.path if isinstance(part, str)) for each in violations(configuration)
@@ -99,11 +119,12 @@ def test_an_action_has_a_script_or_a_sequence_of_such() -> None:
     program = LOAD.replace('elif any(not each.startswith("Missing data") for each in value):', "else:")
     assert program != LOAD
     text = "".join(f"{json.dumps(each)}\n" for each in configurations)
-    done = subprocess.run([PYTHON, "-c", program], input=text, capture_output=True, text=True, check=True)
+    done = subprocess.run([PYTHON, "-c", program, "--broken"], input=text, capture_output=True, text=True, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     for (path, value), configuration, answer in zip(tried, configurations, answers, strict=True):
         refused = any(each.startswith(path) for each in answer)
-        assert bool([*violations(configuration)]) == refused, (path, value)
+        lacking = [key for place, key in missing(configuration) if without_indices(place).startswith(path)]
+        assert bool(lacking or [*violations(configuration)]) == refused, (path, value)
     assert [*violations(at(tried[0][0], {"Sequence": [SCRIPT], "Args": ["x"]}))]
     told = {each.path[-1]: each.allowed for each in violations(at(tried[0][0], {"Sequences": [SCRIPT]}))}
     assert told["Sequences"] == "Sequence"

@@ -1,15 +1,18 @@
 """Arithmetic on IPv4 blocks, the blocks of a VPC among it."""
 
+import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import combinations
 
-from ultracluster.domain.violations import Violation
+from ultracluster.domain.violations import Violation, is_token
 
 AWS_RESERVED_PER_SUBNET = 5
 """The first four addresses and the last of each subnet (Amazon VPC user guide, subnet sizing)."""
 
 _VPC_PREFIXES = range(16, 29)
+_WIDEST_SOURCE = 8
+_PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 
 
 def usable(block: IPv4Network) -> int:
@@ -24,6 +27,18 @@ def parse(text: str) -> IPv4Network | None:
     except ValueError:
         return None
     return block if str(block) == text else None
+
+
+def refused_source(text: object) -> tuple[str, str] | None:
+    """Return what is allowed instead of a source of traffic, and why; None: it may be one."""
+    if is_token(text) or _PREFIX_LIST.fullmatch(str(text)):
+        return None
+    block = parse(str(text))
+    if block is None:
+        return "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-...", "not a CIDR"
+    if block.prefixlen < _WIDEST_SOURCE:
+        return f"a block of /{_WIDEST_SOURCE} or smaller, best your office's", "a port of nodes open to the world"
+    return None
 
 
 def room_violations(field: str, cidr: str, needed: int, takers: str) -> Iterator[Violation]:

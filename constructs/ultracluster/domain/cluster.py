@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ultracluster.domain import names, neuron, parallelcluster_versions
+from ultracluster.domain.custom_actions import NodeActionsSpec, QueueActionsSpec
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
@@ -162,6 +163,8 @@ class QueueSpec(Spec):
     """Where the node-local NVMe storage is mounted."""
     custom_slurm_settings: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the partition, such as MaxTime."""
+    custom_actions: QueueActionsSpec = QueueActionsSpec()
+    """Scripts of yours that its nodes run."""
 
     @property
     def has_trainium(self) -> bool:
@@ -201,6 +204,8 @@ class HeadNodeSpec(Spec):
     """EC2 key pair (ed25519); None: Session Manager alone."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; None: nobody. Never the world."""
+    custom_actions: NodeActionsSpec = NodeActionsSpec()
+    """Scripts of yours that it runs."""
 
 
 class LoginPoolSpec(Spec):
@@ -328,6 +333,8 @@ class ClusterOptions(Spec):
     head_node: HeadNodeSpec = HeadNodeSpec()
     login_nodes: Annotated[Items[LoginPoolSpec], FEW, Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
     """Pools of login nodes, at most 10. A pool is removed while there are no login nodes."""
+    login_node_actions: NodeActionsSpec = NodeActionsSpec()
+    """Scripts of yours that login nodes of all pools run."""
     queues: Annotated[Items[QueueSpec], FEW, allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
     """Slurm queues. One is removed while the fleet is stopped, or with the queue update strategy TERMINATE."""
     slurm: SlurmSpec = SlurmSpec()
@@ -347,7 +354,8 @@ class ClusterOptions(Spec):
             page="https://docs.aws.amazon.com/parallelcluster/latest/ug/cluster-configuration-file-v3.html",
         ),
     ] = {}
-    """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
+    """Raw ParallelCluster keys, merged last: lists of what has a name by it; null takes a key away. What a setting sets
+    is better set there."""
     accepted_warnings: Annotated[
         Items[AcceptedWarning],
         FEW,

@@ -5,11 +5,11 @@ through CloudFormation, which hands every scalar over as a string; ParallelClust
 mappings (``CustomSlurmSettings``) and in ``Args``, so these hold strings from the start.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ultracluster.domain import slurm
+from ultracluster.domain import overrides, slurm
 from ultracluster.domain.cluster import (
     ClusterOptions,
     ClusterSpec,
@@ -112,8 +112,7 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
         configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_nodes]}
     if spec.directory is not None:
         configuration["DirectoryService"] = _directory(spec.directory)
-    merged: dict[str, Any] = _merge(configuration, spec.overrides)
-    return merged
+    return overrides.merged(configuration, spec.overrides)
 
 
 def secret_arns(cluster: ClusterOptions) -> Iterator[tuple[Path, str]]:
@@ -135,8 +134,7 @@ def _secrets_within(value: Any, place: Path) -> Iterator[tuple[Path, str]]:
 
 def _custom_slurm_settings(spec: ClusterSpec, bindings: Bindings) -> Mapping[str, str]:
     """Return the settings of slurm.conf; beside a file that an override includes, ParallelCluster allows none."""
-    overridden = spec.overrides.get("Scheduling", {}).get("SlurmSettings", {})
-    if "CustomSlurmSettingsIncludeFile" in overridden:
+    if overrides.at(spec.overrides, ("Scheduling", "SlurmSettings", "CustomSlurmSettingsIncludeFile")) is not None:
         return spec.slurm.custom_settings
     return slurm.custom_settings(slurm.with_defaults(spec.slurm.custom_settings, bindings.slurm_settings))
 
@@ -256,23 +254,3 @@ def _root_volume(size_gib: int | None) -> dict[str, Any]:
 def _present(**items: Any) -> dict[str, Any]:
     """Return the items that say something: not None, not an empty list or mapping."""
     return {key: value for key, value in items.items() if value not in (None, [], {})}
-
-
-def _merge(base: Any, override: Any) -> Any:
-    """Merge mappings key by key and lists of named mappings by their Name, add policies; anything else is replaced."""
-    if isinstance(base, dict) and isinstance(override, Mapping):
-        merged = dict(base)
-        for key, value in override.items():
-            if key == "AdditionalIamPolicies" and isinstance(value, list):
-                merged[key] = [*base.get(key, ()), *value]
-            else:
-                merged[key] = _merge(base[key], value) if key in base else value
-        return merged
-    if isinstance(base, list) and isinstance(override, list) and _named(base) and _named(override):
-        changes = {item["Name"]: item for item in override}
-        return [_merge(item, changes.pop(item["Name"], {})) for item in base] + list(changes.values())
-    return override
-
-
-def _named(items: Iterable[Any]) -> bool:
-    return all(isinstance(item, Mapping) and "Name" in item for item in items)

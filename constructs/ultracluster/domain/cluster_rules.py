@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from ultracluster.domain import (
     addresses,
+    custom_actions,
     directory,
     instance_type_names,
     lustre,
     names,
     neuron,
     override_rules,
+    overrides,
     slurm,
     slurm_rules,
 )
@@ -53,12 +55,10 @@ _TAG_SIGNS = "_.:/=+-@"
 _TAG_TEXT = f"letters, digits, spaces and {' '.join(_TAG_SIGNS)}"
 """What the narrowest of the services take that carry the tags: FSx, EFS, IAM, Systems Manager, Elastic Load Balancing
 (https://docs.aws.amazon.com/fsx/latest/APIReference/API_Tag.html). EC2 takes more."""
-WIDEST_SSH_PREFIX = 8
 _WITHOUT_IMAGES = ("rocky8", "rocky9")
 _BURSTABLE = re.compile(r"t\d")
 _OTHER_ACCELERATORS = re.compile(r"(p|g|gr|inf|dl|f|vt)\d")
 """GPUs, Inferentia, Gaudi, FPGAs, video: accelerated computing in https://aws.amazon.com/ec2/instance-types/."""
-_PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 MOST_NODES_WITHOUT_IMAGE = 64
 """Nodes of a queue that may download the Neuron packages, about 100 MB each, from the same mirrors when they start.
@@ -82,22 +82,21 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
         *below((), _version_violations(spec), _head_node_violations(spec)),
         *below((), _login_pool_violations(spec), _queue_list_violations(spec), _queues_violations(spec)),
         *below((), _accounting_override_violations(spec)),
+        *below(("login_node_actions",), lambda: custom_actions.violations(spec.login_node_actions)),
         *below(("directory",), lambda: () if spec.directory is None else directory.violations(spec.directory)),
         *below(
             ("slurm", "custom_settings"),
             lambda: slurm_rules.violations(spec.slurm.custom_settings, slurm_rules.CLUSTER),
         ),
         *below(("tags",), tag_violations(spec)),
-        *below(("overrides",), override_rules.violations(spec, neuron_software)),
+        *below(("overrides",), override_rules.violations(spec)),
         *below(("accepted_warnings",), _accepted_warning_violations(spec)),
     ]
 
 
 def accounting_violations(spec: ClusterSpec) -> list[Violation]:
     """Return every rule that a cluster with a database for accounting breaks beside those of all clusters."""
-    return below(
-        (), _accounting_name_violations(spec), _accounting_settings_violations(spec), _database_overrides(spec)
-    )
+    return below((), _accounting_name_violations(spec), _accounting_settings_violations(spec))
 
 
 def _accounting_override_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -106,14 +105,6 @@ def _accounting_override_violations(spec: ClusterSpec) -> Iterator[Violation]:
         yield from _accounting_name_violations(spec)
     if "Database" in overridden:
         yield from _accounting_settings_violations(spec)
-
-
-def _database_overrides(spec: ClusterSpec) -> Iterator[Violation]:
-    overridden = override_rules.slurm_settings(spec)
-    for key in sorted(overridden.keys() & {*_ACCOUNTING, "CustomSlurmSettingsIncludeFile"}):
-        reason = "accounting sets the database, and settings of Slurm beside it"
-        path = ("overrides", "Scheduling", "SlurmSettings", key)
-        yield Violation(path, overridden[key], "no override of this key", reason)
 
 
 def _accounting_name_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -286,6 +277,7 @@ def _is_tag_text(text: str) -> bool:
 
 def _head_node_violations(spec: ClusterSpec) -> Iterator[Violation]:
     head = spec.head_node
+    yield from below(("head_node", "custom_actions"), lambda: custom_actions.violations(head.custom_actions))
     own = (_size_violations(head, spec), _memory_violations(head, spec), _ssh_violations(head), _key_violations(head))
     yield from below(("head_node",), *own)
 
@@ -305,15 +297,8 @@ def _key_violations(head: HeadNodeSpec) -> Iterator[Violation]:
 
 
 def _ssh_violations(node: HeadNodeSpec | LoginPoolSpec) -> Iterator[Violation]:
-    if node.ssh_cidr is None or is_token(node.ssh_cidr) or _PREFIX_LIST.fullmatch(node.ssh_cidr):
-        return
-    block = addresses.parse(node.ssh_cidr)
-    if block is None:
-        allowed = "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-..."
-        yield node.violation("ssh_cidr", allowed, "not a CIDR")
-    elif block.prefixlen < WIDEST_SSH_PREFIX:
-        allowed = f"a block of /{WIDEST_SSH_PREFIX} or smaller, best your office's"
-        yield node.violation("ssh_cidr", allowed, "port 22 open to the world")
+    if node.ssh_cidr is not None and (refused := addresses.refused_source(node.ssh_cidr)) is not None:
+        yield node.violation("ssh_cidr", *refused)
 
 
 def _login_pool_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -347,6 +332,7 @@ def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation
     yield from below(
         ("custom_slurm_settings",), lambda: slurm_rules.violations(queue.custom_slurm_settings, slurm_rules.QUEUE)
     )
+    yield from below(("custom_actions",), lambda: custom_actions.violations(queue.custom_actions))
     yield from _resources_violations(queue, spec)
 
 
@@ -510,8 +496,8 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     """Tell which queues have so many nodes that their image should have the Neuron software."""
     changed = {
         queue.get("Name")
-        for queue in override_rules.mappings(override_rules.at(spec.overrides, ("Scheduling", "SlurmQueues")))
-        if override_rules.at(queue, ("Image", "CustomAmi"))
+        for queue in overrides.mappings(overrides.at(spec.overrides, ("Scheduling", "SlurmQueues")))
+        if overrides.at(queue, ("Image", "CustomAmi"))
     }
     for queue in spec.queues:
         nodes = sum(each.max_count for each in queue.compute_resources if each.instance_type in TRAINIUM_TYPES)

@@ -1,12 +1,14 @@
-"""Rules of overrides: which keys of ParallelCluster are an override's, and how lists name what they change."""
+"""Rules of overrides: what ParallelCluster or a promise of SECURITY.md refuses, and what they take from features."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, get_args
 
-from ultracluster.domain import parallelcluster_schema, slurm_rules
+from ultracluster.domain import addresses, parallelcluster_schema, slurm_rules
 from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
+from ultracluster.domain.cluster_configuration import Bindings, render
+from ultracluster.domain.overrides import at, given, mappings, sections, without_indices
 from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.spec import Setting, Spec
 from ultracluster.domain.violations import Path, Violation, below, dotted, is_token
@@ -24,12 +26,74 @@ _ATTACHABLE = (
     "the ARN of a policy of yours whose name begins with parallelcluster, or whose path is /parallelcluster/, or of "
     "AWS's CloudWatchAgentServerPolicy or AmazonS3ReadOnlyAccess"
 )
-_OWN_POLICY = "give AdditionalIamPolicies, of a policy whose name begins with parallelcluster"
-_OUTSIDE = "given outside of overrides, for all nodes"
+_PASSED = re.compile(r"arn:[a-z-]+:iam::\d{12}:role/parallelcluster/[\w+=,.@/-]+")
+"""Roles that the provider may pass to nodes (the same file, PassRole)."""
+_DEEPEST = 40
+"""Levels of mappings and lists; the schema has ten."""
+
+_SUBNET = "subnet-0123456789abcdef0"
+_PLACES = Bindings(public_subnet_id=_SUBNET, private_subnet_id=_SUBNET)
+
+_NEEDED = f"ParallelCluster {PINNED} needs it"
+_OPEN = "without it the port is open to the world"
+_HEAD_NODE_KEYS = "else each of its users gets the credentials of the head node"
+_WORTH = "what checks, counts and prices it goes by that alone"
+_UNENCRYPTED = "the volume is not encrypted"
+_FEATURES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
+    "Monitoring.Logs.CloudWatch.Enabled": (lambda value: not value, "true", "nobody learns why a node has failed"),
+    "HeadNode.LocalStorage.RootVolume.Encrypted": (lambda value: not value, "true", _UNENCRYPTED),
+    "HeadNode.SharedStorageEfsSettings.Encrypted": (lambda value: not value, "true", "/home is not encrypted"),
+    "Scheduling.SlurmQueues.ComputeSettings.LocalStorage.RootVolume.Encrypted": (
+        lambda value: not value,
+        "true",
+        _UNENCRYPTED,
+    ),
+    **{
+        f"{nodes}.Iam.{key}": (
+            lambda value: value is not None,
+            "AdditionalIamPolicies, which are added",
+            "the nodes have its permissions alone: none for Session Manager, their scripts and metrics, or by a grant",
+        )
+        for nodes in ("HeadNode", "LoginNodes.Pools", "Scheduling.SlurmQueues")
+        for key in ("InstanceRole", "InstanceProfile")
+    },
+    **{
+        f"{nodes}.Networking.SecurityGroups": (
+            lambda value: value is not None,
+            "AdditionalSecurityGroups",
+            "ParallelCluster makes no groups then: these must let nodes reach one another, and SSH",
+        )
+        for nodes in ("HeadNode", "LoginNodes.Pools", "Scheduling.SlurmQueues")
+    },
+    **{
+        f"{nodes}.CustomActions.{event}": (
+            lambda value: value is not None,
+            "OnNodeUpdated" if nodes == "HeadNode" else "none",
+            "ParallelCluster refuses each later change of it, its arguments among them",
+        )
+        for nodes in ("HeadNode", "LoginNodes.Pools")
+        for event in ("OnNodeStart", "OnNodeConfigured")
+    },
+    **{
+        f"DevSettings.{key}": (
+            lambda value: value is not None,
+            "none",
+            "nodes run other code than ParallelCluster's release: no check and no rehearsal has seen it",
+        )
+        for key in ("Cookbook", "NodePackage", "ClusterTemplate")
+    },
+    "Scheduling.SlurmQueues.AllocationStrategy": (
+        lambda value: value is not None,
+        "with Instances in each compute resource",
+        "nodes of one InstanceType are launched without it",
+    ),
+}
+"""By key: when an override of it disables something, what keeps it, and what is disabled."""
+_OF_ACCOUNTING = ("Database", "ExternalSlurmdbd", "CustomSlurmSettingsIncludeFile")
 
 
-def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[tuple[str, str]]:
-    """Yield the keys of ParallelCluster that fields set, each with a sentence that names the field."""
+def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[tuple[str, Path]]:
+    """Yield the keys of ParallelCluster that fields set, each with its field."""
     for name, field in model.model_fields.items():
         kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
         nested = [kind for kind in kinds if issubclass(kind, Spec)]
@@ -37,124 +101,64 @@ def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[
             yield from _modelled(kind, (*place, name))
         keys = [each.key(model) for each in field.metadata if isinstance(each, Setting)]
         if not nested and name != "name":
-            yield from ((key, f"{dotted((*place, name))} sets it") for key in keys if key)
+            yield from ((key, (*place, name)) for key in keys if key)
 
 
-MODELLED_KEYS = {
+_FIELDS: Mapping[str, Path] = {
     **dict(_modelled()),
-    "Region": "the stack's",
-    "Tags": "tags sets it",
-    "SharedStorage": _OUTSIDE,
-    "LoginNodes": "login_nodes sets it",
-    "HeadNode.Networking.SecurityGroups": _OUTSIDE,
-    "HeadNode.Networking.AdditionalSecurityGroups": _OUTSIDE,
-    "HeadNode.SharedStorageEfsSettings": "encrypted",
-    "HeadNode.CustomActions": "Neuron software uses it",
-    "HeadNode.Iam.S3Access": _OWN_POLICY,
-    "HeadNode.Iam.InstanceProfile": _OWN_POLICY,
-    "HeadNode.Iam.InstanceRole": _OWN_POLICY,
-    "Monitoring.Logs.CloudWatch.Enabled": "without logs nobody learns why a node failed",
-    "Scheduling.Scheduler": "slurm is the only one",
-    "Scheduling.SlurmQueues.CapacityReservationTarget": "of compute resources",
-    "Scheduling.SlurmQueues.Networking": "queues sets it",
-    "Scheduling.SlurmQueues.CustomActions": "Neuron software uses it",
-    "Scheduling.SlurmQueues.Iam.S3Access": _OWN_POLICY,
-    "Scheduling.SlurmQueues.Iam.InstanceProfile": _OWN_POLICY,
-    "Scheduling.SlurmQueues.Iam.InstanceRole": _OWN_POLICY,
-    "Scheduling.SlurmQueues.ComputeResources.Instances": "queues.compute_resources.instance_type sets it",
-    "Scheduling.SlurmQueues.ComputeResources.Networking": "queues sets it",
-    "DevSettings.EfaInterfaceType": "efa_interface_type sets it",
+    "Tags": ("tags",),
+    "DevSettings.EfaInterfaceType": ("efa_interface_type",),
+    "Scheduling.SlurmQueues.Networking.SubnetIds": ("queues",),
+    "Scheduling.SlurmQueues.ComputeResources.Instances": ("queues", "compute_resources", "instance_type"),
 }
-"""Keys that an override may not touch, nor what is below them, because rules count on them, and why; without indices of
-lists."""
-_ORDER = {key: index for index, key in enumerate(MODELLED_KEYS)}
-_DEEPEST = max(key.count(".") for key in MODELLED_KEYS) + 1
-_HIDDEN: dict[str, frozenset[str]] = {
-    ".".join(parts[:count]): frozenset(each for each in MODELLED_KEYS if each.startswith(f"{'.'.join(parts[:count])}."))
-    for parts in (key.split(".") for key in MODELLED_KEYS)
-    for count in range(1, len(parts))
-}
-"""Modelled keys by each key above them."""
-OF_NEURON_SOFTWARE = ("CustomActions", "Iam.S3Access")
-"""How keys end that belong to Neuron software: nodes without it may have actions of their own."""
+"""Fields that set keys of ParallelCluster."""
 
 
-def violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
+def violations(spec: ClusterSpec) -> Iterator[Violation]:
     """Yield every rule that overrides break; paths are keys of the overrides.
 
     The schema of another version of ParallelCluster than the pinned one is not known here: its package refuses.
     """
-    own = list(_violations(spec, neuron_software))
+    own = list(_violations(spec))
+    schema = list(parallelcluster_schema.violations(spec.overrides)) if spec.parallelcluster_version == PINNED else []
+    own += [each for each in schema if not any(_meet(each.path, told.path) for told in own)]
     yield from own
-    if spec.parallelcluster_version == PINNED:
-        for each in parallelcluster_schema.violations(spec.overrides):
-            if not any(_is_within(each.path, told.path) or _is_within(told.path, each.path) for told in own):
-                yield each
+    if spec.overrides and not own:
+        yield from _together(spec)
 
 
-def _is_within(path: Path, place: Path) -> bool:
-    return path[: len(place)] == place
+def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: field) -> Iterator[Violation]:
+    """Yield what overrides take from features; paths are keys of the overrides.
 
-
-def _violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Violation]:
-    for path, value in _leaves(spec.overrides, ()):
-        if not _is_json(value):
-            allowed = "text, numbers, true, false or null, and keys of text"
-            yield Violation(path, value, allowed, "the configuration becomes JSON")
-        key = ".".join(str(part) for part in path if not isinstance(part, int))
-        hides = not isinstance(value, dict | list)
-        if reason := _reason(key, hides, neuron_software):
-            yield Violation(path, value, "no override of this key", reason)
-        if path[-1] == "AdditionalIamPolicies" and value != []:
-            yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
-        if path[-1] == "Policy" and path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
-            allowed = "leave it out: the nodes' own policy already has Session Manager"
-            yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
-        elif path[-1] == "Policy" and "AdditionalIamPolicies" in path and not _may_be_attached(value):
-            yield Violation(path, value, _ATTACHABLE, "ParallelCluster's provider may attach no others")
+    Args:
+        spec: The cluster.
+        called: Returns how those who gave the overrides call a field.
+    """
     known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
-    path = ("Scheduling", "SlurmQueues")
-    yield from _unnamed_violations(path, at(spec.overrides, path), known, "queue")
-    for q, queue in enumerate(mappings(at(spec.overrides, path))):
-        if queue.get("Name") in list(known):
-            resources = known[queue["Name"]]
-            below_queue = (*path, q, "ComputeResources")
-            yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
+    for path, value in _members(spec.overrides, ()):
+        key = without_indices(path)
+        if key in _FEATURES and _FEATURES[key][0](value):
+            yield Violation(path, value, *_FEATURES[key][1:])
+        elif key in _FIELDS:
+            yield Violation(path, value, f"{dotted(called(_FIELDS[key]))} sets it", _WORTH)
+    for q, queue in enumerate(mappings(at(spec.overrides, ("Scheduling", "SlurmQueues")))):
+        place: Path = ("Scheduling", "SlurmQueues", q)
+        name = queue.get("Name")
+        if name not in known:
+            yield Violation((*place, "Name"), name, f"one of {', '.join(known)}, or a queue of queues", _WORTH)
+            continue
         for r, resource in enumerate(mappings(queue.get("ComputeResources"))):
-            yield from _custom_setting_violations((*path, q, "ComputeResources", r), resource)
+            if resource.get("Name") not in known[name]:
+                allowed = f"one of {', '.join(sorted(known[name]))}, or a compute resource of queues"
+                yield Violation((*place, "ComputeResources", r, "Name"), resource.get("Name"), allowed, _WORTH)
 
 
-def _custom_setting_violations(path: Path, resource: Mapping[str, Any]) -> Iterator[Violation]:
-    """Check Slurm's parameters of a compute resource: text, because ParallelCluster writes them as they are."""
-    settings = resource.get("CustomSlurmSettings", {})
-    where = (*path, "CustomSlurmSettings")
-    if isinstance(settings, dict) and all(isinstance(key, str) for key in settings):
-        yield from below(where, slurm_rules.violations(settings, slurm_rules.COMPUTE_RESOURCE))
-    else:
-        yield Violation(where, settings, "a mapping of parameters", "they become a line of slurm.conf")
-
-
-def _reason(key: str, hides: bool, neuron_software: bool) -> str | None:
-    """Return why no override may touch a key, nor replace what is below it if it ``hides`` that; None: it may."""
-    parts = key.split(".", _DEEPEST)
-    around = {".".join(parts[:count]) for count in range(1, len(parts) + 1)} & MODELLED_KEYS.keys()
-    within = _HIDDEN.get(key, frozenset()) if hides else frozenset()
-    for modelled in sorted(around | within, key=_ORDER.__getitem__):
-        if neuron_software or not modelled.endswith(OF_NEURON_SOFTWARE):
-            return MODELLED_KEYS[modelled]
-    return None
-
-
-def _unnamed_violations(path: Path, value: Any, known: Collection[str], kind: str) -> Iterator[Violation]:
-    """Check that an override of a list is a list of mappings, each with the name of what it changes."""
-    if value is not None and not isinstance(value, list):
-        yield Violation(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
-    names = sorted(known)
-    allowed = f"one of {', '.join(names)}"
-    for index, item in enumerate(mappings(value)):
-        name = item.get("Name")
-        if name not in names:
-            yield Violation((*path, index, "Name"), name, allowed, f"names the {kind} to change")
+def accounting_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield what overrides take from accounting."""
+    for key in _OF_ACCOUNTING:
+        if (value := slurm_settings(spec).get(key)) is not None:
+            reason = "accounting sets the database, and settings of Slurm beside it, which are not used then"
+            yield Violation(("Scheduling", "SlurmSettings", key), value, "none beside accounting", reason)
 
 
 def slurm_settings(spec: ClusterSpec) -> dict[str, Any]:
@@ -163,35 +167,194 @@ def slurm_settings(spec: ClusterSpec) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def at(value: Any, path: Iterable[str]) -> Any:
-    """Return what is at a path, None where there is nothing."""
+def _violations(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield what is wrong with overrides as they stand."""
+    for path, value in _members(spec.overrides, ()):
+        if len(path) > _DEEPEST:
+            yield Violation(path[:3], "...", f"at most {_DEEPEST} levels", "the configuration becomes JSON")
+            return
+        yield from _nameless(path, value)
+        if not _is_json(value):
+            allowed = "text, numbers, true, false or null, and keys of text"
+            yield Violation(path, value, allowed, "the configuration becomes JSON")
+        elif path[-1] == "AdditionalIamPolicies" and not isinstance(value, list):
+            yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
+        elif path[-1] == "Policy" and "AdditionalIamPolicies" in path:
+            yield from _policy_violations(path, value)
+        elif path[-1] == "InstanceRole" and not _matches(value, _PASSED):
+            allowed = "the ARN of a role with the path /parallelcluster/"
+            yield Violation(path, value, allowed, "ParallelCluster's provider may pass no others to nodes")
+        elif path[-1] == "CustomSlurmSettings":
+            yield from _custom_setting_violations(path, value)
+    yield from _place_violations(spec)
+
+
+def _nameless(path: Path, value: Any) -> Iterator[Violation]:
+    """Yield which items of a list lack the key by which they are told apart."""
+    key = parallelcluster_schema.told_apart_by(without_indices(path))
+    for index, item in enumerate(value if key and isinstance(value, list) else ()):
+        if key and isinstance(item, dict) and item.get(key) is None:
+            yield Violation((*path, index, key), None, f"its {key}", "lists are merged by it")
+
+
+def _policy_violations(path: Path, value: Any) -> Iterator[Violation]:
+    if path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
+        allowed = "leave it out: the nodes' own policy already has Session Manager"
+        yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
+    elif not _matches(value, _ATTACHED):
+        yield Violation(path, value, _ATTACHABLE, "ParallelCluster's provider may attach no others")
+
+
+def _place_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield where overrides have another Region, or a prefix of roles that the provider may not make."""
+    region, prefix = spec.overrides.get("Region"), at(spec.overrides, ("Iam", "ResourcePrefix"))
+    if region is not None and region != spec.region and not is_token(spec.region):
+        yield Violation(("Region",), region, spec.region, "ParallelCluster's provider is in the Region of the stack")
+    if isinstance(prefix, str) and "/" in prefix and not prefix.startswith("/parallelcluster/"):
+        allowed = "a prefix without /, or a path below /parallelcluster/"
+        yield Violation(("Iam", "ResourcePrefix"), prefix, allowed, "the provider may make no other roles")
+
+
+def _custom_setting_violations(path: Path, value: Any) -> Iterator[Violation]:
+    """Check Slurm's parameters: ParallelCluster writes them into slurm.conf as they are."""
+    line = slurm_rules.COMPUTE_RESOURCE if "ComputeResources" in path else slurm_rules.QUEUE
+    items = [(path, value)]
+    if path[:-1] == ("Scheduling", "SlurmSettings"):
+        line = slurm_rules.CLUSTER
+        items = [((*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else items
+    for where, item in items:
+        if isinstance(item, dict) and all(isinstance(key, str) for key in item):
+            yield from below(where, slurm_rules.violations(item, line))
+        else:
+            yield Violation(where, item, "a mapping of parameters", "they become a line of slurm.conf")
+
+
+def _together(spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield what is wrong with the configuration that overrides lead to, at what of them leads to it."""
+    plain = render(spec.model_copy(update={"overrides": {}}), _PLACES)
+    merged = render(spec, _PLACES)
+    before = {(each.path, each.allowed) for each in _of_configuration(plain, spec)}
+    told = set[Path]()
+    for each in _of_configuration(merged, spec):
+        place = given(spec.overrides, merged, each.path)
+        if (each.path, each.allowed) not in before and place not in told:
+            told.add(place)
+            further = dotted(each.path[len(place) :])
+            allowed = each.allowed
+            if further:
+                allowed = further if each.path[-1] == each.allowed else f"{each.allowed} in {further}"
+            yield Violation(place, _value_at(spec.overrides, place), allowed, each.reason)
+
+
+def _of_configuration(configuration: dict[str, Any], spec: ClusterSpec) -> Iterator[Violation]:
+    if spec.parallelcluster_version == PINNED:
+        yield from _missing(configuration, spec)
+    if configuration.get("Imds", {}).get("ImdsSupport") != "v2.0":
+        yield Violation(("Imds", "ImdsSupport"), None, "v2.0", "else a forged request gets the credentials of a node")
+    if str(at(configuration, ("HeadNode", "Imds", "Secured"))).lower() not in ("true", "yes"):
+        yield Violation(("HeadNode", "Imds", "Secured"), None, "true", _HEAD_NODE_KEYS)
+    nodes = [(("HeadNode",), configuration.get("HeadNode", {}))]
+    pools = mappings(at(configuration, ("LoginNodes", "Pools")))
+    nodes += [(("LoginNodes", "Pools", index), pool) for index, pool in enumerate(pools)]  # type: ignore[misc]
+    for place, node in nodes:
+        yield from below(place, _source_violations(node))
+
+
+def _source_violations(node: Mapping[str, Any]) -> Iterator[Violation]:
+    dcv = node.get("Dcv") or {}
+    is_open = dcv and str(dcv.get("Enabled", True)).lower() not in ("false", "no")
+    if dcv and dcv.get("Enabled") is None:
+        yield Violation(("Dcv", "Enabled"), None, "true or false", _NEEDED)
+    for key in ("Ssh", *(["Dcv"] if is_open else [])):
+        source = at(node, (key, "AllowedIps"))
+        if source is None:
+            yield Violation((key, "AllowedIps"), None, "a block such as 203.0.113.0/24", _OPEN)
+        elif (refused := addresses.refused_source(source)) is not None:
+            yield Violation((key, "AllowedIps"), source, *refused)
+
+
+_EXIST = ("FsxOpenZfs", "FsxOntap", "FileCache")
+"""Storage that ParallelCluster only mounts."""
+_EMPTY = "ParallelCluster takes none"
+
+
+def _missing(configuration: dict[str, Any], spec: ClusterSpec) -> Iterator[Violation]:
+    """Yield what sections lack, also where the schema of ParallelCluster has no word for it."""
+    queues = {queue.name for queue in spec.queues}
+    for path, name in parallelcluster_schema.missing(configuration):
+        reason = _NEEDED
+        if path[:2] == ("Scheduling", "SlurmQueues"):
+            reason += f"; to change a queue of {', '.join(sorted(queues))}, give its Name"
+        yield Violation((*path, name), None, name, reason)
+    for path, section in sections(configuration, lambda place: place == "Scheduling.SlurmQueues"):
+        resources = section.get("ComputeResources")
+        if not resources:
+            yield Violation((*path, "ComputeResources"), resources, "at least one", _EMPTY)
+        for index, resource in enumerate(mappings(resources)):
+            if not resource.get("InstanceType") and not resource.get("Instances"):
+                where = (*path, "ComputeResources", index, "Instances")
+                yield Violation(where, None, "InstanceType or Instances", _NEEDED)
+            if "Instances" in resource and at(resource, ("CapacityReservationTarget", "CapacityReservationId")):
+                where = (*path, "ComputeResources", index, "CapacityReservationTarget", "CapacityReservationId")
+                allowed = "CapacityReservationResourceGroupArn"
+                yield Violation(where, None, allowed, "fleets of several types take no reservation by its id")
+    for path, section in sections(configuration, lambda place: place == "SharedStorage"):
+        yield from below(path, _storage_violations(section))
+    for path, section in sections(configuration, lambda place: "CustomActions." in place):
+        if section.get("Sequence") == []:
+            yield Violation((*path, "Sequence"), [], "at least one script", _EMPTY)
+    if at(configuration, ("AdditionalPackages", "IntelSoftware", "IntelHpcPlatform")):
+        path = ("AdditionalPackages", "IntelSoftware", "IntelHpcPlatform")
+        yield Violation(path, True, "false", "no system that ParallelCluster still has takes it")
+
+
+def _storage_violations(storage: Mapping[str, Any]) -> Iterator[Violation]:
+    kind = str(storage.get("StorageType"))
+    wanted = f"{kind}Settings"
+    if kind in _EXIST and not storage.get(wanted):
+        yield Violation((wanted,), None, wanted, "it names what exists: ParallelCluster makes none")
+    for key in storage:
+        if key.endswith("Settings") and key != wanted:
+            yield Violation((key,), None, wanted, f"the StorageType is {kind}")
+
+
+def _value_at(value: Any, path: Path) -> Any:
     for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = value[key]
     return value
 
 
-def mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the items of a list, empty ones in place of what is no mapping."""
-    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
+def _meet(one: Path, other: Path) -> bool:
+    """Return whether one path is the other or within it."""
+    return one[: len(other)] == other or other[: len(one)] == one
 
 
-def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield path and value of everything that holds nothing further, and of mappings with other keys than text."""
+def _members(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield path and value of everything in a value; mappings with other keys than text are not looked into."""
     children: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         children = value.items()
     elif isinstance(value, list):
         children = enumerate(value)
-    if path and (value in ({}, []) or not children):
+    if path:
         yield path, value
-    for key, child in children:
-        yield from _leaves(child, (*path, key))
+    if len(path) <= _DEEPEST:
+        for key, child in children:
+            yield from _members(child, (*path, key))
 
 
-def _may_be_attached(policy: object) -> bool:
-    """Return whether the provider may attach a policy; what only CloudFormation knows may be one."""
-    return not isinstance(policy, str) or is_token(policy) or _ATTACHED.fullmatch(policy) is not None
+def _matches(value: Any, pattern: re.Pattern[str]) -> bool:
+    """Return whether a value is of a pattern; what only CloudFormation knows may be."""
+    return not isinstance(value, str) or is_token(value) or pattern.fullmatch(value) is not None
 
 
 def _is_json(value: Any) -> bool:
-    return value in (None, {}, []) or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value)
+    if isinstance(value, int):
+        return abs(value) < 2**63
+    return value is None or isinstance(value, str | list) or is_token(value) or _is_finite(value)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and isfinite(value)

@@ -18,7 +18,7 @@ from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.violations import Path, Violation, is_token
 
 _SOURCE = f"ParallelCluster {PINNED}"
-_SCRIPT, _SEQUENCE = "Script", "Sequence"
+_SEQUENCE = "Sequence"
 _NUMBERS = ("integer", "number")
 FILE = FilePath(__file__).with_suffix(".json")
 _WRITTEN = {
@@ -29,6 +29,7 @@ _WRITTEN = {
 """How a value of a kind is written, and what it is called."""
 
 
+_LARGEST = 2**63
 _FUNCTION = re.compile("Ref$|Fn::")
 
 
@@ -71,6 +72,12 @@ def fields() -> Mapping[str, Field]:
     return {path: Field(**facts) for path, facts in json.loads(FILE.read_text(encoding="utf-8")).items()}
 
 
+def told_apart_by(path: str) -> str | None:
+    """Return the key by which items of the list at a path are told apart; None: it is no such list."""
+    field = fields().get(path)
+    return None if field is None else field.by
+
+
 def violations(configuration: Mapping[str, Any]) -> Iterator[Violation]:
     """Yield what the schema knows not, or not so, of a part of a configuration.
 
@@ -99,8 +106,6 @@ def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Viol
         return
     items, where = [value], [path]
     in_sequence = field.or_sequence and isinstance(value, dict) and _SEQUENCE in value
-    if field.or_sequence and isinstance(value, dict) and not (value.keys() & {_SCRIPT, _SEQUENCE}):
-        yield Violation((*path, _SCRIPT), None, f"a script, or {_SEQUENCE} with several", _SOURCE)
     if in_sequence:
         for key in value.keys() - {_SEQUENCE}:
             yield Violation((*path, key), value[key], f"{_SEQUENCE} alone, or no {_SEQUENCE}", _SOURCE)
@@ -112,12 +117,41 @@ def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Viol
             return
         items, where = value, [(*path, index) for index in range(len(value))]
     for item, place_of_item in zip(items, where, strict=True):
-        if in_sequence and isinstance(item, dict) and _SCRIPT not in item and not _is_function(item):
-            yield Violation((*place_of_item, _SCRIPT), None, "a script", _SOURCE)
         if field.kind == "section" and isinstance(item, dict):
             yield from _of_section(item, f"{place}.", place_of_item)
         elif item is not None and not is_token(item) and not _is_function(item) and not _fits(item, field):
             yield Violation(place_of_item, item, _words(field), _SOURCE)
+
+
+def missing(configuration: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the sections of a whole configuration that lack a key which they need, each with the key."""
+    yield from _missing(configuration, "", ())
+
+
+@cache
+def _needs() -> Mapping[str, list[str]]:
+    """Return the keys that sections need, by the place of the section with a dot behind it."""
+    needs: dict[str, list[str]] = {}
+    for path, field in fields().items():
+        place, dot, key = path.rpartition(".")
+        if field.required:
+            needs.setdefault(place + dot, []).append(key)
+    return needs
+
+
+def _missing(section: Mapping[str, Any], place: str, path: Path) -> Iterator[tuple[Path, str]]:
+    yield from ((path, key) for key in _needs().get(place, ()) if section.get(key) is None)
+    for key, value in section.items():
+        where, inner = f"{place}{key}", (*path, key)
+        field = fields().get(where)
+        if field is None or field.kind != "section" or is_token(value) or _is_function(value):
+            continue
+        items = value
+        if field.or_sequence and isinstance(value, dict) and _SEQUENCE in value:
+            items, inner = value[_SEQUENCE], (*inner, _SEQUENCE)
+        for index, item in enumerate(items) if isinstance(items, list) else [(None, items)]:
+            if isinstance(item, dict) and not _is_function(item):
+                yield from _missing(item, f"{where}.", inner if index is None else (*inner, index))
 
 
 def _is_function(value: Any) -> bool:
@@ -128,6 +162,8 @@ def _is_function(value: Any) -> bool:
 def _fits(value: Any, field: Field) -> bool:
     if field.kind in ("section", "mapping", "any") or isinstance(value, dict | list):
         return field.kind == "any" or (field.kind in ("section", "mapping") and isinstance(value, dict))
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return False
     if isinstance(value, float) and value.is_integer():  # JSON writes it without a fraction
         value = int(value)
     text = json.dumps(value) if isinstance(value, bool) else str(value)

@@ -270,7 +270,10 @@ def _tolerant(schema: Any) -> Any:
         case "function-after" if schema["schema"]["type"] == "model":
             return _tolerant(schema["schema"])
         case "model":  # not as one: pydantic-core would take the strict one that it has made already
-            return no_info_wrap_validator_function(partial(_lacking, schema["cls"]), _tolerant(schema["schema"]))
+            ref = schema.get("ref")  # of a model that is the type of several fields
+            return no_info_wrap_validator_function(
+                partial(_lacking, schema["cls"]), _tolerant(schema["schema"]), ref=ref
+            )
         case "model-field":
             return {**schema, "schema": _or_wrong(schema["schema"])}
     return {key: _tolerant(each) for key, each in schema.items()}

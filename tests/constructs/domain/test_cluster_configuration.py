@@ -75,7 +75,7 @@ def test_overrides_are_merged_last() -> None:
     head = merged["HeadNode"]
     assert merged["DevSettings"] == {**plain["DevSettings"], **overrides["DevSettings"]}
     assert head["LocalStorage"] == {"RootVolume": {"Size": 700, "Encrypted": True, "VolumeType": "gp3"}}
-    assert head["Iam"]["S3Access"] == [{"BucketName": "mine"}], "other lists are replaced"
+    assert head["Iam"]["S3Access"] == [{"BucketName": "b"}, {"BucketName": "mine"}], "buckets are added"
     assert head["Iam"]["AdditionalIamPolicies"] == [{"Policy": "arn"}, {"Policy": "mine"}], "policies are added"
     assert head["InstanceType"] == plain["HeadNode"]["InstanceType"]
 

@@ -29,16 +29,12 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.cluster_rules import violations, zone_warnings
 from ultracluster.domain.neuron import RELEASES
-from ultracluster.domain.override_rules import MODELLED_KEYS
 
 ARM_NODES = changed(NODES, instance_type="c7g.16xlarge")
 ARM_HEAD = HeadNodeSpec(instance_type="c7g.4xlarge")
 BLOCK = changed(NODES, min_count=16, capacity_reservation_id=RESERVATION)
-POLICY = {"Policy": "arn:aws:iam::123456789012:policy/parallelcluster-x"}
-SSM_POLICY = {"Policy": "arn:aws-us-gov:iam::aws:policy/AmazonSSMManagedInstanceCore"}
 TRN1_QUEUE = "queues.0"
 TRN1_NODES = "queues.0.compute_resources.0"
-OVERRIDDEN_QUEUES = "overrides.Scheduling.SlurmQueues"
 
 
 def with_block(**values: Any) -> ClusterSpec:
@@ -59,16 +55,13 @@ def accepting(*warnings: tuple[str, str]) -> ClusterSpec:
     return cluster(accepted_warnings=[AcceptedWarning(validator=name, reason=reason) for name, reason in warnings])
 
 
-def overriding(**overrides: Any) -> ClusterSpec:
-    return cluster(overrides=overrides)
-
-
-def overriding_queue(**values: Any) -> ClusterSpec:
-    return overriding(Scheduling={"SlurmQueues": [{"Name": "trn1", **values}]})
-
-
 def with_database(**values: Any) -> ClusterSpec:
-    return cluster(overrides={"Scheduling": {"SlurmSettings": {"Database": {"Uri": "db"}}}}, **values)
+    database = {
+        "Uri": "db",
+        "UserName": "slurm",
+        "PasswordSecretArn": "arn:aws:secretsmanager:us-west-2:1:secret:s-AbCdEf",
+    }
+    return cluster(overrides={"Scheduling": {"SlurmSettings": {"Database": database}}}, **values)
 
 
 SHORT_NAMES = changed(QUEUE, name="q", compute_resources=[changed(NODES, name="r", max_count=1)])
@@ -100,19 +93,6 @@ ALLOWED = [
     # 25 + 4 + 9 + 1 + 3 + 1 + 11 + 9 = 63 characters: queue-dy-resource-number.cluster.pcluster
     cluster(name="c" * 11, queues=[changed(QUEUE, name="q" * 25, compute_resources=[changed(NODES, max_count=999)])]),
     accepting(("UrlValidator", "meant")),
-    overriding(
-        DevSettings={"ComputeStartupTimeMetricEnabled": True, "NodePackage": None},
-        HeadNode={"Networking": {"ElasticIp": True}, "Iam": {"AdditionalIamPolicies": [POLICY]}},
-        Monitoring={"Logs": {"Rotation": {"Enabled": False}}},
-        Scheduling={"SlurmSettings": {"EnableMemoryBasedScheduling": True}, "SlurmQueues": []},
-    ),
-    overriding_queue(ComputeResources=[{"Name": "trn1-32xl", "Tags": [], "SpotPrice": 1.5}]),
-    overriding(  # what CloudFormation, the CDK or JSON makes of it is right
-        CustomS3Bucket={"Ref": "Bucket"},
-        Iam={"PermissionsBoundary": {"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/x"}},
-        DeploymentSettings={"LambdaFunctionsVpcConfig": {"SubnetIds": ["#{Token[TOKEN.7]}"]}},
-        HeadNode={"LocalStorage": {"RootVolume": {"Iops": 4500.0}}},
-    ),
 ]
 
 
@@ -219,56 +199,6 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (accepting(("DuplicateMountDirValidator", "x")), "accepted_warnings.0.validator", "AmiOsCompatibleValidator or "),
     (accepting(("UrlValidator", " ")), "accepted_warnings.0.reason", "a sentence"),
     (accepting(("UrlValidator", "a"), ("UrlValidator", "b")), "accepted_warnings.1.validator", "each validator once"),
-    # overrides
-    (overriding(HeadNode=None), "overrides.HeadNode", "no override of this key"),
-    (
-        overriding(HeadNode={"Iam": {"AdditionalIamPolicies": None}}),
-        "overrides.HeadNode.Iam.AdditionalIamPolicies",
-        "a list, whose policies are added",
-    ),
-    (
-        overriding(HeadNode={"Iam": {"AdditionalIamPolicies": [POLICY, SSM_POLICY]}}),
-        "overrides.HeadNode.Iam.AdditionalIamPolicies.1.Policy",
-        "leave it out",
-    ),
-    *[
-        (
-            overriding(HeadNode={"Iam": {"AdditionalIamPolicies": [POLICY, {"Policy": f"arn:aws:iam::{policy}"}]}}),
-            "overrides.HeadNode.Iam.AdditionalIamPolicies.1.Policy",
-            "the ARN of a policy of yours whose name begins with parallelcluster",
-        )
-        for policy in (
-            "aws:policy/AmazonEC2ContainerRegistryReadOnly",
-            "aws:policy/parallelcluster-x",
-            "123456789012:policy/mine",
-            "123456789012:policy/path/parallelcluster-x",
-        )
-    ],
-    (
-        overriding_queue(Iam={"AdditionalIamPolicies": [{"Policy": "AmazonS3ReadOnlyAccess"}]}),
-        f"{OVERRIDDEN_QUEUES}.0.Iam.AdditionalIamPolicies.0.Policy",
-        "the ARN of a policy",
-    ),
-    *[
-        (overriding(Scheduling={"SlurmQueues": queues}), f"{OVERRIDDEN_QUEUES}{place}", allowed)
-        for queues, place, allowed in (
-            ([{"AllocationStrategy": "lowest-price"}], ".0.Name", "one of trn1"),
-            (["trn1"], ".0.Name", "one of trn1"),
-            ([{"Name": ["trn1"]}], ".0.Name", "one of trn1"),
-            ([{"Name": "trn1"}, {"Name": "other"}], ".1.Name", "one of trn1"),
-            ({"AllocationStrategy": "x"}, "", "a list, each item with the Name of a queue"),
-            ([{"Name": "trn1", "ComputeResources": [{"Name": "x"}]}], ".0.ComputeResources.0.Name", "one of trn1-32"),
-            ([{"Name": "trn1", "ComputeResources": {"Name": "x"}}], ".0.ComputeResources", "a list, each item with"),
-        )
-    ],
-    *[
-        (overriding(Iam=value), f"overrides.Iam{place}", "text, numbers, true, false or null, and keys")
-        for value, place in (
-            ({1: "x"}, ""),
-            ({"a": [b"x"]}, ".a.0"),
-            ({"a": float("nan")}, ".a"),
-        )
-    ],
 ]
 
 
@@ -297,58 +227,6 @@ def test_system_sdk_and_pytorch_go_together(system: OperatingSystem, allowed: li
         broken = violations(cluster(os=system, neuron_sdk=sdk, pytorch=pytorch))
         expected = [] if pytorch in allowed else [(("pytorch",), " or ".join(allowed))]
         assert [(each.path, each.allowed) for each in broken] == expected, (sdk, pytorch)
-
-
-def override_of(keys: str, value: object) -> dict[str, Any]:
-    """Return an override of a key."""
-    for key in reversed(keys.split(".")):
-        name = {"SlurmQueues": "trn1", "ComputeResources": "trn1-32xl"}.get(key)
-        value = {key: [{"Name": name, **value}] if name and isinstance(value, dict) else value}
-    return value  # type: ignore[return-value]
-
-
-def test_an_override_may_not_touch_what_rules_rely_on() -> None:
-    for key in MODELLED_KEYS:
-        broken = violations(cluster(overrides=override_of(key, "x")))
-        assert [(each.path[0], each.allowed) for each in broken] == [("overrides", "no override of this key")], key
-    [broken_once] = violations(cluster(overrides=override_of("Scheduling.SlurmQueues.CapacityType", "SPOT")))
-    assert broken_once.reason == "queues.capacity_type sets it"
-
-
-def test_an_override_of_what_parallelcluster_knows_not_is_refused_with_what_it_may_mean() -> None:
-    """One that is refused for another reason is refused once. Other versions know what we do not."""
-    unknown = overriding(HeadNod={"Dcv": {}}, HeadNode={"Dcv": {"Enabled": "maybe", "Prt": 8443}, "InstanceType": [1]})
-    broken = {".".join(map(str, each.path[1:])): each.allowed for each in violations(unknown)}
-    assert broken == {
-        "HeadNod": "HeadNode",
-        "HeadNode.Dcv.Enabled": "true or false",
-        "HeadNode.Dcv.Prt": "Port",
-        "HeadNode.InstanceType.0": "no override of this key",
-    }
-    assert list(violations(changed(overriding(HeadNod={}), parallelcluster_version="3.16.3"))) == []
-
-
-def test_an_override_may_not_hide_what_rules_rely_on() -> None:
-    for parent, value in product({key.rpartition(".")[0] for key in MODELLED_KEYS if "." in key}, (None, "x", 1)):
-        broken = violations(cluster(overrides=override_of(parent, value)))
-        assert any(each.allowed.startswith(("no override ", "a list, ")) for each in broken), parent
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        overriding(HeadNode={"Iam": {"InstanceProfile": "arn"}}),
-        overriding(HeadNode={"Iam": {"S3Access": [{"BucketName": "mine"}]}}),
-        overriding_queue(Iam={"InstanceRole": "arn"}),
-        overriding_queue(Iam={"S3Access": [{"BucketName": "mine"}]}),
-        overriding(Monitoring={"Logs": {"CloudWatch": {"Enabled": False}}}),
-        overriding(LoginNodes={"Pools": [{"Name": "login", "Iam": {"AdditionalIamPolicies": [SSM_POLICY]}}]}),
-    ],
-    ids=range(6),
-)
-def test_permissions_and_logs_are_no_overrides(spec: ClusterSpec) -> None:
-    """A key that is lost from MODELLED_KEYS would open these."""
-    assert {each.path[0] for each in violations(spec)} == {"overrides"}
 
 
 def test_a_zone_that_does_not_offer_a_type_is_a_warning() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.constructs.domain.specs import CLUSTER, changed
-from ultracluster.domain import cluster_rules
+from ultracluster.domain import cluster_rules, override_rules
 from ultracluster.domain.cluster_configuration import secret_arns
 from ultracluster.domain.directory import DirectorySpec
 
@@ -48,6 +48,7 @@ def test_what_parallelcluster_refuses_of_further_settings(
     assert [each.path for each in broken] == ([] if place is None else [place])
 
 
-def test_an_override_cannot_touch_it() -> None:
-    broken = cluster_rules.violations(changed(CLUSTER, overrides={"DirectoryService": {"DomainName": "d"}}))
-    assert ["directory" in str(each) for each in broken] == [True]
+def test_an_override_of_it_is_warned_of() -> None:
+    spec = changed(CLUSTER, directory=directory(), overrides={"DirectoryService": {"DomainName": "d"}})
+    assert cluster_rules.violations(spec) == []
+    assert [each.allowed for each in override_rules.warnings(spec)] == ["directory.domain_name sets it"]

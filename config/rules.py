@@ -164,7 +164,7 @@ def _refused_of_queues(cluster: ClusterOptions, folder: Path) -> Iterator[Violat
         yield from below(("queues", index), _refused(queue.custom_actions, folder))
 
 
-def _refused(actions_of: Spec, folder: Path, field: str = "custom_actions") -> Iterator[Violation]:
+def _refused(actions_of: Spec | None, folder: Path, field: str = "custom_actions") -> Iterator[Violation]:
     for place, action in custom_actions.actions(actions_of):
         script = action.script
         if custom_actions.is_file(script) and (refused := custom_actions.refused_file(folder / script, folder)):

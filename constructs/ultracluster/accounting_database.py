@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnResource, RemovalPolicy, Stack
+from aws_cdk import CfnResource, Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -15,6 +15,7 @@ from ultracluster.domain.accounting import DatabaseSpec
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation
 from ultracluster.placement import elsewhere, zone_of
+from ultracluster.signatures import readable
 from ultracluster.slurm_accounting import SlurmAccounting
 
 _DEFAULTS = DatabaseSpec()
@@ -32,6 +33,7 @@ _GROWTH = 4
 _ZONES = 2
 
 
+@readable
 class AccountingDatabase(Construct):
     """Define an RDS for MySQL instance for Slurm's accounting, with its password and security groups.
 
@@ -41,19 +43,21 @@ class AccountingDatabase(Construct):
     Args:
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
-        vpc: Where it is.
+        vpc: Where it is. [change: new database]
         subnets: In two zones, which RDS demands of an instance in one, too; they need no way to the internet. The
-            instance is in the zone of the first.
-        instance_class: Such as ``db.t4g.micro``. `DatabaseSpec` has ranges and defaults of this and what follows. [a
-            class of RDS such as db.t4g.micro; default 'db.t4g.micro'; change: at once]
+            instance is in the zone of the first. [change: at once; new database, if the zone of the first changes]
+        instance_class: Class of the instance. A change interrupts the database for minutes. [a class of RDS such as
+            db.t4g.micro; default 'db.t4g.micro'; change: at once]
         engine_version: Of MySQL 8.4, to start with. [a version of MySQL 8.4 such as 8.4.9; default '8.4.9'; change: at
             once, only up]
         storage_gib: Storage, which grows by itself up to four times that. [GiB; 20 to 16,384; default 20; change: at
             once, only up]
         backup_retention_days: Days that daily backups are kept. [days; 1 to 35; default 7; change: at once]
         dependencies: Made before the instance: all else in its stack, whose creation may fail. To undo a creation that
-            failed, CloudFormation would have to delete the instance, which RDS refuses while it is protected.
+            failed, CloudFormation would have to delete the instance, which RDS refuses while it is protected. Default:
+            none. [change: at once]
         removal_policy: Of everything here. Default: the database outlives the stack, and cannot be deleted by mistake.
+            [change: at once]
 
     Attributes:
         client_group: What the head node carries to reach it.
@@ -75,8 +79,8 @@ class AccountingDatabase(Construct):
         subnets: Sequence[ec2.ISubnet],
         instance_class: str = _DEFAULTS.instance_class,
         engine_version: str = _DEFAULTS.engine_version,
-        storage_gib: int = _DEFAULTS.storage_gib,
-        backup_retention_days: int = _DEFAULTS.backup_retention_days,
+        storage_gib: int | Size = _DEFAULTS.storage_gib,
+        backup_retention_days: int | Duration = _DEFAULTS.backup_retention_days,
         dependencies: Sequence[IDependable] = (),
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:

@@ -16,10 +16,12 @@ from ultracluster.domain import metrics
 from ultracluster.domain.violations import InvalidArguments, Path
 from ultracluster.metric import metric_of
 from ultracluster.node_policies import NodePolicies
+from ultracluster.signatures import readable
 
 _ARGUMENTS: dict[Path, Path] = {("name",): ("cluster_name",)}
 
 
+@readable
 class NodeGroup(iam.PrincipalBase):
     """Nodes of a cluster, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
 
@@ -68,6 +70,7 @@ class NodeGroup(iam.PrincipalBase):
         return iam.AddToPrincipalPolicyResult(statement_added=True, policy_dependable=policies)
 
 
+@readable
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
 class IParallelCluster(Construct):
     """A cluster of this app or of another."""

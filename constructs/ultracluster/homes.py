@@ -15,6 +15,7 @@ from ultracluster.domain import homes as rules
 from ultracluster.domain.homes import OpenZfsCompression, OpenZfsDeploymentType, OpenZfsSpec
 from ultracluster.domain.violations import InvalidArguments, Violation
 from ultracluster.placement import subnet_in
+from ultracluster.signatures import readable
 
 _DEFAULTS = OpenZfsSpec()
 _EXPORT_OPTIONS = ["rw", "crossmnt", "no_root_squash"]
@@ -30,6 +31,7 @@ class _Homes(Construct):
         return ec2.Connections(security_groups=[self.security_group], default_port=ec2.Port.tcp(rules.NFS_PORT))
 
 
+@readable
 class ElasticFileSystem(_Homes):
     """Define an Amazon EFS file system for home directories.
 
@@ -40,13 +42,13 @@ class ElasticFileSystem(_Homes):
     Args:
         scope: Usually a stack.
         construct_id: Id in the scope.
-        vpc: Where it is.
+        vpc: Where it is. [change: new file system]
         subnet: The subnet of its mount target, in the zone of the nodes. Default: the VPC's first private subnet, else
-            its first isolated one.
-        kms_key: Encrypts the data. Default: the key that EFS manages.
-        vpc_cidr: IPv4 block that may reach it. Default: only what carries the security group.
+            its first isolated one. [change: at once, to one in another zone]
+        kms_key: Encrypts the data. Default: the key that EFS manages. [change: new file system]
+        vpc_cidr: IPv4 block that may reach it. Default: only what carries the security group. [change: at once]
         removal_policy: Of the file system; mount target and security group go with the stack. Default: the data
-            outlives the stack.
+            outlives the stack. [change: at once]
 
     Attributes:
         file_system_id: EFS's id of the file system.
@@ -93,6 +95,7 @@ class ElasticFileSystem(_Homes):
         self.file_system_id = made.file_system_id
 
 
+@readable
 class OpenZfsFileSystem(_Homes):
     """Define an FSx for OpenZFS file system on SSD for home directories, with one volume in its root volume.
 
@@ -102,11 +105,12 @@ class OpenZfsFileSystem(_Homes):
     Args:
         scope: Usually a stack.
         construct_id: Id in the scope.
-        vpc: Where it is.
+        vpc: Where it is. [change: new file system]
         subnet: The subnet of its file servers, best that of the nodes. Default: the VPC's first private subnet, else
-            its first isolated one.
-        deployment_type: `OpenZfsSpec` has ranges of this and what follows. [one of 'SINGLE_AZ_1', 'SINGLE_AZ_HA_1',
-            'SINGLE_AZ_2', 'SINGLE_AZ_HA_2'; default 'SINGLE_AZ_1'; change: new file system]
+            its first isolated one. [change: new file system]
+        deployment_type: HA has a second file server that takes over; 2 is faster. Most Regions lack SINGLE_AZ_HA_1 or
+            those of 2. [one of 'SINGLE_AZ_1', 'SINGLE_AZ_HA_1', 'SINGLE_AZ_2', 'SINGLE_AZ_HA_2'; default 'SINGLE_AZ_1';
+            change: new file system]
         capacity_gib: Storage; it can grow, not shrink. [GiB; 64 to 524,288; default 256; change: at once, only up, by
             10 percent or more]
         throughput_mbps: MB/s of the file server. [MB/s; 64 to 10,240; 64, 128, 256, 512, 1024, 2048, 3072 or 4096 with
@@ -114,10 +118,11 @@ class OpenZfsFileSystem(_Homes):
             once]
         compression: Of new data. [one of 'LZ4', 'ZSTD', 'NONE'; default 'LZ4'; change: at once]
         backup_retention_days: 0: no automatic backups. [days; 0 to 90; default 7; change: at once]
-        quotas: GiB by user id; 500 at most. Default: no limits.
-        kms_key: Encrypts the data. Default: the key that FSx manages.
-        vpc_cidr: IPv4 block that may reach it. Default: only what carries the security group.
-        removal_policy: Of file system, volume and security group. Default: the data outlives the stack.
+        quotas: GiB by user id; 500 at most. Default: no limits. [change: at once]
+        kms_key: Encrypts the data. Default: the key that FSx manages. [change: new file system]
+        vpc_cidr: IPv4 block that may reach it. Default: only what carries the security group. [change: at once]
+        removal_policy: Of file system, volume and security group. Default: the data outlives the stack. [change: at
+            once]
 
     Attributes:
         file_system_id: FSx's id of the file system.

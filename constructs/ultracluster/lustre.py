@@ -23,6 +23,7 @@ from ultracluster.domain.violations import InvalidArguments, Path, Violation, is
 from ultracluster.metric import FSX, metric_of
 from ultracluster.placement import subnet_in
 from ultracluster.retention import RETENTION
+from ultracluster.signatures import readable
 
 _DEFAULTS = LustreSpec()
 _LOG_RETENTION = RETENTION[_DEFAULTS.log_retention_days]
@@ -37,6 +38,7 @@ _SOME_KEY = "arn:aws:kms:us-west-2:123456789012:key/0"
 """Stands in the rules for a key whose ARN CloudFormation will know."""
 
 
+@readable
 @jsii.implements(ec2.IConnectable)
 class ILustreFileSystem(Construct):
     """A file system of this app or of another.
@@ -97,6 +99,7 @@ class ILustreFileSystem(Construct):
         return self.metric("DataWriteBytes")
 
 
+@readable
 class LustreFileSystem(ILustreFileSystem):
     """Define an FSx for Lustre file system on SSD, its security group, its log group and its links to S3.
 
@@ -108,11 +111,11 @@ class LustreFileSystem(ILustreFileSystem):
     Args:
         scope: Usually a stack.
         construct_id: Id in the scope.
-        vpc: Where it is.
+        vpc: Where it is. [change: new file system]
         subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
-            subnet, else its first isolated one.
-        deployment_type: PERSISTENT_2 for data to keep. `LustreSpec` has ranges of this and what follows. [one of
-            'SCRATCH_2', 'PERSISTENT_1', 'PERSISTENT_2'; default 'PERSISTENT_2'; change: new file system]
+            subnet, else its first isolated one. [change: new file system]
+        deployment_type: PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost. [one of 'SCRATCH_2',
+            'PERSISTENT_1', 'PERSISTENT_2'; default 'PERSISTENT_2'; change: new file system]
         capacity_gib: Storage; it can grow, not shrink. [GiB; 1 to 2,147,483,647; 1200, 2400 or a multiple of 2400;
             default 4800; change: at once, only up]
         throughput_mbps_per_tib: MB/s per TiB; None with SCRATCH_2. [MB/s per TiB; 1 to 10,000; 50, 100 or 200 with
@@ -122,14 +125,15 @@ class LustreFileSystem(ILustreFileSystem):
             of 12000 up to 192000; default None; change: at once, only up]
         backup_retention_days: 0: no automatic backups. [days; 0 to 90; default 7; change: at once]
         kms_key: Encrypts the data. Default: the key that FSx manages. [change: new file system]
-        security_group: Carried by the file system. Default: a new one.
+        security_group: Carried by the file system. Default: a new one. [change: new file system]
         vpc_cidr: IPv4 block that may reach the Lustre ports. Default: only what carries the security group may, such as
-            the nodes of a cluster that mounts the file system, and what `connections` allows.
+            the nodes of a cluster that mounts the file system, and what `connections` allows. [change: at once]
         log_group_name: Where FSx reports failed imports and exports; starts with ``/aws/fsx/``. Default: a name from
-            the path of the construct.
+            the path of the construct. [change: at once]
         log_retention: How long these reports are kept. [days; one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365,
-            400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653; change: at once]
-        removal_policy: Of file system, security group and bucket. Default: the data outlives the stack.
+            400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653; default 90 days; change: at once]
+        removal_policy: Of file system, security group and bucket. Default: the data outlives the stack. [change: at
+            once]
 
     Attributes:
         file_system_id: FSx's id of the file system.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-from aws_cdk import Duration, RemovalPolicy, Size, Stack
+from aws_cdk import Annotations, Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -21,12 +21,13 @@ from ultracluster.domain import monitoring as rules
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import SlurmSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
-from ultracluster.domain.types import FROM_SIZE, OptionalGib, default, listed
+from ultracluster.domain.types import FROM_MINUTES, FROM_SIZE, OptionalGib, OptionalTime, default, listed
 from ultracluster.domain.violations import InvalidArguments, Violation, Words, is_token
 from ultracluster.domain.violations import listed as some_of
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import ParallelCluster
+from ultracluster.signatures import readable
 
 _DEFAULTS = ClusterMonitoringSpec()
 _FIVE_MINUTES = Duration.minutes(5)
@@ -56,8 +57,10 @@ class _Watched(ClusterMonitoringSpec):
     """What is watched, as it is given."""
 
     file_system_capacity_gib: Annotated[OptionalGib, Field(ge=1, le=2_147_483_647), FROM_SIZE] = default(None)
+    idle_minutes: Annotated[OptionalTime, Field(ge=-1, le=525_600), FROM_MINUTES] = default(None)
 
 
+@readable
 class ClusterMonitoring(Construct):
     """Define an SNS topic, the alarms that notify it, and a dashboard.
 
@@ -68,26 +71,32 @@ class ClusterMonitoring(Construct):
         scope: Usually a stack.
         construct_id: Id in the scope.
         cluster: The cluster whose nodes are watched, made here or by ``ParallelCluster.from_cluster_attributes``.
+            [change: at once]
         queues: Slurm queues of nodes with Neuron devices. Default: those that a cluster of this app has by now.
+            [change: at once]
         node_metrics: Whether there are alarms of nodes, which need ``NeuronSoftware(metrics=True)``. Default: whether
             the nodes of a cluster of this app send metrics; with another one they do. [change: nodes drain]
-        file_system: The file system whose free space is watched. Default: none.
-        file_system_name: What its alarm calls it. Default: its id.
-        file_system_capacity_gib: Its nominal capacity. Default: that of a `LustreFileSystem` of this app.
+        file_system: The file system whose free space is watched. Default: none. [change: at once]
+        file_system_name: What its alarm calls it. Default: its id. [change: at once]
+        file_system_capacity_gib: Its nominal capacity. Default: that of a `LustreFileSystem` of this app. [GiB; 1 to
+            2,147,483,647; change: at once]
         file_system_full_percent: The alarm of a nearly full file system is raised from there on. [percent; 50 to 99;
             default 85; change: at once]
-        network: The network whose NAT gateway is watched. Default: none.
+        network: The network whose NAT gateway is watched. Default: none. [change: at once]
         emails: Addresses that alarms are sent to; each gets a mail first, with a link to confirm. [default empty;
             change: at once]
-        topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted.
+        topic: Notified of alarms; CloudWatch must be allowed to publish to it. Default: a new one, encrypted. [change:
+            at once]
         dashboard: Whether there is a dashboard. [default True; change: at once]
         budget: By which there are alarms of what nodes cost, which need ``NeuronSoftware(budget=...)``, and of nodes
-            that stay idle. Default: none.
-        idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never.
+            that stay idle. Default: none. [change: at once]
+        idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never. Default: that of a cluster
+            of this app; of another one 10. [minutes; -1 to 525,600; change: at once]
         advice: What the mail of an alarm says at its end, by the name of the alarm, such as where your runbook is:
             ``{"NodesDrained": "See https://wiki.example.com/drained"}``. Names are those of
-            `ultracluster.monitoring.ALARMS`, and ``UncorrectableErrors-QUEUE``. Default: nothing.
-        alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack.
+            `ultracluster.monitoring.ALARMS`, and ``UncorrectableErrors-QUEUE``. Default: nothing. [change: at once]
+        alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack. [change:
+            at once]
 
     Attributes:
         topic: Notified of every alarm that is raised.
@@ -115,7 +124,7 @@ class ClusterMonitoring(Construct):
         topic: sns.ITopic | None = None,
         dashboard: bool = _DEFAULTS.dashboard,
         budget: BudgetSpec | None = None,
-        idle_minutes: int = SlurmSpec().idle_minutes,
+        idle_minutes: int | Duration | None = None,
         advice: Mapping[str, str] | None = None,
         alarm_prefix: str | None = None,
     ) -> None:
@@ -135,6 +144,7 @@ class ClusterMonitoring(Construct):
                 "dashboard": dashboard,
                 "file_system_full_percent": file_system_full_percent,
                 "file_system_capacity_gib": file_system_capacity_gib,
+                "idle_minutes": idle_minutes,
             },
             rules.violations,
         )
@@ -167,7 +177,7 @@ class ClusterMonitoring(Construct):
             queues = own_queues if queues is None else queues
             self._add_compute_node_alarms(cluster, name, queues, stack.region)
             self._add_head_node_alarms(cluster, name, stack.region)
-            self._add_budget_alarms(cluster, name, budget, idle_minutes)
+            self._add_budget_alarms(cluster, name, budget, spec.idle_minutes)
             rows += rows_of_nodes(name, queues)
         if file_system is not None and spec.file_system_capacity_gib is not None:
             full_below_gib = spec.file_system_capacity_gib * (100 - file_system_full_percent) / 100
@@ -178,11 +188,18 @@ class ClusterMonitoring(Construct):
         if network is not None:
             self._add_nat_gateway_alarm(network)
             rows.append(row_of_nat_gateway(network))
+        self._warn_of_silence()
         self.dashboard_name = None
         if dashboard:
             self.dashboard_name = Dashboard(
                 self, "Dashboard", prefix=self._alarm_prefix, alarms=self.alarms, rows=rows
             ).name
+
+    def _warn_of_silence(self) -> None:
+        """Warn where there is nothing to raise an alarm of."""
+        if not self.alarms:
+            warning = "there are no alarms: give a file_system, a network, or a cluster whose nodes send metrics"
+            Annotations.of(self).add_warning_v2("ultracluster:noAlarms", warning)
 
     def _new_topic(self) -> sns.Topic:
         """Define the topic, with a key of its own: CloudWatch may not use the one that AWS manages for SNS.
@@ -277,10 +294,13 @@ class ClusterMonitoring(Construct):
         silent.add_insufficient_data_action(self._notify)
 
     def _add_budget_alarms(
-        self, cluster: IParallelCluster, name: str, budget: BudgetSpec | None, idle_minutes: int
+        self, cluster: IParallelCluster, name: str, budget: BudgetSpec | None, idle_minutes: int | None
     ) -> None:
         if budget is None:
             return
+        if idle_minutes is None:
+            slurm = cluster.spec.slurm if isinstance(cluster, ParallelCluster) else SlurmSpec()
+            idle_minutes = slurm.idle_minutes
         # No data is not zero: while the head node is silent nodes cost what they did, and its silence is an alarm.
         unknown = cloudwatch.TreatMissingData.IGNORE
         closed = {"none": "Nothing was done", "drain": "Queues are DOWN: no job starts, those that run continue"}

@@ -20,6 +20,7 @@ from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation, below, dotted, is_token
 from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
+from ultracluster.signatures import readable
 
 _DEFAULTS = NetworkSpec()
 _FLOW_LOG_RETENTION = (
@@ -31,6 +32,7 @@ _COMMON_ENDPOINTS = frozenset({*rules.PARALLELCLUSTER_ENDPOINTS, *rules.LOGIN_NO
 """Names for which the CDK is not asked, which takes a third of a second."""
 
 
+@readable
 class UltraClusterNetwork(Construct):
     """Define a VPC with a public subnet (head node, NAT gateway) and a private one (compute nodes, file system).
 
@@ -41,9 +43,9 @@ class UltraClusterNetwork(Construct):
     Args:
         scope: Usually a stack.
         construct_id: Id in the scope.
-        zone_id: Such as ``usw2-az4``; Trn1 is not in every zone.
-        cidr: IPv4 block of the VPC. `NetworkSpec` has ranges of this and what follows. [an IPv4 block such as
-            10.0.0.0/16, /16 to /28; default '10.0.0.0/16'; change: new deployment]
+        zone_id: Such as ``usw2-az4``; Trn1 is not in every zone. [change: new deployment]
+        cidr: IPv4 block of the VPC. [an IPv4 block such as 10.0.0.0/16, /16 to /28; default '10.0.0.0/16'; change: new
+            deployment]
         public_subnet_cidr: Block of the public subnet. [an IPv4 block such as 10.0.0.0/16, /16 to /28; default
             '10.0.0.0/24'; change: new deployment]
         private_subnet_cidr: Block of the private subnet. [an IPv4 block such as 10.0.0.0/16, /16 to /28; default
@@ -54,7 +56,7 @@ class UltraClusterNetwork(Construct):
         interface_endpoints: Services by their short names, such as ``ssm`` or ``ecr.api``; ``parallelcluster`` means
             those that a cluster without internet access needs; login nodes need ``autoscaling`` and
             ``elasticloadbalancing``, too. [default empty; change: at once]
-        flow_log_retention: How long flow logs are kept; None: no flow logs. [days; change: at once]
+        flow_log_retention: How long flow logs are kept; None: no flow logs. [days; default 90 days; change: at once]
 
     Attributes:
         vpc: The VPC; its public and its private subnets are the two.
@@ -220,15 +222,16 @@ class UltraClusterNetwork(Construct):
         )
 
 
+@readable
 class IsolatedSubnet(ec2.PrivateSubnet):
     """A subnet without a route out of its VPC, placed by zone id.
 
     Args:
         scope: Usually a stack.
         construct_id: Id in the scope.
-        vpc: Where it is.
-        zone_id: Such as ``usw2-az4``.
-        cidr: Block of the subnet.
+        vpc: Where it is. [change: new subnet]
+        zone_id: Such as ``usw2-az4``. [change: new subnet]
+        cidr: Block of the subnet. [change: new subnet]
 
     Raises:
         InvalidArguments: Arguments break rules of Amazon VPC; all of them are named.

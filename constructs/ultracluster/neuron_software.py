@@ -10,11 +10,13 @@ from ultracluster.domain.cluster import ClusterSpec, QueueSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.team import TeamSpec
 from ultracluster.node_scripts import NodeScript
+from ultracluster.signatures import readable
 
 SCRIPTS = (Path(__file__).parent / "nodes").resolve()
 """Shell and Python scripts. In a checkout they are a folder of its own."""
 
 
+@readable
 @dataclass(frozen=True, kw_only=True)
 class NeuronSoftware:
     """A release of the AWS Neuron SDK on all nodes: driver, runtime, tools, health checks, and an environment for jobs.
@@ -30,14 +32,15 @@ class NeuronSoftware:
             that of the release. [a version of aws-neuronx-dkms such as 2.28.0.0; change: nodes drain]
         pytorch: Minor version of PyTorch, one that the release has for the operating system. [one of '2.7', '2.8',
             '2.9'; default '2.9'; change: at once]
-        jobs: A folder of programs that jobs find at ``$ULTRACLUSTER_JOBS``. Default: none.
+        jobs: A folder of programs that jobs find at ``$ULTRACLUSTER_JOBS``. Default: none. [change: at once]
         metrics: Whether nodes send the counters of their devices to CloudWatch once a minute; it costs by the node.
+            [default True; change: nodes drain]
         deployment: Value of the tag ``ultracluster:snapshots`` of the head node's root volume, by which
-            `HeadNodeSnapshots` finds it. Default: the cluster's name.
+            `HeadNodeSnapshots` finds it. Default: the cluster's name. [change: at once]
         team: People, accounts and limits, the same on all nodes; a change reaches nodes that run. Default: everybody is
-            the image's default user.
+            the image's default user. [change: at once]
         budget: By which the head node counts what nodes cost, and closes queues. Needs ``metrics``. Default: it does
-            not.
+            not. [change: at once]
     """
 
     neuron_sdk: str = neuron.DEFAULT_SDK

@@ -104,12 +104,13 @@ class NodeScripts(Construct):
         self._attached: dict[str, list[dict[str, str]]] = {}
         self._attached_to_queues: dict[str, list[dict[str, str]]] = {}
 
-    def of_queue(self, name: str, script: NodeScript | None, given: QueueActionsSpec) -> dict[str, Any]:
+    def of_queue(self, name: str, script: NodeScript | None, given: QueueActionsSpec | None = None) -> dict[str, Any]:
         """Return what the compute nodes of a queue do. Another script changes their OnNodeConfigured, in place.
 
         Scripts of all queues have the same directories, so that queues share a policy: the stack of 50 queues has
         little room left. All may read the scripts that are given for one.
         """
+        given = given or QueueActionsSpec()
         if "ComputeNodes" not in self.policies:
             readable = [] if script is None else self._read_assets(script.files)
             policy = self._policy("ComputeNodePolicy0", [_allow(_SESSIONS), *readable])
@@ -157,22 +158,23 @@ class NodeScripts(Construct):
             self._own_policies[queue] = NodePolicies(self, policy, _to(attached))
         return self._own_policies[queue]
 
-    def of_head_node(self, script: NodeScript | None, given: NodeActionsSpec) -> dict[str, Any]:
+    def of_head_node(self, script: NodeScript | None, given: NodeActionsSpec | None = None) -> dict[str, Any]:
         """Return what the head node does, when it is created and at each update of the cluster."""
         return self._launched("HeadNode", script, given, (*_SESSIONS, *_COMMANDS))
 
-    def of_login_nodes(self, script: NodeScript | None, given: NodeActionsSpec) -> dict[str, Any]:
+    def of_login_nodes(self, script: NodeScript | None, given: NodeActionsSpec | None = None) -> dict[str, Any]:
         """Return what login nodes do: the script when they start, scripts that are given also at updates."""
         return self._launched("LoginNodes", script, given, _SESSIONS)
 
     def _launched(
-        self, node_kind: str, script: NodeScript | None, given: NodeActionsSpec, actions: Iterable[str]
+        self, node_kind: str, script: NodeScript | None, given: NodeActionsSpec | None, actions: Iterable[str]
     ) -> dict[str, Any]:
         """Return what head or login nodes do. What they run when they start is named in SSM parameters.
 
         ParallelCluster refuses any change of these nodes' OnNodeStart and OnNodeConfigured itself. It refuses other
         policies, too, as long as there are login nodes: the name of their policy in the template stays.
         """
+        given = given or NodeActionsSpec()
         configured, updated = given.on_node_configured, given.on_node_updated
         launched = {
             "OnNodeStart": self._sequence("start", None, start=given.on_node_start),

@@ -16,10 +16,32 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.violations import InvalidArguments, shape_violations
+from ultracluster.domain.violations import InvalidArguments
+from ultracluster.signatures import OfModel
+
+if TYPE_CHECKING:
+    _Names = type
+else:
+
+    class _Names(type(Spec)):
+        """Lists what a class has of its own: ``help()`` shows what ``dir()`` lists, and models have much in common."""
+
+        def __dir__(cls):
+            return [each for each in super().__dir__() if not each.startswith("_") and each not in _OF_ALL]
 
 
-class Options(Spec):
+_OF_ALL = frozenset(dir(Spec))
+
+
+class _Shown(Spec, metaclass=_Names):
+    """A model whose fields users read and write."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        cls.__signature__ = OfModel(vars(cls)["__signature__"])  # type: ignore[assignment]
+
+
+class Options(_Shown):
     """Values that `ParallelCluster` checks: with all others at once, so that one exception names every invalid one."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -36,7 +58,7 @@ class Options(Spec):
                 object.__setattr__(self, "__pydantic_private__", None)
 
 
-class Values(Spec):
+class Values(_Shown):
     """Values that are checked when they are made."""
 
     if not TYPE_CHECKING:  # type checkers see the fields
@@ -45,7 +67,7 @@ class Values(Spec):
             try:
                 super().__init__(**{name: until_looked_up(each) for name, each in values.items()})
             except ValidationError as error:
-                raise InvalidArguments(type(self).__name__, shape_violations(error)) from None
+                raise InvalidArguments(type(self).__name__, self.shapes(error)) from None
 
 
 class ComputeResource(Options, ComputeResourceSpec):
@@ -82,8 +104,8 @@ class Queue(Options, QueueSpec):
         compute_resources: The kinds of node in the queue; at most 50 in the cluster. One is removed as a queue is.
             [required; change: at once]
         placement_group: Label of a cluster placement group; queues with one label share the group; none: no group.
-            None: the shared group `fleet` for Trn nodes with EFA, one of the queue's name for others with EFA; none for
-            reserved capacity. [1 to 25 of a-z, 0-9 and -, a letter first; default None; change: nodes drain]
+            None: the shared group ``fleet`` for Trn nodes with EFA, one of the queue's name for others with EFA; none
+            for reserved capacity. [1 to 25 of a-z, 0-9 and -, a letter first; default None; change: nodes drain]
         existing_placement_group: Name of a placement group that exists, such as the one a capacity reservation was made
             in. [default None; change: nodes drain]
         exclusive_jobs: Whether each job has its nodes to itself. Slurm does not see NeuronCores. [default True; change:
@@ -94,12 +116,12 @@ class Queue(Options, QueueSpec):
             change: nodes drain]
         custom_slurm_settings: Further slurm.conf parameters of the partition, such as MaxTime. [default empty; change:
             at once]
-        custom_actions: Scripts of yours that its nodes run.
-        subnet: Where its nodes are. Default: the cluster's private subnet.
+        custom_actions: Scripts of yours that its nodes run; None: none. [default None; change: nodes drain]
+        subnet: Where its nodes are. Default: the cluster's private subnet. [change: nodes drain]
     """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where its nodes are. Default: the cluster's private subnet."""
+    """Where its nodes are. Default: the cluster's private subnet. [change: nodes drain]"""
 
 
 class HeadNode(Options, HeadNodeSpec):
@@ -118,12 +140,14 @@ class HeadNode(Options, HeadNodeSpec):
         ssh_key_name: EC2 key pair (ed25519); None: Session Manager alone. [default None; change: new cluster]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody. Never the world. [an IPv4 block
             such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: at once]
-        custom_actions: Scripts of yours that it runs.
-        subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one.
+        custom_actions: Scripts of yours that it runs; None: none. [default None; change: at once]
+        subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change:
+            new cluster]
     """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one."""
+    """Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change: new
+    cluster]"""
 
 
 class LoginPool(Options, LoginPoolSpec):
@@ -141,11 +165,13 @@ class LoginPool(Options, LoginPoolSpec):
             change: at once]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody, Session Manager alone. [an IPv4
             block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: no login nodes]
-        subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one.
+        subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change:
+            no login nodes]
     """
 
     subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one."""
+    """Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change: no login
+    nodes]"""
 
 
 class NodeAction(Values, custom_actions.NodeActionSpec):
@@ -254,8 +280,8 @@ class BudgetSpec(Values, budget.BudgetSpec):
         max_usd_per_hour: An alarm is raised within minutes when running nodes cost so much or more per hour; None: no
             such alarm. [US dollars; above 0 to 1,000,000,000; default None; change: at once]
         max_idle_minutes: An alarm is raised when a node that is not static has been idle for so long after it should
-            have been terminated (`idle_minutes` of Slurm); None: no such alarm. [minutes; 5 to 1,440; default 30;
-            change: at once]
+            have been terminated (idle_minutes of Slurm); None: no such alarm. [minutes; 5 to 1,440; default 30; change:
+            at once]
         usd_per_hour: What an hour of a node costs, by instance type, where that is not the list price: with a discount,
             as Spot, as a Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and
             us-west-2. [default empty; change: at once]
@@ -293,7 +319,7 @@ class DirectorySpec(Values, directory.DirectorySpec):
 
 
 class QosSpec(Values, team.QosSpec):
-    """A quality of service that jobs ask for by `sbatch --qos`.
+    """A quality of service that jobs ask for by ``sbatch --qos``.
 
     Attributes:
         max_nodes: Nodes of all running jobs together (GrpTRES); None: no limit. [1 to 65,533; default None; change: at
@@ -304,8 +330,8 @@ class QosSpec(Values, team.QosSpec):
             once]
         name: Name. [1 to 40 of a-z, 0-9, _ and -, a letter first; required; change: at once]
         priority: Priority that it adds to a job. [0 to 1,000,000,000; default 0; change: at once]
-        preempts: QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none. [default empty;
-            change: at once]
+        preempts: QoS whose jobs are requeued to make room; ``normal`` is that of jobs that ask for none. [default
+            empty; change: at once]
         accounts: Accounts, with those below them, whose jobs may ask for it; []: all. [default empty; change: at once]
     """
 
@@ -314,12 +340,12 @@ class TeamSpec(Values, team.TeamSpec):
     """Everything about people that nodes are told.
 
     Attributes:
-        groups: Groups of people, with their ids: the same on all nodes. [default empty]
-        users: People with logins. [default empty]
-        accounts: Accounts that jobs are charged to. [default empty]
-        qos: Qualities of service. [default empty]
+        groups: Groups of people, with their ids: the same on all nodes. [default empty; change: at once]
+        users: People with logins. [default empty; change: at once]
+        accounts: Accounts that jobs are charged to. [default empty; change: at once]
+        qos: Qualities of service. [default empty; change: at once]
         accounting: Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone
-            nodes remove the accounts and QoS that they have made. [default False]
+            nodes remove the accounts and QoS that they have made. [default False; change: at once]
     """
 
 
@@ -332,10 +358,10 @@ class UserSpec(Values, team.UserSpec):
             required; change: at once]
         gid: Id of the person's own group, of the name of the person; None: that of the user. [2,000 to 60,000; default
             None; change: at once]
-        groups: Further groups, each with its id in `groups`. [default empty; change: at once]
+        groups: Further groups, each with its id in the groups of the team. [default empty; change: at once]
         ssh_keys: Public keys, as in authorized_keys. Session Manager needs none. [default empty; change: at once]
-        account: Account that jobs are charged to by default; needs `accounting`. [1 to 40 of a-z, 0-9, _ and -, a
-            letter first; default None; change: at once]
+        account: Account that jobs are charged to by default; needs accounting. [1 to 40 of a-z, 0-9, _ and -, a letter
+            first; default None; change: at once]
         admin: Whether sudo is allowed, and Slurm's accounting may be changed. [default False; change: at once]
     """
 

@@ -51,6 +51,7 @@ from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
 from ultracluster.placement import elsewhere, is_public, node_subnets
 from ultracluster.shared_storage import SharedStorage
+from ultracluster.signatures import readable
 from ultracluster.ways_out import shut_in, warn_of_imported
 
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
@@ -75,6 +76,7 @@ _CLUSTERS: "WeakKeyDictionary[IConstruct, list[ParallelCluster]]" = WeakKeyDicti
 """The clusters of each app, by its root: to look for them in the tree takes longer than to make one."""
 
 
+@readable
 class ParallelCluster(IParallelCluster):
     """Define a cluster by AWS's own custom resource, with a provider of its own.
 
@@ -85,34 +87,42 @@ class ParallelCluster(IParallelCluster):
     replaces a placement group to change its tags (its resource schema has them in createOnlyProperties), and running
     nodes hold the old one. So give the stack itself no tags, either, because CloudFormation would hand them down.
 
-    A warning of ParallelCluster's validators stops the deployment, except those of ``validator_warnings.suppressed``.
+    A warning of ParallelCluster's validators stops the deployment, except what depends on the moment, what follows from
+    arguments, and what `accepted_warnings` names.
 
     Args:
-        vpc: Where the cluster is. Nodes need a way to AWS's services: a NAT gateway, or interface endpoints.
-        queues: Slurm queues. `ClusterOptions` has ranges and defaults of this and what follows. [1 to 50 queues;
-            change: at once]
-        head_node: Default: ``HeadNode()``.
+        scope: Usually a stack.
+        construct_id: Id in the scope.
+        vpc: Where the cluster is. Nodes need a way to AWS's services: a NAT gateway, or interface endpoints. [change:
+            new cluster]
+        queues: Slurm queues. [1 to 50 queues; change: at once]
+        head_node: Where the scheduler is. Default: ``HeadNode()``. [change: as its options say]
         login_nodes: Pools of login nodes. Default: none. [change: at once]
-        login_node_actions: Scripts of yours that login nodes of all pools run. Default: none.
-        shared_storage: File systems that all nodes mount. Default: none; /home is on the head node.
-        software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is.
+        login_node_actions: Scripts of yours that login nodes of all pools run. Default: none. [change: at once]
+        shared_storage: File systems that all nodes mount. Default: none; /home is on the head node. [change: nodes
+            drain; new cluster, if it is on /home]
+        software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is. Adding or removing
+            it means a new cluster. [change: as its options say]
         public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
+            [change: new cluster]
         private_subnet: Of all other nodes. Default: the VPC's first private subnet with a way out, or isolated one.
+            [change: nodes drain; new cluster, if the head node is there]
         security_groups: What nodes carry beside ParallelCluster's own groups and those of shared storage. Login nodes
             take other groups only while there are none of them. Default: a new group. `connections` has it, or those
-            given; of an empty list, those of shared storage.
+            given; of an empty list, those of shared storage. [change: at once]
         cluster_name: ParallelCluster's name of the cluster and its stack, one in an account and Region. Default: from
-            the construct's path, at most 24 characters.
-        tags: Tags of everything that ParallelCluster makes. [default empty]
+            the construct's path, at most 24 characters. [change: new cluster]
+        tags: Tags of everything that ParallelCluster makes. [default empty; change: at once]
         assets_key: KMS key of the customer that encrypts the bucket of the CDK's bootstrap stack. Default: none.
+            [change: at once]
         os: Of all nodes. `NeuronSoftware` takes ubuntu2404, ubuntu2204 and alinux2023. [one of 'ubuntu2404',
             'ubuntu2204', 'alinux2023', 'rhel9', 'rhel8', 'rocky9', 'rocky8'; default 'ubuntu2404'; change: new cluster]
         custom_ami: Image of the same ParallelCluster version and OS. Default: ParallelCluster's own, which Rocky Linux
             lacks. [the id of an image such as ami-0123456789abcdef0; change: new cluster]
         efa_interface_type: Of Elastic Fabric Adapters. [one of 'efa-only', 'efa'; default 'efa-only'; change: stopped
             fleet]
-        slurm: Default: ``Slurm()``.
-        monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``.
+        slurm: The scheduler's behaviour. Default: ``Slurm()``. [change: as its options say]
+        monitoring: Logs, dashboard and alarms. Default: ``MonitoringOptions()``. [change: as its options say]
         overrides: Raw ParallelCluster keys, merged last: lists of what has a name by it; None takes a key away.
             Default: none. [change: as the key says]
         accepted_warnings: Warnings of ParallelCluster's validators that do not stop the deployment. Default: none.
@@ -123,7 +133,7 @@ class ParallelCluster(IParallelCluster):
             ``kms.Key`` does. Default: the head node makes a key. [change: stopped fleet, no login nodes]
         accounting: Database of Slurm's accounting, such as that of an `AccountingDatabase`. The head node alone carries
             the security groups that reach it. Adding or removing it later means a new cluster. Default: Slurm forgets
-            jobs when they have ended.
+            jobs when they have ended. [change: new cluster]
         directory: Active Directory or another LDAP server with users. Default: none. [change: stopped fleet, no login
             nodes]
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for. [one
@@ -762,7 +772,7 @@ def _refused_of_queues(spec: ClusterSpec) -> Iterator[Violation]:
         yield from below(("queues", index, "custom_actions"), _refused(queue.custom_actions))
 
 
-def _refused(nodes: Spec) -> Iterator[Violation]:
+def _refused(nodes: Spec | None) -> Iterator[Violation]:
     for place, action in actions(nodes):
         if is_file(action.script) and (refused := refused_file(FilePath(action.script))) is not None:
             yield Violation((*place, "script"), action.script, *refused)

@@ -14,6 +14,7 @@ from ultracluster.domain.homes import HOME
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.domain.violations import InvalidArguments, Violation, kinds_of
 from ultracluster.lustre import LustreFileSystem
+from ultracluster.signatures import readable
 
 _LUSTRE_MOUNT_DIR = LustreSpec().mount_dir
 _METHODS: Mapping[str, str] = {
@@ -60,14 +61,16 @@ class IOpenZfsVolume(Protocol):
         """The security groups of its file system; what carries them reaches it."""
 
 
+@readable
 @dataclass(frozen=True, kw_only=True)
 class SharedStorage:
     """A file system, and where all nodes mount it. Nodes carry its security groups.
 
     Attributes:
-        mount: What ParallelCluster is told of it.
-        security_groups: Groups that nodes carry to reach it.
+        mount: What ParallelCluster is told of it. [change: nodes drain]
+        security_groups: Groups that nodes carry to reach it. Default: none. [change: at once]
         dependencies: What has to be there before a node mounts it, such as mount targets and rules of security groups.
+            Default: none. [change: at once]
     """
 
     mount: Mount

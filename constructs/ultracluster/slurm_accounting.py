@@ -10,11 +10,13 @@ from constructs import IDependable
 from ultracluster.arguments import until_looked_up
 from ultracluster.domain.accounting import DatabaseAccess, access_violations
 from ultracluster.domain.violations import Violation
+from ultracluster.signatures import readable
 
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
     from aws_cdk import aws_secretsmanager as secretsmanager
 
 
+@readable
 @dataclass(frozen=True, kw_only=True)
 class SlurmAccounting:
     """A MySQL database, and what Slurm is told of it. `AccountingDatabase.accounting` returns that of a database.
@@ -23,14 +25,15 @@ class SlurmAccounting:
     one another, and have both in common, continue it. Two at once need databases of their own.
 
     Attributes:
-        uri: Host name and port, such as ``db.example.com:3306``.
-        user: Name of the database user.
+        uri: Host name and port, such as ``db.example.com:3306``. [change: stopped fleet]
+        user: Name of the database user. [change: stopped fleet]
         password: Secret whose value is the password alone, as plain text, with its complete ARN. ParallelCluster does
-            not follow its rotation.
-        database_name: 1 to 64 of 0-9, a-z and _.
-        security_groups: What the head node carries to reach the database.
-        slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
-        dependencies: What must be there before the head node uses the database.
+            not follow its rotation. [change: stopped fleet]
+        database_name: 1 to 64 of 0-9, a-z and _. [change: new cluster]
+        security_groups: What the head node carries to reach the database. Default: none. [change: at once]
+        slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`. Default:
+            none. [change: at once]
+        dependencies: What must be there before the head node uses the database. Default: none. [change: at once]
     """
 
     uri: str
@@ -48,7 +51,7 @@ class SlurmAccounting:
 
     @property
     def bindings(self) -> dict[str, Any]:
-        """What `Bindings` of a cluster have of it."""
+        """What the configuration of a cluster has of it."""
         return {
             "database": {
                 "Uri": self.uri,

@@ -1,6 +1,6 @@
 """Snapshots of head nodes' root volumes, which outlive the cluster."""
 
-from aws_cdk import ArnFormat, CfnTag, Stack
+from aws_cdk import ArnFormat, CfnTag, Duration, Stack
 from aws_cdk import aws_dlm as dlm
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -10,6 +10,7 @@ from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.violations import InvalidArguments
+from ultracluster.signatures import readable
 
 _DEFAULTS = SnapshotSpec()
 _WILDCARDS = {
@@ -18,6 +19,7 @@ _WILDCARDS = {
 }
 
 
+@readable
 class HeadNodeSnapshots(Construct):
     """Define a lifecycle policy of Amazon Data Lifecycle Manager and the role in which it makes and deletes snapshots.
 
@@ -27,9 +29,9 @@ class HeadNodeSnapshots(Construct):
     Args:
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
-        deployment: Value of `SNAPSHOT_TAG` on the volumes: `NeuronSoftware.deployment`, or the cluster's name.
-        interval_hours: Between two snapshots. `SnapshotSpec` has the ranges. [hours; one of 1, 2, 3, 4, 6, 8, 12, 24;
-            default 24; change: at once]
+        deployment: Value of the tag ``ultracluster:snapshots`` on the volumes: `NeuronSoftware.deployment`, or the
+            cluster's name. [change: at once]
+        interval_hours: Between two snapshots. [hours; one of 1, 2, 3, 4, 6, 8, 12, 24; default 24; change: at once]
         retained: Snapshots of each volume that are kept. [1 to 1,000; default 7; change: at once]
 
     Raises:
@@ -42,13 +44,14 @@ class HeadNodeSnapshots(Construct):
         construct_id: str,
         *,
         deployment: str,
-        interval_hours: int = _DEFAULTS.interval_hours,
+        interval_hours: int | Duration = _DEFAULTS.interval_hours,
         retained: int = _DEFAULTS.retained,
     ) -> None:
         name = construct_name(type(self), scope, construct_id)
         broken = wrong_types(HeadNodeSnapshots.__init__, locals())
-        _, violations = SnapshotSpec.checked({"interval_hours": interval_hours, "retained": retained})
-        if broken := together(broken, violations):
+        spec, violations = SnapshotSpec.checked({"interval_hours": interval_hours, "retained": retained})
+        broken = together(broken, violations)
+        if spec is None or broken:
             raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)
         policy = dlm.CfnLifecyclePolicy
@@ -66,8 +69,8 @@ class HeadNodeSnapshots(Construct):
                         # Under another name, snapshots that exist would no longer be counted and deleted.
                         name="head-node",
                         copy_tags=True,
-                        create_rule=policy.CreateRuleProperty(interval=interval_hours, interval_unit="HOURS"),
-                        retain_rule=policy.RetainRuleProperty(count=retained),
+                        create_rule=policy.CreateRuleProperty(interval=spec.interval_hours, interval_unit="HOURS"),
+                        retain_rule=policy.RetainRuleProperty(count=spec.retained),
                     )
                 ],
             ),

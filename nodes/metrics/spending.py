@@ -110,7 +110,7 @@ class Spending:
             self._file.replace(damaged)
             print(
                 f"What nodes have cost this month is counted from now on; {damaged} has what was there. Queues that "
-                "the budget has closed stay closed: `./ultracluster fleet start` opens them"
+                "the budget has closed stay closed: `scontrol update partition=QUEUE state=up` opens one"
             )
         return record
 

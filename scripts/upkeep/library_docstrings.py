@@ -47,12 +47,15 @@ _FIELDS: Final = {
     "munge_key": "munge_key_secret_arn",
 }
 """Fields of arguments with names of their own."""
-_OTHER_TYPES: Final = {"kms_key", "munge_key", "log_retention", "flow_log_retention", "prefix"}
+_RETENTIONS: Final = {"log_retention", "flow_log_retention"}
+"""Arguments that are periods of the CDK."""
+_OTHER_TYPES: Final = {"kms_key", "munge_key", "prefix", *_RETENTIONS}
 """Arguments of other types than their fields: the form of the value is not theirs."""
-_UNITS: Final = {
+UNITS: Final = {
     "_mbps_per_tib": "MB/s per TiB", "_mbps": "MB/s", "_gib": "GiB", "_minutes": "minutes", "_hours": "hours",
     "_days": "days", "_percent": "percent", "_usd": "US dollars", "_usd_per_hour": "US dollars",
 }  # fmt: skip
+"""By the end of a name."""
 _SPACES: Final = 8
 _WIDTH: Final = 120
 
@@ -78,7 +81,7 @@ def facts(model: type[Spec], name: str, argument: str = "", said: str = "") -> s
     """
     field, schema = model.model_fields[name], model.model_json_schema()
     property_ = schema["properties"][name]
-    words = [unit for suffix, unit in _UNITS.items() if name.endswith(suffix)][:1]
+    words = [unit for suffix, unit in UNITS.items() if name.endswith(suffix)][:1]
     if get_origin(field.annotation) is Literal:  # a schema of settings may have fewer
         words.append("one of " + ", ".join(map(repr, get_args(field.annotation))))
     elif argument not in _OTHER_TYPES:
@@ -86,6 +89,8 @@ def facts(model: type[Spec], name: str, argument: str = "", said: str = "") -> s
     default = field.get_default()
     if field.is_required():
         words += ["required"] if argument == "" else []
+    elif argument in _RETENTIONS:
+        words.append(f"default {default} days")
     elif not isinstance(default, Spec) and argument not in _OTHER_TYPES and "Default: " not in said:
         words.append(f"default {_written(default)}")
     for setting in (each for each in field.metadata if isinstance(each, Setting)):

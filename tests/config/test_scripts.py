@@ -12,7 +12,7 @@ from tests.config.settings_files import places, with_values
 
 
 def site() -> list[dict[str, object]]:
-    """Return the script, anew each time: YAML would write an alias."""
+    """Return the script, again each time: YAML would write an alias."""
     return [{"script": "site/boot.sh", "args": ["a"]}]
 
 

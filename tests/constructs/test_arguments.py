@@ -14,6 +14,7 @@ import pytest
 
 import ultracluster
 from ultracluster import ClusterMonitoring, HeadNodeSnapshots, InvalidArguments, LustreFileSystem, UltraClusterNetwork
+from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
@@ -91,7 +92,7 @@ def test_tuples_and_mappings_are_taken_where_types_say_so() -> None:
     user = ultracluster.UserSpec(name="ada", uid=2001, groups=("vision",))
     team = ultracluster.TeamSpec(groups=MappingProxyType({"vision": 3001}), users=(user,))
     assert (team.groups, team.users, user.groups) == ({"vision": 3001}, [user], ["vision"])
-    with pytest.raises(InvalidArguments, match="of UserSpec:\n  groups: got 'vision'; allowed: a valid list"):
+    with pytest.raises(InvalidArguments, match="of UserSpec:\n  groups: got 'vision'; allowed: a list"):
         ultracluster.UserSpec(name="ada", uid=2001, groups="vision")
 
 
@@ -114,5 +115,37 @@ def test_options_and_values_never_change() -> None:
 
 def test_articles_are_those_that_people_say() -> None:
     said = "an ec2.IVpc, an s3.IBucket, a kms.IKey, an sns.ITopic, an rds.IInstance, an fsx.IFileSystem"
-    said += ", a secretsmanager.ISecret, a logs.RetentionDays, an IParallelCluster, an UltraClusterNetwork, a UserSpec"
+    said += ", a secretsmanager.ISecret, a logs.RetentionDays, an IParallelCluster, an UltraClusterNetwork, a cdk.Size"
     assert ", ".join(f"{article(each.split()[1])} {each.split()[1]}" for each in said.split(", ")) == said
+
+
+MODELS = [
+    each.__bases__[1]
+    for each in (getattr(ultracluster, name) for name in ultracluster.__all__)
+    if inspect.isclass(each) and issubclass(each, Spec)
+]
+"""Of options."""
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda each: each.__name__)
+def test_of_a_misspelt_name_a_message_says_which_is_meant(model: type[Spec]) -> None:
+    for name in model.model_fields:
+        _, violations = model.checked({f"{name}s": 5})
+        [unknown] = [each for each in violations if each.path == (f"{name}s",)]
+        assert unknown.allowed == f"no argument of this name; there is {name}"
+
+
+def test_options_that_are_checked_at_once_say_so_too() -> None:
+    with pytest.raises(
+        InvalidArguments, match="monthly_us: got 1; allowed: no argument of this name; there is monthly_us"
+    ):
+        ultracluster.BudgetSpec(monthly_us=1)  # type: ignore[call-arg]
+
+
+def test_a_misspelt_name_within_a_list_is_found_among_those_of_its_model() -> None:
+    _, violations = ClusterSpec.checked({"queues": [{"compute_resources": [{"max_cont": 5, "other": 5}]}]})
+    unknown = {each.path[-1]: each.allowed for each in violations if each.path[-1] in ("max_cont", "other")}
+    assert unknown == {
+        "max_cont": "no argument of this name; there is max_count",
+        "other": "no argument of this name",
+    }

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
+from constructs import Construct
 
+import ultracluster
 from tests.stacks.small_app import new_app
 from ultracluster import InvalidArguments
 from ultracluster.domain.cluster import ClusterOptions, HeadNodeSpec, MonitoringSpec, QueueSpec, SlurmSpec
@@ -63,3 +65,15 @@ def test_the_readme_has_the_defaults_of_the_models() -> None:
     )
     readme = (CONSTRUCTS / "README.md").read_text(encoding="utf-8")
     assert [text for text in told if text not in readme] == []
+
+
+def test_the_readme_lists_what_the_library_has() -> None:
+    readme = (CONSTRUCTS / "README.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| (?:construct|argument) \|.*\n(?:\|.*\n)+", readme, re.MULTILINE)
+    rows = [re.findall(r"`(\w+)`", row.split("|")[1]) for table in tables for row in table.splitlines()]
+    named = [name for row in rows for name in row]
+    classes = {name: getattr(ultracluster, name) for name in ultracluster.__all__}
+    made = {name for name, each in classes.items() if issubclass(each, Construct) and name[:2] not in ("IL", "IP")}
+    assert set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in tables[0].splitlines()))) == made
+    assert sorted(named) == sorted({*named} & {*classes})
+    assert [name for name in classes if name not in named and f"`{name}`" not in readme] == []

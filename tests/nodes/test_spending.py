@@ -65,7 +65,7 @@ def test_a_damaged_record_ends_nothing_and_is_kept(
     said = capsys.readouterr().out
     assert "a.json tells nothing" in said
     assert f"from now on; {tmp_path}/a.damaged" in said
-    assert "`./ultracluster fleet start` opens them" in said
+    assert "`scontrol update partition=QUEUE state=up` opens one" in said
     assert (tmp_path / "a.damaged").read_text(encoding="latin-1") == text
 
 

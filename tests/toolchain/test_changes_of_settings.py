@@ -187,8 +187,14 @@ CHANGES: dict[str, Any] = {
     "budget.max_usd_per_hour": 100,
     "budget.usd_per_hour": {"trn1.32xlarge": 10},
 }
+_SITE = [{"script": "https://example.com/site.sh", "args": ["a"]}]
 CHANGES |= {
-    f"{nodes}.{event}": [{"script": "https://example.com/site.sh", "args": ["a"]}]
+    "cluster.head_node.custom_actions": {"on_node_configured": _SITE},
+    "cluster.login_node_actions": {"on_node_updated": _SITE},
+    f"{QUEUE}.custom_actions": {"on_node_start": _SITE},
+}
+CHANGES |= {
+    f"{nodes}.{event}": _SITE
     for nodes, events in (
         ("cluster.head_node.custom_actions", ("on_node_start", "on_node_configured", "on_node_updated")),
         ("cluster.login_node_actions", ("on_node_start", "on_node_configured", "on_node_updated")),
@@ -251,6 +257,13 @@ def with_directory(raw: Raw) -> None:
     raw["cluster"]["directory"] = DIRECTORY
 
 
+def with_actions(raw: Raw) -> None:
+    cluster = raw["cluster"]
+    for nodes, field in (("head_node", "custom_actions"), (None, "login_node_actions")):
+        (cluster[nodes] if nodes else cluster)[field] = {}
+    cluster["queues"][0]["custom_actions"] = {}
+
+
 BASES: dict[str, Callable[[Raw], None]] = {
     f"{LINK}.": linked,
     "network.existing.": in_existing_vpc,
@@ -261,6 +274,9 @@ BASES: dict[str, Callable[[Raw], None]] = {
     "homes.": with_homes,
     "users[0].": with_people,
     "cluster.directory.": with_directory,
+    "cluster.head_node.custom_actions.": with_actions,
+    "cluster.login_node_actions.": with_actions,
+    f"{QUEUE}.custom_actions.": with_actions,
 }
 """What is deployed before the change, where it is more than the settings of 16 nodes and a pool of login nodes."""
 

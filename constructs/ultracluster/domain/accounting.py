@@ -10,15 +10,20 @@ from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
 from ultracluster.domain.types import (
     FEW,
+    FROM_DAYS,
+    FROM_SIZE,
     MANY,
     TOKENS,
     Entries,
+    Gib,
     Items,
     Most,
     SecretArn,
     SecurityGroupId,
     SubnetBlock,
+    Time,
     ZoneId,
+    default,
     text,
 )
 from ultracluster.domain.violations import Violation, below
@@ -53,14 +58,15 @@ class DatabaseSpec(Spec):
     ] = "8.4.9"
     """Version of MySQL to start with; RDS installs later ones of 8.4 by itself, in its maintenance window."""
     storage_gib: Annotated[
-        int,
+        Gib,
         Field(ge=20, le=16384),
+        FROM_SIZE,
         Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.AllocatedStorage", growth=Growth(_STORAGE)),
-    ] = 20
+    ] = default(20)
     """Storage. It grows by itself up to four times that."""
     backup_retention_days: Annotated[
-        int, Field(ge=1, le=35), Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.BackupRetentionPeriod")
-    ] = 7
+        Time, Field(ge=1, le=35), FROM_DAYS, Setting(Change.AT_ONCE, "AWS::RDS::DBInstance.BackupRetentionPeriod")
+    ] = default(7)
     """Days that daily backups are kept."""
     retain: Annotated[bool, Setting(Change.AT_ONCE, page=_DATABASES)] = True
     """Whether the database stays, and costs, when its stack is destroyed; it is protected against deletion then."""

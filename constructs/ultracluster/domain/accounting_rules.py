@@ -72,7 +72,7 @@ def subnet_violations(database: DatabaseSpec, network: NetworkSpec, *, existing_
                 "subnet_cidrs", "two blocks of the existing VPC", "what is free there is not known"
             )
         elif len(_free_blocks(network)) < _SUBNETS:
-            allowed = f"a larger block than {network.cidr}, or subnet_cidrs of accounting.database"
+            allowed = f"a larger block than {network.cidr}, or subnet_cidrs of the database"
             yield database.violation("subnet_cidrs", allowed, "the VPC has no room for the database's subnets")
         return
     others = {f"network.{field}": getattr(network, field) for field in BLOCKS}

@@ -9,7 +9,7 @@ from pydantic import Field
 from ultracluster.domain import prices
 from ultracluster.domain.monitoring import EmailAddress
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import FEW, MANY, Entries, Items
+from ultracluster.domain.types import FEW, FROM_MINUTES, MANY, Entries, Items, OptionalTime, default
 from ultracluster.domain.violations import Violation, below, is_token
 
 _NOTIFICATIONS = "AWS::Budgets::Budget.NotificationsWithSubscribers"
@@ -41,9 +41,11 @@ class BudgetSpec(Spec):
     """Percent of the limit at which AWS Budgets writes when it expects so much by the end of the month."""
     max_usd_per_hour: Annotated[float | None, Field(gt=0, le=1_000_000_000), Setting(Change.AT_ONCE, _ALARM)] = None
     """An alarm is raised within minutes when running nodes cost so much or more per hour; None: no such alarm."""
-    max_idle_minutes: Annotated[int | None, Field(ge=5, le=1440), Setting(Change.AT_ONCE, _ALARM)] = 30
+    max_idle_minutes: Annotated[OptionalTime, Field(ge=5, le=1440), FROM_MINUTES, Setting(Change.AT_ONCE, _ALARM)] = (
+        default(30)
+    )
     """An alarm is raised when a node that is not static has been idle for so long after it should have been terminated
-    (`idle_minutes` of Slurm); None: no such alarm."""
+    (idle_minutes of Slurm); None: no such alarm."""
     usd_per_hour: Annotated[Entries[str, Dollars], MANY, Setting(Change.AT_ONCE, page=_PRICES)] = {}
     """What an hour of a node costs, by instance type, where that is not the list price: with a discount, as Spot, as a
     Capacity Block (0, for it is prepaid), or in another Region than us-east-1, us-east-2 and us-west-2."""

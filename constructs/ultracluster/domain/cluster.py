@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ultracluster.domain import names, neuron, parallelcluster_versions
+from ultracluster.domain.custom_actions import PAGE as ACTIONS_PAGE
 from ultracluster.domain.custom_actions import NodeActionsSpec, QueueActionsSpec
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import (
@@ -19,7 +20,7 @@ from ultracluster.domain.instance_types import (
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import (
     FEW,
-    FROM_DURATION,
+    FROM_MINUTES,
     FROM_SIZE,
     MANY,
     NODES,
@@ -30,11 +31,11 @@ from ultracluster.domain.types import (
     InstanceType,
     Items,
     KeyPairName,
-    Minutes,
     OptionalGib,
     PlacementGroupName,
     SecretArn,
     SshSource,
+    Time,
     allowing,
     default,
     text,
@@ -143,7 +144,7 @@ class QueueSpec(Spec):
         PlacementGroupLabel | None, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
     ] = None
     """Label of a cluster placement group; queues with one label share the group; none: no group. None: the shared group
-    `fleet` for Trn nodes with EFA, one of the queue's name for others with EFA; none for reserved capacity."""
+    ``fleet`` for Trn nodes with EFA, one of the queue's name for others with EFA; none for reserved capacity."""
     existing_placement_group: Annotated[
         PlacementGroupName, Setting(Change.DRAINS, ".Networking.PlacementGroup.Name")
     ] = default(None)
@@ -163,8 +164,8 @@ class QueueSpec(Spec):
     """Where the node-local NVMe storage is mounted."""
     custom_slurm_settings: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, ".CustomSlurmSettings")] = {}
     """Further slurm.conf parameters of the partition, such as MaxTime."""
-    custom_actions: QueueActionsSpec = QueueActionsSpec()
-    """Scripts of yours that its nodes run."""
+    custom_actions: Annotated[QueueActionsSpec | None, Setting(Change.DRAINS, page=ACTIONS_PAGE)] = None
+    """Scripts of yours that its nodes run; None: none."""
 
     @property
     def has_trainium(self) -> bool:
@@ -204,8 +205,8 @@ class HeadNodeSpec(Spec):
     """EC2 key pair (ed25519); None: Session Manager alone."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.AT_ONCE, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; None: nobody. Never the world."""
-    custom_actions: NodeActionsSpec = NodeActionsSpec()
-    """Scripts of yours that it runs."""
+    custom_actions: Annotated[NodeActionsSpec | None, Setting(Change.AT_ONCE, page=ACTIONS_PAGE)] = None
+    """Scripts of yours that it runs; None: none."""
 
 
 class LoginPoolSpec(Spec):
@@ -221,9 +222,9 @@ class LoginPoolSpec(Spec):
     """Number of nodes."""
     public: Annotated[bool, Setting(Change.NO_LOGIN_NODES, ".Networking.SubnetIds")] = False
     """Whether they are in the public subnet."""
-    grace_minutes: Annotated[
-        Minutes, Field(ge=3, le=120), FROM_DURATION, Setting(Change.AT_ONCE, ".GracetimePeriod")
-    ] = default(10)
+    grace_minutes: Annotated[Time, Field(ge=3, le=120), FROM_MINUTES, Setting(Change.AT_ONCE, ".GracetimePeriod")] = (
+        default(10)
+    )
     """Notice that users get before a node is terminated. Above 10, a smaller count may roll its own update back
     (https://github.com/aws/aws-parallelcluster/issues/7172)."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
@@ -236,7 +237,7 @@ class SlurmSpec(Spec):
     aws: ClassVar = "Scheduling.SlurmSettings"
 
     idle_minutes: Annotated[
-        Minutes, Field(ge=-1, le=525_600), FROM_DURATION, Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")
+        Time, Field(ge=-1, le=525_600), FROM_MINUTES, Setting(Change.STOPPED_FLEET, ".ScaledownIdletime")
     ] = default(10)
     """Minutes without a job after which a dynamic node is terminated; -1: never."""
     queue_update_strategy: Annotated[QueueUpdateStrategy, Setting(Change.AT_ONCE, ".QueueUpdateStrategy")] = "DRAIN"
@@ -333,8 +334,8 @@ class ClusterOptions(Spec):
     head_node: HeadNodeSpec = HeadNodeSpec()
     login_nodes: Annotated[Items[LoginPoolSpec], FEW, Setting(Change.AT_ONCE, "LoginNodes.Pools")] = []
     """Pools of login nodes, at most 10. A pool is removed while there are no login nodes."""
-    login_node_actions: NodeActionsSpec = NodeActionsSpec()
-    """Scripts of yours that login nodes of all pools run."""
+    login_node_actions: Annotated[NodeActionsSpec | None, Setting(Change.AT_ONCE, page=ACTIONS_PAGE)] = None
+    """Scripts of yours that login nodes of all pools run; None: none."""
     queues: Annotated[Items[QueueSpec], FEW, allowing(QUEUES), Setting(Change.AT_ONCE, "Scheduling.SlurmQueues")]
     """Slurm queues. One is removed while the fleet is stopped, or with the queue update strategy TERMINATE."""
     slurm: SlurmSpec = SlurmSpec()
@@ -373,11 +374,11 @@ class ClusterOptions(Spec):
 class ClusterSpec(ClusterOptions):
     """A cluster."""
 
-    name: str
+    name: Annotated[str, Setting(Change.NEW_CLUSTER)]
     """ParallelCluster's name of the cluster; also the name of the stack that ParallelCluster makes."""
     region: str
     """AWS Region."""
-    tags: Annotated[Entries[str, str], FEW] = {}
+    tags: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, "Tags")] = {}
     """Tags of everything that ParallelCluster makes."""
 
     @property

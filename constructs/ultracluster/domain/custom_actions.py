@@ -9,7 +9,7 @@ from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import FEW, TOKENS, Items, allowing
 from ultracluster.domain.violations import Path, Violation, below, is_token
 
-_PAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/custom-bootstrap-actions-v3.html"
+PAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/custom-bootstrap-actions-v3.html"
 _OBJECT = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[\x21-\x7e]+)")
 _URL = re.compile(r"https://[\x21-\x7e]+")
 _SCRIPT = "a file below the folder of this file, s3://BUCKET/KEY or https://..."
@@ -21,11 +21,11 @@ Manager, of 4,096 (https://docs.aws.amazon.com/systems-manager/latest/APIReferen
 class NodeActionSpec(Spec):
     """A script that nodes run as root, and that ends with 0."""
 
-    script: Annotated[str, allowing(_SCRIPT), TOKENS, Setting(Change.BY_KEY, page=_PAGE)]
+    script: Annotated[str, allowing(_SCRIPT), TOKENS, Setting(Change.BY_KEY, page=PAGE)]
     """A file whose first line names its interpreter, which is deployed with the cluster: an edit is a change. Or an
     object that exists, s3://BUCKET/KEY, which nodes may read then, or https://...; what is changed there is no change
     here."""
-    args: Annotated[Items[str], FEW, Setting(Change.BY_KEY, page=_PAGE)] = []
+    args: Annotated[Items[str], FEW, Setting(Change.BY_KEY, page=PAGE)] = []
     """Its arguments."""
 
 
@@ -43,26 +43,26 @@ class QueueActionsSpec(Spec):
 class NodeActionsSpec(Spec):
     """Scripts of yours that head or login nodes run, one after the other; one that fails fails the deployment."""
 
-    on_node_start: Annotated[Items[NodeActionSpec], FEW, Setting(Change.NEW_CLUSTER, page=_PAGE)] = []
+    on_node_start: Annotated[Items[NodeActionSpec], FEW, Setting(Change.NEW_CLUSTER, page=PAGE)] = []
     """Before anything is set up on a node: no file system is mounted yet."""
-    on_node_configured: Annotated[Items[NodeActionSpec], FEW, Setting(Change.AT_ONCE, page=_PAGE)] = []
+    on_node_configured: Annotated[Items[NodeActionSpec], FEW, Setting(Change.AT_ONCE, page=PAGE)] = []
     """When a node is set up, after the scripts of this project; those that are new or changed run again when the
     cluster is updated."""
-    on_node_updated: Annotated[Items[NodeActionSpec], FEW, Setting(Change.AT_ONCE, page=_PAGE)] = []
+    on_node_updated: Annotated[Items[NodeActionSpec], FEW, Setting(Change.AT_ONCE, page=PAGE)] = []
     """Each time the cluster is updated."""
 
 
-_Actions = TypeVar("_Actions", bound=Spec)
+_Actions = TypeVar("_Actions", bound=Spec | None)
 
 
-def actions(actions_of: Spec) -> Iterator[tuple[Path, NodeActionSpec]]:
+def actions(actions_of: Spec | None) -> Iterator[tuple[Path, NodeActionSpec]]:
     """Yield place and content of each script of nodes."""
-    for event in type(actions_of).model_fields:
+    for event in () if actions_of is None else type(actions_of).model_fields:
         for index, action in enumerate(getattr(actions_of, event)):
             yield (event, index), action
 
 
-def violations(actions_of: Spec) -> Iterator[Violation]:
+def violations(actions_of: Spec | None) -> Iterator[Violation]:
     """Yield what is wrong with the scripts of nodes, but for files."""
     for place, action in actions(actions_of):
         yield from below(place, _action_violations(action))
@@ -121,6 +121,8 @@ def refused_file(path: FilePath, folder: FilePath | None = None) -> tuple[str, s
 
 def below_folder(actions_of: _Actions, folder: FilePath) -> _Actions:
     """Return scripts whose files have the path that they have from elsewhere."""
+    if actions_of is None:
+        return actions_of
     changed = {
         event: [
             action.model_copy(update={"script": str(folder / action.script)}) if is_file(action.script) else action

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from ultracluster.domain.spec import Change, Growth, Setting, Spec
-from ultracluster.domain.types import FROM_DAYS, FROM_SIZE, Days, Existing, Gib, KmsKeyArn, allowing, default
+from ultracluster.domain.types import FROM_DAYS, FROM_SIZE, Existing, Gib, KmsKeyArn, Time, allowing, default
 from ultracluster.domain.violations import Violation, below
 
 HOME = "/home"
@@ -97,7 +97,7 @@ class OpenZfsSpec(Spec):
     ] = "LZ4"
     """Compression of new data."""
     backup_retention_days: Annotated[
-        Days,
+        Time,
         Field(ge=0, le=90),
         FROM_DAYS,
         Setting(Change.AT_ONCE, ".OpenZFSConfiguration.AutomaticBackupRetentionDays"),

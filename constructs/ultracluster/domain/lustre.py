@@ -13,13 +13,13 @@ from ultracluster.domain.types import (
     FEW,
     FROM_DAYS,
     FROM_SIZE,
-    Days,
     Directory,
     Existing,
     Gib,
     Items,
     KmsKeyArn,
     LogRetentionDays,
+    Time,
     allowing,
     default,
 )
@@ -153,7 +153,7 @@ class LustreSpec(Spec):
     """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
     in a deployment of their own; None: automatic, growing with the capacity."""
     backup_retention_days: Annotated[
-        Days,
+        Time,
         Field(ge=0, le=90),
         FROM_DAYS,
         Setting(Change.AT_ONCE, ".LustreConfiguration.AutomaticBackupRetentionDays"),

@@ -5,18 +5,18 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 from pydantic_core.core_schema import CoreConfig, no_info_wrap_validator_function
 
-from ultracluster.domain.violations import Violation, WaitsError, below, shape_violations
+from ultracluster.domain.violations import NO_SUCH_NAME, Violation, WaitsError, below, shape_violations
 
 _PARALLELCLUSTER = "https://docs.aws.amazon.com/parallelcluster/latest/ug/{}-v3.html#yaml-{}"
 _CLOUDFORMATION = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-{}-{}.html#cfn-{}"
@@ -180,8 +180,13 @@ class Spec(BaseModel):
         try:
             spec = cls.model_validate(values)
         except ValidationError as error:
-            return None, [*shape_violations(error), *below((), rules(cls.readable(values)))]
+            return None, [*cls.shapes(error), *below((), rules(cls.readable(values)))]
         return spec, [*rules(spec)]
+
+    @classmethod
+    def shapes(cls, error: ValidationError) -> list[Violation]:
+        """Return what has a wrong type or lies outside its range; of an unknown name, which may be meant."""
+        return [_with_similar(cls, each) for each in shape_violations(error)]
 
     @classmethod
     def readable(cls, values: Mapping[str, Any]) -> Self:
@@ -248,6 +253,25 @@ def _in_yaml(cls: type[Spec], docstring: str) -> str:
         return docstring
     words = {"None": "null", "True": "true", "False": "false"}
     return re.sub(r"\b(None|True|False)\b", lambda word: words[word[0]], docstring)
+
+
+def _with_similar(model: type[Spec], violation: Violation) -> Violation:
+    """Return the violation of an unknown name with the field that is most like it."""
+    if violation.allowed != NO_SUCH_NAME:
+        return violation
+    *place, name = violation.path
+    for part in place:
+        field = model.model_fields.get(part) if isinstance(part, str) else None
+        model = model if field is None else next(_models(field.annotation), model)
+    similar = get_close_matches(str(name), model.model_fields, n=1)
+    return replace(violation, allowed=f"{NO_SUCH_NAME}; there is {similar[0]}") if similar else violation
+
+
+def _models(kind: Any) -> Iterator[type[Spec]]:
+    if isinstance(kind, type) and issubclass(kind, Spec):
+        yield kind
+    for each in get_args(kind):
+        yield from _models(each)
 
 
 _Spec = TypeVar("_Spec", bound=Spec)

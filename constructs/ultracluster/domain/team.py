@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import FEW, MANY, NODES, Entries, Items, Most, text
+from ultracluster.domain.types import FEW, FROM_HOURS, MANY, NODES, Entries, Items, Most, OptionalTime, default, text
 
 USERS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/multi-user-v3.html"
 _LIMITS = "https://slurm.schedmd.com/resource_limits.html"
@@ -33,11 +33,11 @@ class UserSpec(Spec):
     gid: Annotated[Id | None, Setting(Change.AT_ONCE, page=USERS)] = None
     """Id of the person's own group, of the name of the person; None: that of the user."""
     groups: Annotated[Items[UserName], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
-    """Further groups, each with its id in `groups`."""
+    """Further groups, each with its id in the groups of the team."""
     ssh_keys: Annotated[Items[SshKey], FEW, Setting(Change.AT_ONCE, page=USERS)] = []
     """Public keys, as in authorized_keys. Session Manager needs none."""
     account: Annotated[AccountName | None, Setting(Change.AT_ONCE, page=_ASSOCIATIONS)] = None
-    """Account that jobs are charged to by default; needs `accounting`."""
+    """Account that jobs are charged to by default; needs accounting."""
     admin: Annotated[bool, Setting(Change.AT_ONCE, page=USERS)] = False
     """Whether sudo is allowed, and Slurm's accounting may be changed."""
 
@@ -51,7 +51,9 @@ class Limits(Spec):
         None
     )
     """Node hours of a calendar month (GrpTRESMins); None: no limit."""
-    max_hours: Annotated[int | None, Field(ge=1, le=1_000_000), Setting(Change.AT_ONCE, page=_LIMITS)] = None
+    max_hours: Annotated[OptionalTime, Field(ge=1, le=1_000_000), FROM_HOURS, Setting(Change.AT_ONCE, page=_LIMITS)] = (
+        default(None)
+    )
     """Hours that a job may run (MaxWall); None: no limit."""
 
 
@@ -67,14 +69,14 @@ class AccountSpec(Limits):
 
 
 class QosSpec(Limits):
-    """A quality of service that jobs ask for by `sbatch --qos`."""
+    """A quality of service that jobs ask for by ``sbatch --qos``."""
 
     name: Annotated[AccountName, Setting(Change.AT_ONCE, page=_QOS)]
     """Name."""
     priority: Annotated[int, Field(ge=0, le=10**9), Setting(Change.AT_ONCE, page=_QOS)] = 0
     """Priority that it adds to a job."""
     preempts: Annotated[Items[AccountName], FEW, Setting(Change.AT_ONCE, page=_PREEMPTION)] = []
-    """QoS whose jobs are requeued to make room; `normal` is that of jobs that ask for none."""
+    """QoS whose jobs are requeued to make room; ``normal`` is that of jobs that ask for none."""
     accounts: Annotated[Items[AccountName], MANY, Setting(Change.AT_ONCE, page=_QOS)] = []
     """Accounts, with those below them, whose jobs may ask for it; []: all."""
 
@@ -82,15 +84,15 @@ class QosSpec(Limits):
 class TeamSpec(Spec):
     """Everything about people that nodes are told."""
 
-    groups: Annotated[Entries[UserName, Id], PEOPLE] = {}
+    groups: Annotated[Entries[UserName, Id], PEOPLE, Setting(Change.AT_ONCE)] = {}
     """Groups of people, with their ids: the same on all nodes."""
-    users: Annotated[Items[UserSpec], PEOPLE] = []
+    users: Annotated[Items[UserSpec], PEOPLE, Setting(Change.AT_ONCE)] = []
     """People with logins."""
-    accounts: Annotated[Items[AccountSpec], MANY] = []
+    accounts: Annotated[Items[AccountSpec], MANY, Setting(Change.AT_ONCE)] = []
     """Accounts that jobs are charged to."""
-    qos: Annotated[Items[QosSpec], FEW] = []
+    qos: Annotated[Items[QosSpec], FEW, Setting(Change.AT_ONCE)] = []
     """Qualities of service."""
-    accounting: bool = False
+    accounting: Annotated[bool, Setting(Change.AT_ONCE)] = False
     """Whether Slurm has accounting; accounts, QoS and users with an account imply it. With True alone nodes remove the
     accounts and QoS that they have made."""
 

@@ -1,11 +1,11 @@
 """Types of values that several models share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args, overload
 
-from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, WrapValidator
+from pydantic import Field, GetCoreSchemaHandler, WrapValidator
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import no_info_before_validator_function
 
@@ -159,20 +159,45 @@ def default(value: Any) -> Any:
     return value
 
 
-def _converted(attribute: str) -> BeforeValidator:
+@dataclass(frozen=True)
+class FromCdk:
+    """Says that a field takes values of the CDK as well, and holds what they stand for. It stands behind ranges.
+
+    Attributes:
+        takes: Their type, as users of the library write it.
+        convert: Returns what such a value stands for, and any other one as it is.
+    """
+
+    takes: str
+    convert: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the field, with the conversion before it."""
+        return no_info_before_validator_function(self.convert, handler(source))
+
+
+_QUANTITIES = ("to_gibibytes", "to_days", "to_hours", "to_minutes")
+"""What values of the CDK with a unit become numbers by."""
+
+
+def _by(takes: str, attribute: str) -> FromCdk:
     """Return what replaces a value by that of its attribute, or of the method of that name."""
+    whole = f"a whole number of {attribute.removeprefix('to_')}"
 
     def convert(value: Any) -> Any:
-        if isinstance(value, type) or not hasattr(value, attribute):
+        if isinstance(value, type):
+            return value
+        if not hasattr(value, attribute):
+            if attribute in _QUANTITIES and any(hasattr(value, each) for each in _QUANTITIES):
+                raise PydanticCustomError("unit", "{allowed}", {"allowed": f"{whole}, or a {takes}"})
             return value
         own = getattr(value, attribute)
         try:
             return own() if callable(own) else own
         except RuntimeError as error:  # such as 90 seconds in minutes
-            unit = attribute.removeprefix("to_")
-            raise PydanticCustomError("unit", "{allowed}", {"allowed": f"a whole number of {unit}"}) from error
+            raise PydanticCustomError("unit", "{allowed}", {"allowed": whole}) from error
 
-    return BeforeValidator(convert)
+    return FromCdk(takes, convert)
 
 
 def _days(value: Any) -> Any:
@@ -180,6 +205,14 @@ def _days(value: Any) -> Any:
     if getattr(value, "__jsii_type__", None) != _RETENTION_DAYS:
         return value
     return next((days for days, each in retention_periods(type(value)).items() if each is value), value)
+
+
+FROM_SIZE = _by("cdk.Size", "to_gibibytes")
+FROM_DAYS = _by("cdk.Duration", "to_days")
+FROM_HOURS = _by("cdk.Duration", "to_hours")
+FROM_MINUTES = _by("cdk.Duration", "to_minutes")
+UNITS = {"_gib": FROM_SIZE, "_days": FROM_DAYS, "_hours": FROM_HOURS, "_minutes": FROM_MINUTES}
+"""By the end of a name. Each argument of the library that ends so takes the type, too."""
 
 
 class _InstanceType(Protocol):
@@ -192,6 +225,7 @@ class _Size(Protocol):
 
 class _Duration(Protocol):
     def to_days(self) -> float: ...
+    def to_hours(self) -> float: ...
     def to_minutes(self) -> float: ...
 
 
@@ -222,11 +256,11 @@ if TYPE_CHECKING:
     InstanceType = Converted[str, str | _InstanceType]
     Gib = Converted[int, int | _Size]
     OptionalGib = Converted[int | None, int | _Size | None]
-    Days = Converted[int, int | _Duration]
-    Minutes = Converted[int, int | _Duration]
+    Time = Converted[int, int | _Duration]
+    OptionalTime = Converted[int | None, int | _Duration | None]
     KeyPairName = Converted[str | None, str | _KeyPair | None]
     PlacementGroupName = Converted[str | None, str | _PlacementGroup | None]
-    ClusterLogDays = Converted[int, int | Enum]
+    ClusterLogDays = Converted[int, int | _Duration | Enum]
 else:
     InstanceType = Annotated[
         str,
@@ -234,25 +268,24 @@ else:
             r"^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$",
             "an EC2 instance type such as trn1.32xlarge",
         ),
-        _converted("to_string"),
+        _by("ec2.InstanceType", "to_string"),
     ]
     """A name, or an ``ec2.InstanceType``."""
     Gib = int
     OptionalGib = int | None
     """A number, or a ``Size``; ranges stand between it and `FROM_SIZE`."""
-    Days = int
-    """A number, or a ``Duration``; ranges stand between it and `FROM_DAYS`."""
-    Minutes = int
-    """A number, or a ``Duration``; ranges stand between it and `FROM_DURATION`."""
-    KeyPairName = Annotated[str | None, _converted("key_pair_name"), Existing("AWS::EC2::KeyPair")]
+    Time = int
+    OptionalTime = int | None
+    """A number, or a ``Duration``; ranges stand between it and `FROM_MINUTES` or the like."""
+    KeyPairName = Annotated[str | None, _by("ec2.IKeyPair", "key_pair_name"), Existing("AWS::EC2::KeyPair")]
     """A name, or an ``ec2.IKeyPair``."""
-    PlacementGroupName = Annotated[str | None, _converted("placement_group_name"), Existing("AWS::EC2::PlacementGroup")]
+    PlacementGroupName = Annotated[
+        str | None, _by("ec2.IPlacementGroup", "placement_group_name"), Existing("AWS::EC2::PlacementGroup")
+    ]
     """A name, or an ``ec2.IPlacementGroup``."""
     ClusterLogDays = Annotated[
-        Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653], BeforeValidator(_days)
+        Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653],
+        FROM_DAYS,
+        FromCdk("logs.RetentionDays", _days),
     ]
-    """A number, or a ``logs.RetentionDays``, of those that ParallelCluster takes (schemas/cluster_schema.py)."""
-
-FROM_SIZE = _converted("to_gibibytes")
-FROM_DAYS = _converted("to_days")
-FROM_DURATION = _converted("to_minutes")
+    """Days, or a ``logs.RetentionDays``, of those that ParallelCluster takes (schemas/cluster_schema.py)."""

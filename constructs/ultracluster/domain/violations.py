@@ -25,6 +25,9 @@ _IN_MEMORY = " object at 0x"
 _ABBREVIATION = 3
 """Letters at most of the modules of the CDK whose names are spelled, such as kms."""
 
+NO_SUCH_NAME = "no argument of this name"
+"""What is allowed instead of an unknown name."""
+
 _TOKEN_TEXT = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
 _TOKEN_NUMBER = b"\xfb\xff"
 """The first two bytes of a double that stands for a token."""
@@ -109,10 +112,16 @@ def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
 
 
 _ALLOWED = {
-    "extra_forbidden": "no argument of this name",
+    "bool_type": "True or False",
+    "dict_type": "a mapping",
+    "extra_forbidden": NO_SUCH_NAME,
+    "float_type": "a number",
     "finite_number": "a finite number",
     "int_parsing_size": "an integer of fewer digits",
+    "int_type": "a whole number",
+    "list_type": "a list",
     "model_type": "an object of the library, or a mapping",
+    "string_type": "a text",
 }
 
 
@@ -198,7 +207,7 @@ def _named(value: object) -> str:
 def called(kind: type) -> str:
     """Return a type as programs write it, such as ``ec2.IVpc``."""
     package, _, module = kind.__module__.rpartition(".")
-    of_cdk = f"{module.removeprefix('aws_')}." if package == "aws_cdk" else ""
+    of_cdk = f"{module.removeprefix('aws_')}." if package == "aws_cdk" else "cdk." if module == "aws_cdk" else ""
     name = kind.__name__
     return of_cdk + (name.removeprefix("_").removesuffix("Proxy") if name.endswith("Proxy") else name)
 

@@ -127,7 +127,7 @@ def test_the_subnets_of_the_database_are_in_two_zones_and_in_blocks_of_the_vpc_t
     assert unknown.startswith("subnet_cidrs: got None; allowed: two blocks of the existing VPC")
     full = NetworkSpec(cidr="10.0.0.0/27", public_subnet_cidr="10.0.0.0/28", private_subnet_cidr="10.0.0.16/28")
     [no_room] = subnet_violations(DatabaseSpec(), full, existing_vpc=False)
-    assert no_room.allowed == "a larger block than 10.0.0.0/27, or subnet_cidrs of accounting.database"
+    assert no_room.allowed == "a larger block than 10.0.0.0/27, or subnet_cidrs of the database"
 
 
 def test_the_default_blocks_and_zone_are_the_last_that_are_free_and_another_one() -> None:

@@ -20,7 +20,7 @@ def test_a_construct_names_every_invalid_argument_with_its_place() -> None:
     assert str(error).splitlines() == [
         "invalid arguments of Stack/Cluster:",
         "  storage.deployment_type: got 'SCRATCH'; allowed: 'SCRATCH_2', 'PERSISTENT_1' or 'PERSISTENT_2'",
-        "  storage.capacity_gib: got '1200'; allowed: a valid integer",
+        "  storage.capacity_gib: got '1200'; allowed: a whole number",
         "  storage.backup_retention_days: got 91; allowed: at most 90",
         "  queues[0].name: got 'A'; allowed: lower case (part of node names)",
     ]

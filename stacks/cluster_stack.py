@@ -66,7 +66,7 @@ class ClusterStack(DeploymentStack):
                 metrics=settings.monitoring.node_metrics,
                 deployment=settings.name,
                 team=settings.team,
-                budget=settings.budget,
+                budget=settings.budget if settings.monitoring.node_metrics else None,
             ),
             assets_key=None if kms_key_arn is None else kms.Key.from_key_arn(self, "AssetsKey", kms_key_arn),
             cluster_name=spec.name,

@@ -44,7 +44,7 @@ class MonitoringStack(DeploymentStack):
             network=network.made,
             emails=monitoring.emails,
             dashboard=monitoring.dashboard,
-            budget=settings.budget,
+            budget=settings.budget if monitoring.node_metrics else None,
             idle_minutes=spec.slurm.idle_minutes,
             advice=_ADVICE,
         )

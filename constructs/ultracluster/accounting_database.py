@@ -1,18 +1,20 @@
 """A database for Slurm's accounting, which outlives clusters."""
 
+import json
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnResource, Duration, RemovalPolicy, Size
+from aws_cdk import CfnResource, Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
 from ultracluster.acknowledgements import acknowledge
-from ultracluster.arguments import construct_name, together, wrong_types
+from ultracluster.arguments import construct_name, together, until_looked_up, wrong_types
 from ultracluster.domain.accounting import DatabaseSpec
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation
+from ultracluster.placement import elsewhere, zone_of
 from ultracluster.signatures import readable
 from ultracluster.slurm_accounting import SlurmAccounting
 
@@ -87,8 +89,14 @@ class AccountingDatabase(Construct):
         places = listed(subnets)
         if isinstance(places, list) and len(places) < _ZONES:
             broken.append(Violation(("subnets",), subnets, "two subnets or more, in two zones", "RDS demands it"))
+        elif not broken:
+            broken += elsewhere(vpc, {("subnets", index): each for index, each in enumerate(places)})
+            zones = [_zone_in_template(each) for each in places]
+            if None not in zones and len(set(zones)) < _ZONES:
+                paths = ", ".join(each.node.path for each in places)
+                broken.append(Violation(("subnets",), paths, "subnets in two zones or more", "RDS demands it"))
         values = {
-            "instance_class": instance_class,
+            "instance_class": until_looked_up(instance_class),
             "engine_version": engine_version,
             "storage_gib": storage_gib,
             "backup_retention_days": backup_retention_days,
@@ -128,11 +136,10 @@ class AccountingDatabase(Construct):
             slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
 
         Raises:
-            InvalidArguments: Arguments are of other types.
+            InvalidArguments: Arguments break rules of ParallelCluster or Slurm; all of them are named.
         """
-        if broken := wrong_types(AccountingDatabase.accounting, locals()):
-            raise InvalidArguments(f"{self.node.path}.accounting", broken)
-        return SlurmAccounting(
+        broken = wrong_types(AccountingDatabase.accounting, locals())
+        made = SlurmAccounting(
             uri=f"{self.host}:{self.port}",
             user=self.user,
             password=self.password,
@@ -141,6 +148,9 @@ class AccountingDatabase(Construct):
             slurm_settings=slurm_settings or {},
             dependencies=[self._instance],
         )
+        if broken := broken or made.violations():
+            raise InvalidArguments(f"{self.node.path}.accounting", broken)
+        return made
 
     def _add_instance(
         self, spec: DatabaseSpec, subnets: Sequence[ec2.ISubnet], group: ec2.SecurityGroup, *, retain: bool
@@ -169,7 +179,7 @@ class AccountingDatabase(Construct):
             max_allocated_storage=spec.storage_gib * _GROWTH,
             storage_type="gp3",
             storage_encrypted=True,
-            availability_zone=_zone_of(subnets[0]),
+            availability_zone=zone_of(subnets[0]),
             db_subnet_group_name=subnet_group.ref,
             db_parameter_group_name=parameters.ref,
             vpc_security_groups=[group.security_group_id],
@@ -195,7 +205,10 @@ class AccountingDatabase(Construct):
         return instance
 
 
-def _zone_of(subnet: ec2.ISubnet) -> str | None:
-    """Return the zone of a subnet that is made in this app; of others it may be a guess of CDK's."""
+def _zone_in_template(subnet: ec2.ISubnet) -> str | None:
+    """Return what says in which zone a subnet of this app is, as text; None: that is not known."""
     resource = subnet.node.default_child
-    return resource.attr_availability_zone if isinstance(resource, ec2.CfnSubnet) else None
+    if not isinstance(resource, ec2.CfnSubnet):
+        return None
+    zone = resource.availability_zone_id or resource.availability_zone
+    return None if zone is None else json.dumps(Stack.of(subnet).resolve(zone))

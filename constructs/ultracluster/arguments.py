@@ -5,18 +5,31 @@ The CDK checks some of this itself, but only when a value reaches it: then a par
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from inspect import signature
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from aws_cdk import Stack
+from aws_cdk import Stack, Token
 from constructs import Construct
+from pydantic import TypeAdapter, ValidationError
 
-from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Path, Violation, Waiting, is_list_token
+from ultracluster.domain.types import FileSystemId, SecurityGroupId, SubnetId, VolumeId, VpcId, listed
+from ultracluster.domain.violations import (
+    InvalidArguments,
+    Path,
+    Violation,
+    Waiting,
+    Words,
+    article,
+    called,
+    is_list_token,
+    is_token,
+    kinds_of,
+    shape_violations,
+)
 
 _LATER = {
     "secretsmanager": "aws_cdk.aws_secretsmanager",
@@ -31,10 +44,23 @@ _WORDS: Mapping[Any, str] = {
     Mapping: "a mapping",
 }
 _PLACE = ("self", "scope", "construct_id")
+_IDS: Mapping[str, Any] = {
+    "file_system_id": FileSystemId,
+    "security_group_id": SecurityGroupId,
+    "subnet_id": SubnetId,
+    "volume_id": VolumeId,
+    "vpc_id": VpcId,
+}
+"""Ids of what exists: arguments, and properties of what arguments are."""
+_NOT_LOOKED_UP = frozenset({"vpc-12345", "p-12345", "p-67890", "s-12345", "s-67890", "1.2.3.4/5", "ami-1234"})
+"""A VPC, its subnets and blocks, and an image (aws-cdk-lib, aws-ec2/lib/vpc.ts, DUMMY_VPC_PROPS, and
+machine-image.ts)."""
+_NOT_READ = "dummy-value-for-"
+"""What a parameter of Systems Manager begins with (aws-cdk-lib, aws-ssm/lib/parameter.ts, valueFromLookup)."""
 
 
-def construct_name(kind: type, scope: Construct, construct_id: str) -> str:
-    """Return how messages name a construct that is about to be made: its class, and its path.
+def construct_name(kind: type | str, scope: Construct, construct_id: str) -> str:
+    """Return how messages name a construct that is about to be made: its class, or what makes it, and its path.
 
     Raises:
         InvalidArguments: It cannot be there.
@@ -42,11 +68,15 @@ def construct_name(kind: type, scope: Construct, construct_id: str) -> str:
     broken = []
     if not isinstance(scope, Construct) or not any(isinstance(each, Stack) for each in scope.node.scopes):
         broken.append(Violation(("scope",), scope, "a stack, or a construct in a stack", ""))
-    if not isinstance(construct_id, str) or not construct_id:
+    if not isinstance(construct_id, str) or not construct_id or is_token(construct_id):
         broken.append(Violation(("construct_id",), construct_id, "a text", "the id in the scope"))
+    elif not broken and scope.node.try_find_child(construct_id) is not None:
+        reason = f"{scope.node.path or 'the scope'} has a construct of this id"
+        broken.append(Violation(("construct_id",), construct_id, "another id", reason))
+    name = kind if isinstance(kind, str) else kind.__name__
     if broken:
-        raise InvalidArguments(kind.__name__, broken)
-    return f"{kind.__name__} {scope.node.path}/{construct_id}".replace(" /", " ")
+        raise InvalidArguments(name, broken)
+    return f"{name} {scope.node.path}/{construct_id}".replace(" /", " ")
 
 
 def wrong_types(
@@ -70,6 +100,19 @@ def wrong_types(
 def of_type(value: object, kind: Any, place: Path) -> list[Violation]:
     """Return why a value is not of a type: nothing, if it is."""
     return [*_wrong(value, kind, place)]
+
+
+def is_not_looked_up(text: str) -> bool:
+    """Return whether the CDK has a text instead of one of the account's, for which it asks, to synthesize again then.
+
+    To refuse it would end the synthesis in which the CDK learns for what to ask.
+    """
+    return text in _NOT_LOOKED_UP or text.startswith(_NOT_READ)
+
+
+def until_looked_up(value: Any) -> Any:
+    """Return a token for what the CDK will look up, and any other value as it is: rules let tokens pass."""
+    return Token.as_string(Token.as_any(value)) if isinstance(value, str) and is_not_looked_up(value) else value
 
 
 def together(by_types: Iterable[Violation], by_rules: Sequence[Violation]) -> list[Violation]:
@@ -118,8 +161,32 @@ def _wrong(value: object, kind: Any, place: Path) -> Iterator[Violation]:
     within = _members_of(value, kind)
     if within is None:
         yield Violation(place, value, _described(kind), "")
+    else:
+        yield from _wrong_ids(value, kind, place)
     for key, each, of_member in within or ():
         yield from _wrong(each, of_member, (*place, key))
+
+
+def _wrong_ids(value: object, kind: Any, place: Path) -> Iterator[Violation]:
+    """Yield why a text, or a property of an interface, is not the id that its name says."""
+    ids: list[tuple[Path, object]] = []
+    if kind is str and len(place) == 1 and place[0] in _IDS:  # a Mount has the ids of volumes, too
+        ids.append((place, value))
+    elif getattr(kind, "_is_protocol", False):
+        ids += [((*place, each), getattr(value, each)) for each in sorted(_members(kind) & _IDS.keys())]
+    for path, given in ids:
+        if is_list_token(given):
+            yield Violation(path, Words("a token that stands for a list"), "one of it, such as Fn.select(0, ...)", "")
+        elif not is_token(until_looked_up(given)):
+            try:
+                _adapter(str(path[-1])).validate_python(given)
+            except ValidationError as error:
+                yield from (replace(each, path=path) for each in shape_violations(error))
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_IDS[name])
 
 
 def _members_of(value: object, kind: Any) -> list[tuple[str | int, object, Any]] | None:
@@ -148,9 +215,9 @@ def _is(value: object, kind: Any) -> bool:
         return not isinstance(value, bool) and isinstance(value, (int, float) if kind is float else int)
     if not getattr(kind, "_is_protocol", False):
         return isinstance(value, kind) and not is_list_token(value)
-    # What the CDK returns as an interface answers by others. To ask themselves would be a call of the jsii kernel each.
+    # To ask the value itself would be a call of the jsii kernel each.
     own = vars(value) if hasattr(value, "__dict__") else {}
-    kinds = [type(value), *map(type, own.get("_delegates", ()))]
+    kinds = kinds_of(value)
     members = _members(kind) or {"__jsii_type__"}  # IDependable has none
     return all(each in own or any(hasattr(of_value, each) for of_value in kinds) for each in members)
 
@@ -175,7 +242,5 @@ def _described(kind: Any) -> str:
         return f"a list, each item {_described(parts[0])}"
     if kind.__name__ == "SharedStorage":
         return "SharedStorage.lustre(...), SharedStorage.openzfs(...) or SharedStorage.efs(...)"
-    package, _, module = kind.__module__.rpartition(".")
-    of_cdk = f"{module.removeprefix('aws_')}." if package == "aws_cdk" else ""
-    name = f"{of_cdk}{kind.__name__}"
-    return f"{'an' if name[0] in 'aeiouAEIO' or of_cdk[:1] == 's' else 'a'} {name}"
+    name = called(kind)
+    return f"{article(name)} {name}"

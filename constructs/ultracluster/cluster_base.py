@@ -1,14 +1,15 @@
 """What clusters have that are made in this app, and those that are imported: connections and metrics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import jsii
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, DependencyGroup
 
 from ultracluster.arguments import construct_name, wrong_types
 from ultracluster.domain import metrics
@@ -22,7 +23,7 @@ _ARGUMENTS: dict[Path, Path] = {("name",): ("cluster_name",)}
 
 @readable
 class NodeGroup(iam.PrincipalBase):
-    """Nodes of one kind, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
+    """Nodes of a cluster, to be granted permissions: ``bucket.grant_read(cluster.compute_nodes)``.
 
     A grant is a statement in a managed policy of the nodes' roles, which ParallelCluster makes. It reaches nodes that
     run. IAM takes 6,144 characters in a policy: what is more is in further ones; a further one for login nodes waits
@@ -32,14 +33,14 @@ class NodeGroup(iam.PrincipalBase):
     bucket of another account allow this account instead.
     """
 
-    def __init__(self, cluster_name: str, policies: Callable[[], NodePolicies]) -> None:
+    def __init__(self, cluster_name: str, policies: Callable[[], Iterable[NodePolicies]]) -> None:
         super().__init__()
         self._cluster_name, self._policies = cluster_name, policies
 
     @property
     def policy_fragment(self) -> iam.PrincipalPolicyFragment:
         """The roles of the cluster, in the policy of a resource."""
-        roles = Stack.of(self._policies().first).format_arn(
+        roles = self._stack.format_arn(
             service="iam", region="", resource="role", resource_name=f"parallelcluster/{self._cluster_name}/*"
         )
         of_cluster = {
@@ -51,26 +52,35 @@ class NodeGroup(iam.PrincipalBase):
     @property
     def principal_account(self) -> str:
         """Account of the cluster."""
-        return Stack.of(self._policies().first).account
+        return self._stack.account
+
+    @property
+    def _stack(self) -> Stack:
+        [first, *_] = self._policies()
+        return Stack.of(first.first)
 
     def dedupe_string(self) -> str:
         """Return what tells these roles from others in the policy of a resource."""
         return self._cluster_name
 
     def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
-        """Add a statement to the nodes' policy."""
-        return self._policies().add(statement)
+        """Add a statement to the nodes' policies."""
+        added = [each.add(statement) for each in self._policies()]
+        policies = DependencyGroup(*(each.policy_dependable for each in added if each.policy_dependable is not None))
+        return iam.AddToPrincipalPolicyResult(statement_added=True, policy_dependable=policies)
 
 
 @readable
-@jsii.implements(ec2.IConnectable)
+@jsii.implements(ec2.IConnectable, iam.IGrantable)
 class IParallelCluster(Construct):
     """A cluster of this app or of another."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, name: str, security_groups: Sequence[ec2.ISecurityGroup] | None
     ) -> None:
-        place = construct_name(type(self), scope, construct_id)
+        imported = type(self) is IParallelCluster
+        maker = "ParallelCluster.from_cluster_attributes" if imported else type(self).__name__
+        place = construct_name(maker, scope, construct_id)
         if broken := wrong_types(IParallelCluster.__init__, locals()):
             raise InvalidArguments(place, [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in broken])
         super().__init__(scope, construct_id)
@@ -82,10 +92,24 @@ class IParallelCluster(Construct):
         """ParallelCluster's name of the cluster."""
         return self._name
 
+    if not TYPE_CHECKING:  # to type checkers it is no iam.IGrantable
+
+        @property
+        def grant_principal(self):
+            """Refuse grants to nodes whose roles are not known here."""
+            raise ValueError(
+                f"{self.node.path} is not made in this app, which cannot grant its nodes permissions: grant them where "
+                "the cluster is made, or give its nodes a policy by `overrides`"
+            )
+
     @property
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
         """The security groups that all nodes carry beside ParallelCluster's own."""
         return self._connections
+
+    def _unknown_queue(self, name: str) -> str | None:
+        """Return that a cluster of this app has no queue of a name; None: it may have one."""
+        return None
 
     def metric(
         self,
@@ -102,12 +126,14 @@ class IParallelCluster(Construct):
             metric_name: Such as ``NeuronCoreUtilization``; others are refused with a ValueError.
             statistic: Over nodes and time.
             period: Default: 1 minute, as nodes send them.
-            queue: Nodes of one queue. Default: what the head node says of the cluster; compute nodes send their own
-                metrics with a queue alone.
+            queue: Nodes of one queue, which a cluster of this app has by now. Default: what the head node says of the
+                cluster; compute nodes send their own metrics with a queue alone.
             label: Default: CloudWatch's.
         """
         if metric_name not in metrics.ALL:
             raise ValueError(f"metric_name: got {metric_name!r}; allowed: {', '.join(metrics.ALL)}")
+        if queue is not None and (unknown := self._unknown_queue(queue)) is not None:
+            raise ValueError(f"queue: {unknown}")
         dimensions = {"Cluster": self._name} | ({"Queue": queue} if queue else {})
         return metric_of(metrics.NAMESPACE, dimensions, metric_name, statistic=statistic, period=period, label=label)
 

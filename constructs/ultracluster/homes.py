@@ -242,7 +242,7 @@ class ImportedOpenZfsVolume(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, volume_id: str, security_group: ec2.ISecurityGroup
     ) -> None:
-        name = construct_name(type(self), scope, construct_id)
+        name = construct_name("OpenZfsFileSystem.from_volume_attributes", scope, construct_id)
         if broken := wrong_types(ImportedOpenZfsVolume.__init__, locals()):
             raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)

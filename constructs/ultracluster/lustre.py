@@ -398,7 +398,7 @@ class ImportedLustreFileSystem(ILustreFileSystem):
     def __init__(
         self, scope: Construct, construct_id: str, *, file_system_id: str, security_group: ec2.ISecurityGroup
     ) -> None:
-        name = construct_name(type(self), scope, construct_id)
+        name = construct_name("LustreFileSystem.from_lustre_file_system_attributes", scope, construct_id)
         if broken := wrong_types(ImportedLustreFileSystem.__init__, locals()):
             raise InvalidArguments(name, broken)
         super().__init__(scope, construct_id)

@@ -22,7 +22,8 @@ from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import SlurmSpec
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.types import FROM_MINUTES, FROM_SIZE, OptionalGib, OptionalTime, default, listed
-from ultracluster.domain.violations import InvalidArguments, Violation, is_token
+from ultracluster.domain.violations import InvalidArguments, Violation, Words, is_token
+from ultracluster.domain.violations import listed as some_of
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
 from ultracluster.network import UltraClusterNetwork
 from ultracluster.parallel_cluster import ParallelCluster
@@ -35,6 +36,21 @@ _CLOUDWATCH = "cloudwatch.amazonaws.com"
 _HELD_IDLE_SECONDS = 3600
 """Longer than a compilation just in time, which takes about 40 minutes for BERT-Large
 (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/archive/nxd-training/bert.html)."""
+
+
+_ALARM_OF_QUEUE = "UncorrectableErrors-"
+ALARMS = (
+    "NodesHeldIdle",
+    "NodesDrained",
+    "QueuesProtected",
+    "HeadNodeSilent",
+    "BudgetSpent",
+    "SpendingRate",
+    "NodesIdle",
+    "FileSystemNearlyFull",
+    "NatPortsExhausted",
+)
+"""Names of alarms that there may be, beside one for each queue."""
 
 
 class _Watched(ClusterMonitoringSpec):
@@ -77,7 +93,8 @@ class ClusterMonitoring(Construct):
         idle_minutes: Minutes without a job after which Slurm terminates a node; -1: never. Default: that of a cluster
             of this app; of another one 10. [minutes; -1 to 525,600; change: at once]
         advice: What the mail of an alarm says at its end, by the name of the alarm, such as where your runbook is:
-            ``{"NodesDrained": "See https://wiki.example.com/drained"}``. Default: nothing. [change: at once]
+            ``{"NodesDrained": "See https://wiki.example.com/drained"}``. Names are those of
+            `ultracluster.monitoring.ALARMS`, and ``UncorrectableErrors-QUEUE``. Default: nothing. [change: at once]
         alarm_prefix: Names of alarms and dashboard start with it and a hyphen. Default: the name of the stack. [change:
             at once]
 
@@ -131,7 +148,11 @@ class ClusterMonitoring(Construct):
             },
             rules.violations,
         )
-        violations += _queue_violations(listed(queues))
+        known = [queue.name for queue in cluster.spec.queues] if isinstance(cluster, ParallelCluster) else None
+        violations += _queue_violations(listed(queues), known)
+        violations += _advice_violations(advice)
+        if budget is not None and spec is not None:
+            violations += _budget_violations(cluster, node_metrics=spec.node_metrics)
         if node_metrics is True and not sends_metrics:
             reason = "the cluster's nodes send none without NeuronSoftware(metrics=True)"
             violations.append(Violation(("node_metrics",), True, "False", reason))
@@ -167,20 +188,15 @@ class ClusterMonitoring(Construct):
         if network is not None:
             self._add_nat_gateway_alarm(network)
             rows.append(row_of_nat_gateway(network))
-        self._warn_of_silence(budget_unseen=budget is not None and node_metrics is None and not sends_metrics)
+        self._warn_of_silence()
         self.dashboard_name = None
         if dashboard:
             self.dashboard_name = Dashboard(
                 self, "Dashboard", prefix=self._alarm_prefix, alarms=self.alarms, rows=rows
             ).name
 
-    def _warn_of_silence(self, *, budget_unseen: bool) -> None:
-        """Warn where alarms are asked for that can never be raised."""
-        if budget_unseen:
-            warning = (
-                "budget: no alarm tells what nodes cost: they send no metrics without NeuronSoftware(metrics=True)"
-            )
-            Annotations.of(self).add_warning_v2("ultracluster:budgetAlarms", warning)
+    def _warn_of_silence(self) -> None:
+        """Warn where there is nothing to raise an alarm of."""
         if not self.alarms:
             warning = "there are no alarms: give a file_system, a network, or a cluster whose nodes send metrics"
             Annotations.of(self).add_warning_v2("ultracluster:noAlarms", warning)
@@ -223,7 +239,7 @@ class ClusterMonitoring(Construct):
     ) -> None:
         for queue in queues:
             self._add_alarm(
-                f"UncorrectableErrors-{queue}",
+                f"{_ALARM_OF_QUEUE}{queue}",
                 cluster.metric(metrics.UNCORRECTABLE_ERRORS, statistic="Sum", queue=queue, period=_FIVE_MINUTES),
                 f"A Neuron device in queue {queue} of {name} has uncorrectable errors: what was computed since "
                 "may be wrong. When its job ends, the node is drained and replaced, or its driver reloaded if that "
@@ -377,10 +393,29 @@ class ClusterMonitoring(Construct):
         return alarm
 
 
-def _queue_violations(queues: object) -> Iterator[Violation]:
+def _queue_violations(queues: object, known: Sequence[str] | None) -> Iterator[Violation]:
     for index, queue in enumerate(queues if isinstance(queues, list) else ()):
         if is_token(queue):
             yield Violation(("queues", index), queue, "the name of a queue", "ids of alarms have it")
+        elif isinstance(queue, str) and known is not None and queue not in known:
+            yield Violation(("queues", index), queue, some_of(known, "none"), "the cluster has no other queue by now")
+
+
+def _advice_violations(advice: object) -> Iterator[Violation]:
+    for alarm in advice if isinstance(advice, Mapping) else ():
+        if isinstance(alarm, str) and alarm not in ALARMS and not alarm.startswith(_ALARM_OF_QUEUE):
+            yield Violation(
+                ("advice", alarm), alarm, some_of((*ALARMS, f"{_ALARM_OF_QUEUE}QUEUE"), ""), "no such alarm"
+            )
+
+
+def _budget_violations(cluster: object, *, node_metrics: bool) -> Iterator[Violation]:
+    if not node_metrics:
+        reason = "without node_metrics nothing tells what nodes cost"
+        yield Violation(("budget",), Words("a budget"), "None, or nodes that send metrics", reason)
+    elif isinstance(cluster, ParallelCluster) and not cluster.counts_costs:
+        reason = "the cluster's head node counts no costs without NeuronSoftware(budget=...)"
+        yield Violation(("budget",), Words("a budget"), "None, or a cluster that has one, too", reason)
 
 
 def _prefix_violations(scope: Construct, prefix: str) -> Iterator[Violation]:

@@ -2,21 +2,22 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import cast
 
-from aws_cdk import Duration, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge
-from ultracluster.arguments import construct_name, together, wrong_types
+from ultracluster.arguments import construct_name, together, until_looked_up, wrong_types
 from ultracluster.domain import addresses
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.types import listed
-from ultracluster.domain.violations import InvalidArguments, Violation, below
+from ultracluster.domain.violations import InvalidArguments, Violation, below, dotted, is_token
 from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
 from ultracluster.signatures import readable
@@ -25,6 +26,10 @@ _DEFAULTS = NetworkSpec()
 _FLOW_LOG_RETENTION = (
     None if _DEFAULTS.flow_log_retention_days is None else RETENTION[_DEFAULTS.flow_log_retention_days]
 )
+
+
+_COMMON_ENDPOINTS = frozenset({*rules.PARALLELCLUSTER_ENDPOINTS, *rules.LOGIN_NODE_ENDPOINTS, "ssm", "ssmmessages"})
+"""Names for which the CDK is not asked, which takes a third of a second."""
 
 
 @readable
@@ -131,6 +136,9 @@ class UltraClusterNetwork(Construct):
         self.nat_gateway_id, self.nat_addresses = self._connect(vpc, public_subnet, private_subnet, nat_addresses)
         self._add_gateway_endpoints(vpc, [public_subnet, private_subnet])
         if spec.endpoint_services:
+            unknown = {*spec.interface_endpoints} - {rules.PRESET, *_COMMON_ENDPOINTS}
+            for each in rules.endpoint_warnings(spec, _services()) if unknown else ():
+                Annotations.of(self).add_warning_v2("ultracluster:endpointService", f"{dotted(each.path)}: {each}")
             self._add_interface_endpoints(vpc, private_subnet, cidr, spec.endpoint_services)
         if flow_log_retention is None:
             acknowledge(vpc, "VPC7", "flow logs cost; the caller wants none")
@@ -233,7 +241,7 @@ class IsolatedSubnet(ec2.PrivateSubnet):
         name = construct_name(type(self), scope, construct_id)
         broken = wrong_types(IsolatedSubnet.__init__, locals())
         broken = [*broken, *_zone_violations(Stack.of(scope).region, zone_id)]
-        if isinstance(cidr, str) and not Token.is_unresolved(cidr):
+        if isinstance(cidr, str) and not is_token(until_looked_up(cidr)):
             broken += addresses.block_violations({"cidr": cidr})
         if broken:
             raise InvalidArguments(name, broken)
@@ -300,6 +308,13 @@ def _place_by_zone_id(subnet: ec2.Subnet, zone_id: str) -> None:
     resource = cast(ec2.CfnSubnet, subnet.node.default_child)
     resource.availability_zone = None
     resource.availability_zone_id = zone_id
+
+
+@cache
+def _services() -> frozenset[str]:
+    """Return the short names of services that have interface endpoints, as this version of the CDK knows them."""
+    kind = ec2.InterfaceVpcEndpointAwsService
+    return frozenset(getattr(kind, each).short_name for each in dir(kind) if each.isupper())
 
 
 def _pascal_case(short_name: str) -> str:

@@ -1,12 +1,14 @@
 """What nodes may do: managed policies, as many as IAM's limits ask for."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+
+from ultracluster.domain.violations import Violation
 
 MAX_POLICY = 6144
 """Characters of a managed policy, white space not counted. Of a role at most 10 are attached, or up to 25 by a raised
@@ -32,6 +34,7 @@ class NodePolicies:
 
     Attributes:
         first: The policy that there is in any case.
+        too_large: Sizes of single statements that no policy holds.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class NodePolicies:
         self.first = first
         self._further, self._attach = further, attach
         self._policies = [first]
+        self.too_large: list[int] = []
         self._size = _FRAME + sum(self._size_of(each) for each in _statements(first))
 
     @property
@@ -58,13 +62,15 @@ class NodePolicies:
             self._policies.append(policy)
             self._size = _FRAME
         self._size += size
+        if _FRAME + size > MAX_POLICY:
+            self.too_large.append(_FRAME + size)
         policy = self._policies[-1]
         policy.add_statements(statement)
         return iam.AddToPrincipalPolicyResult(statement_added=True, policy_dependable=policy)
 
     def _size_of(self, statement: Any) -> int:
         arn = self.first.node.try_get_context(_ARN_CONTEXT)
-        return _size(statement, _ARN if arn is None else int(arn)) + len(",")
+        return _size(statement, int(arn) if str(arn).isdecimal() else _ARN) + len(",")
 
 
 def _statements(policy: iam.ManagedPolicy) -> list[Any]:
@@ -97,6 +103,16 @@ def _length(value: Any, arn: int) -> int | None:
     return arn if function.startswith("Fn::") else None
 
 
+def too_large(policies: Mapping[str, NodePolicies]) -> Iterator[str]:
+    """Yield which statements no policy holds, by whose policies they are of."""
+    for nodes, of_nodes in policies.items():
+        for size in of_nodes.too_large:
+            yield (
+                f"a statement for {nodes} makes a policy of {size:,} characters, and IAM takes {MAX_POLICY:,}. Divide "
+                "its resources among several statements, or name them by a prefix."
+            )
+
+
 def too_many(cluster: Construct, attached: Sequence[tuple[str, int]]) -> Iterator[str]:
     """Yield which roles would have more policies than IAM attaches.
 
@@ -105,7 +121,13 @@ def too_many(cluster: Construct, attached: Sequence[tuple[str, int]]) -> Iterato
         attached: How many policies roles have, by what messages call them.
     """
     given = cluster.node.try_get_context(POLICIES_CONTEXT)
-    most = POLICIES_OF_ROLE if given is None else min(int(given), MOST_POLICIES_OF_ROLE)
+    allowed = range(POLICIES_OF_ROLE, MOST_POLICIES_OF_ROLE + 1)
+    most = POLICIES_OF_ROLE
+    if str(given).isdecimal() and int(given) in allowed:
+        most = int(given)
+    elif given is not None:
+        wrong = Violation((), given, f"{allowed[0]} to {allowed[-1]}", "how many policies IAM attaches to a role")
+        yield f'the context key "{POLICIES_CONTEXT}": {wrong}'
     for nodes, count in attached:
         if count > most:
             yield (

@@ -134,6 +134,13 @@ class NodeScripts(Construct):
             attached.extend(_policies(policy.managed_policy_arn))
 
     @property
+    def by_nodes(self) -> Mapping[str, NodePolicies]:
+        """The policies by what messages call those who have them."""
+        called = {"HeadNode": "the head node", "ComputeNodes": "compute nodes", "LoginNodes": "login nodes"}
+        of_kinds = {called[node_kind]: each for node_kind, each in self.policies.items()}
+        return {**of_kinds, **{f"nodes of queue {name}": each for name, each in self._own_policies.items()}}
+
+    @property
     def counts(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """How many policies nodes have by their keys in ParallelCluster's configuration."""
         for node_kind, attached in self._attached.items():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
+from ultracluster.arguments import until_looked_up
 from ultracluster.domain import budget, cluster, custom_actions, directory, team
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
@@ -64,7 +65,7 @@ class Values(_Shown):
 
         def __init__(self, **values: Any) -> None:
             try:
-                super().__init__(**values)
+                super().__init__(**{name: until_looked_up(each) for name, each in values.items()})
             except ValidationError as error:
                 raise InvalidArguments(type(self).__name__, self.shapes(error)) from None
 
@@ -387,4 +388,4 @@ def as_given(value: Any) -> Any:
     if isinstance(value, Options):
         given = value.model_fields_set - {"subnet"}
         return {name: as_given(each) for name, each in value.__dict__.items() if name in given}
-    return value
+    return until_looked_up(value)

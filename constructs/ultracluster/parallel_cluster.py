@@ -1,21 +1,24 @@
 """AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import jsii
-from aws_cdk import Annotations, CustomResource, IStableAnyProducer, Lazy, Stack, Tags, Token
+from aws_cdk import Annotations, CustomResource, IStableAnyProducer, Lazy, Stack, Stage, Tags, Token
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct, IValidation
 
 from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
 from ultracluster.cluster_provider import cluster_provider
+from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import cluster_rules, names, override_rules, team_rules
+from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import (
     AcceptedWarning,
     ClusterSpec,
@@ -43,9 +46,10 @@ from ultracluster.domain.violations import (
     dotted,
 )
 from ultracluster.neuron_software import NeuronSoftware
-from ultracluster.node_policies import OF_PARALLELCLUSTER, too_many
+from ultracluster.node_policies import OF_PARALLELCLUSTER, too_large, too_many
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
+from ultracluster.placement import elsewhere, is_public, node_subnets
 from ultracluster.shared_storage import SharedStorage
 from ultracluster.signatures import readable
 from ultracluster.ways_out import shut_in, warn_of_imported
@@ -140,6 +144,7 @@ class ParallelCluster(IParallelCluster):
         status: Status of the cluster, such as ``CREATE_COMPLETE``.
         validation_messages: What the validators said, as JSON, cut after 2,048 characters.
         placement_groups: The placement groups that were made, by label.
+        grant_principal: All nodes, to be granted permissions by ``bucket.grant_read(cluster)``.
         head_node: The head node, to be granted permissions.
         compute_nodes: The compute nodes of all queues, to be granted permissions.
         login_nodes: The login nodes, to be granted permissions.
@@ -218,15 +223,22 @@ class ParallelCluster(IParallelCluster):
         broken += [
             *_secret_violations(None if "munge_key" in wrong else munge_key, password),
             *_software_violations(self._software),
+            *below(("accounting",), [] if self._accounting is None else self._accounting.violations()),
         ]
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
         private, public = private_subnet, public_subnet
         if not {"vpc", "private_subnet", "public_subnet"} & wrong:
-            private = private or _first([*vpc.private_subnets, *vpc.isolated_subnets])
-            public = public or _first(vpc.public_subnets) or private
-            if private is None:
-                allowed = "a VPC with private or isolated subnets, or private_subnet"
-                broken.append(Violation(("vpc",), vpc.node.path, allowed, "compute nodes take no public addresses"))
+            public, private, none = node_subnets(vpc, public_subnet, private_subnet)
+            groups = [] if "security_groups" in wrong else security_groups or []
+            placed = {
+                ("private_subnet",): private_subnet,
+                ("public_subnet",): public_subnet,
+                **_subnets_in({"head_node": head_node, "queues": queues, "login_nodes": login_nodes}, wrong),
+                **_groups_in(("security_groups",), groups),
+                **self._groups_of_others(),
+            }
+            broken += [*none, *elsewhere(vpc, placed)]
+        self._vpc, self._private = vpc, private
         self._spec = spec = self._checked([*broken, *_name_violations(scope, self._values["name"])])
         assert private is not None  # noqa: S101 - a violation
         assert public is not None  # noqa: S101 - the private one at least
@@ -317,6 +329,11 @@ class ParallelCluster(IParallelCluster):
         return self._software is not None and self._software.metrics
 
     @property
+    def counts_costs(self) -> bool:
+        """Whether the head node sends what nodes cost: the cluster has ``NeuronSoftware(budget=...)``."""
+        return self.sends_metrics and self._software is not None and self._software.budget is not None
+
+    @property
     def spec(self) -> ClusterSpec:
         """Everything that was asked for, with defaults."""
         return self._spec
@@ -324,12 +341,12 @@ class ParallelCluster(IParallelCluster):
     @property
     def head_node(self) -> NodeGroup:
         """The head node, to be granted permissions."""
-        return NodeGroup(self._spec.name, lambda: self._scripts.policies["HeadNode"])
+        return NodeGroup(self._spec.name, lambda: [self._scripts.policies["HeadNode"]])
 
     @property
     def compute_nodes(self) -> NodeGroup:
         """The compute nodes of all queues, to be granted permissions."""
-        return NodeGroup(self._spec.name, lambda: self._scripts.policies["ComputeNodes"])
+        return NodeGroup(self._spec.name, lambda: [self._scripts.policies["ComputeNodes"]])
 
     @property
     def login_nodes(self) -> NodeGroup:
@@ -340,7 +357,16 @@ class ParallelCluster(IParallelCluster):
         """
         if not self._spec.login_nodes:
             raise ValueError(f"{self._construct} has no login nodes: give it some by `login_nodes`")
-        return NodeGroup(self._spec.name, lambda: self._scripts.policies["LoginNodes"])
+        return NodeGroup(self._spec.name, lambda: [self._scripts.policies["LoginNodes"]])
+
+    def _unknown_queue(self, name: str) -> str | None:
+        queues = [queue.name for queue in self._spec.queues]
+        return None if name in queues else f"{self._construct} has no queue {name!r}; there are: {', '.join(queues)}"
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """All nodes, to be granted permissions: ``bucket.grant_read(cluster)``."""
+        return NodeGroup(self._spec.name, self._scripts.policies.values)
 
     def queue(self, name: str) -> NodeGroup:
         """Return the compute nodes of one queue, to be granted permissions that those of others do not have.
@@ -348,10 +374,9 @@ class ParallelCluster(IParallelCluster):
         Raises:
             ValueError: There is no such queue.
         """
-        queues = [queue.name for queue in self._spec.queues]
-        if name not in queues:
-            raise ValueError(f"{self._construct} has no queue {name!r}; there are: {', '.join(queues)}")
-        return NodeGroup(self._spec.name, lambda: self._scripts.own_policy(name))
+        if (unknown := self._unknown_queue(name)) is not None:
+            raise ValueError(unknown)
+        return NodeGroup(self._spec.name, lambda: [self._scripts.own_policy(name)])
 
     def add_queue(self, queue: QueueSpec) -> NodeGroup:
         """Add a queue, and return its nodes.
@@ -361,7 +386,8 @@ class ParallelCluster(IParallelCluster):
         """
         self._values["queues"].append(queue)
         try:
-            self._spec = self._checked([*_subnets_of(("queue",), queue)], added="queue")
+            wrong = [*_subnets_of(("queue",), queue)] or [*elsewhere(self._vpc, _subnets_in({"queue": queue}))]
+            self._spec = self._checked(wrong, added="queue")
         except InvalidArguments:
             self._values["queues"].pop()
             raise
@@ -376,7 +402,10 @@ class ParallelCluster(IParallelCluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
-        if broken := wrong_types(ParallelCluster.add_shared_storage, locals()):
+        broken = wrong_types(ParallelCluster.add_shared_storage, locals())
+        if broken := broken or [
+            *elsewhere(self._vpc, _groups_in(("storage", "security_groups"), storage.security_groups))
+        ]:
             raise InvalidArguments(self._construct, broken)
         self._storage.append(storage)
         try:
@@ -427,7 +456,48 @@ class ParallelCluster(IParallelCluster):
             *_missing_scripts(spec),
             *cluster_rules.mount_violations(mounts, spec),
             *(cluster_rules.accounting_violations(spec) if self._accounting is not None else []),
+            *below((), self._without_addresses(spec), lambda: self._budget_violations(spec)),
         ]
+
+    def _groups_of_others(self) -> dict[Path, ec2.ISecurityGroup]:
+        """Return the security groups of shared storage and accounting by their places."""
+        groups: dict[Path, ec2.ISecurityGroup] = {}
+        for index, storage in enumerate(self._storage):
+            groups |= _groups_in(("shared_storage", index, "security_groups"), storage.security_groups)
+        if self._accounting is not None:
+            groups |= _groups_in(("accounting", "security_groups"), self._accounting.security_groups)
+        return groups
+
+    def _budget_violations(self, spec: ClusterSpec) -> list[Violation]:
+        """Return why the head node would not count what nodes cost."""
+        budget = None if self._software is None else self._software.budget
+        if budget is None or of_type(budget, BudgetSpec, ()):
+            return []
+        return below(("software", "budget"), budget_rules.violations(budget, spec.region, spec.instance_types))
+
+    def _without_addresses(self, spec: ClusterSpec) -> Iterator[Violation]:
+        """Yield which queues in public subnets have nodes that EC2 gives no public address.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/working-with-ip-addresses.html; ParallelCluster refuses such
+        a queue (3.16.1, ``cluster_validators.py``, MultiNetworkInterfacesInstancesValidator).
+        """
+        given = listed(self._values["queues"])
+        public: dict[int, bool] = {}  # to ask for each queue would be calls of the jsii kernel each
+        for index, queue in enumerate(spec.queues):
+            types = cluster_rules.types_with_several_interfaces(queue, spec.efa_interface_type)
+            own = getattr(given[index], "subnet", None)
+            subnet = own or self._private
+            if not types or subnet is None:
+                continue
+            if id(subnet) not in public:
+                public[id(subnet)] = not of_type(subnet, ec2.ISubnet, ()) and is_public(self._vpc, subnet)
+            if public[id(subnet)]:
+                reason = (
+                    f"nodes of {', '.join(types)} have several network interfaces, and EC2 gives such nodes no public "
+                    "address"
+                )
+                place: Path = ("private_subnet",) if own is None else ("queues", index, "subnet")
+                yield Violation(place, subnet.node.path, "a private subnet with a route to a NAT gateway", reason)
 
     def _bind_nodes(self, head_node: HeadNodeSpec | None, login_nodes: Sequence[LoginPoolSpec]) -> None:
         """Add what the head node and login nodes need."""
@@ -458,7 +528,14 @@ class ParallelCluster(IParallelCluster):
         """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
         warn_of_imported(self, vpc, self._places)
         self._warn()
-        self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._too_many_policies()]))
+        self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._wrong_when_whole()]))
+        for other in _of_name(self, self._spec.name):
+            if _may_meet(*(_outermost(Stack.of(each)) for each in (self, other))):
+                Annotations.of(self).add_warning_v2(
+                    "ultracluster:clusterName",
+                    f"cluster_name: {other.node.path} has the name {self._spec.name}, too. An account and Region have "
+                    "one cluster of a name, and the stages do not say in which they are: give their stacks an env.",
+                )
         _CLUSTERS.setdefault(self.node.root, []).append(self)
 
     def _warn(self) -> None:
@@ -475,6 +552,12 @@ class ParallelCluster(IParallelCluster):
                 if warning not in self._warned:
                     Annotations.of(self).add_warning_v2(f"ultracluster:{of}", warning)
                 self._warned.add(warning)
+
+    def _wrong_when_whole(self) -> Iterator[str]:
+        """Yield what stacks and grants that came later make wrong."""
+        yield from (f"{dotted(each.path)}: {each}" for each in _stack_violations(self, self._spec.name))
+        yield from self._too_many_policies()
+        yield from too_large(self._scripts.by_nodes)
 
     def _too_many_policies(self) -> Iterator[str]:
         """Yield which roles have more policies than IAM attaches, with those of overrides."""
@@ -534,14 +617,50 @@ class _Whole:
 
 def _name_violations(scope: Construct, name: object) -> Iterator[Violation]:
     """Yield why a cluster's stack, which has its name, would be another one's."""
+    yield from _stack_violations(scope, name)
     stack = _outermost(Stack.of(scope))
-    if name == stack.stack_name:
-        reason = "ParallelCluster makes a stack of the cluster's name in the account and Region, and this one has it"
-        yield Violation(("cluster_name",), name, "another name than that of the stack", reason)
-    for other in _CLUSTERS.get(scope.node.root, []):
-        if other.spec.name == name and _meet(stack, _outermost(Stack.of(other))):
+    for other_cluster in _of_name(scope, name):
+        if _meet(stack, _outermost(Stack.of(other_cluster))):
             reason = "an account and Region have one cluster of a name"
-            yield Violation(("cluster_name",), name, f"another name than that of {other.node.path}", reason)
+            allowed = f"another name than that of {other_cluster.node.path}"
+            yield Violation(("cluster_name",), name, allowed, reason)
+
+
+def _stack_violations(scope: Construct, name: object) -> Iterator[Violation]:
+    """Yield which stack of the app has the name of a cluster, where ParallelCluster would make one."""
+    stack = _outermost(Stack.of(scope))
+    for other in _stacks(scope.node.root):
+        if other.stack_name == name and _meet(stack, other):
+            allowed = "another name than that of " + ("the stack" if other is stack else f"the stack {other.node.path}")
+            reason = (
+                "ParallelCluster makes a stack of the cluster's name in the account and Region, and this one has it"
+            )
+            yield Violation(("cluster_name",), name, allowed, reason)
+
+
+def _of_name(scope: Construct, name: object) -> list["ParallelCluster"]:
+    """Return the clusters of a name that are in the tree of a construct."""
+    return [each for each in _CLUSTERS.get(scope.node.root, []) if each.spec.name == name and _is_in_tree(each)]
+
+
+def _is_in_tree(cluster: "ParallelCluster") -> bool:
+    """Return whether neither a cluster nor what it is in was removed from the tree."""
+    root, *path = cluster.node.scopes
+    found: IConstruct | None = root
+    for each in path:
+        found = None if found is None else found.node.try_find_child(each.node.id)
+    return found is cluster
+
+
+def _stacks(construct: IConstruct) -> Iterator[Stack]:
+    """Yield the stacks below a construct that have names of their own; in a stack they are among its children alone."""
+    for each in construct.node.children:
+        if isinstance(each, Stack):
+            if each.nested_stack_parent is None:
+                yield each
+            yield from _stacks(each)
+        elif not isinstance(construct, Stack):
+            yield from _stacks(each)
 
 
 def _outermost(stack: Stack) -> Stack:
@@ -549,9 +668,22 @@ def _outermost(stack: Stack) -> Stack:
 
 
 def _meet(one: Stack, other: Stack) -> bool:
-    """Return whether two stacks are in one account and Region, as far as that is known."""
+    """Return whether two stacks are in one account and Region.
+
+    Of what the app does not say CloudFormation is asked to deploy into one environment, as the CDK takes it, too, when
+    a stack refers to another; stages, which each may have an environment of their own, are told apart.
+    """
+    if one is other:
+        return True
     env = (one.account, one.region)
-    return one is other or (env == (other.account, other.region) and not any(map(Token.is_unresolved, env)))
+    known = not any(map(Token.is_unresolved, env))
+    return env == (other.account, other.region) and (known or Stage.of(one) is Stage.of(other))
+
+
+def _may_meet(one: Stack, other: Stack) -> bool:
+    """Return whether it is not known where two stacks of different stages are, and they may be in one place."""
+    unknown = Token.is_unresolved(one.account) or Token.is_unresolved(one.region)
+    return unknown and (one.account, one.region) == (other.account, other.region)
 
 
 @jsii.implements(IStableAnyProducer)
@@ -575,15 +707,32 @@ def _moved(path: Path, last: Path, argument: str) -> Path:
     return (argument, *path[len(last) :]) if path[: len(last)] == last else path
 
 
-def _first(subnets: Sequence[ec2.ISubnet]) -> ec2.ISubnet | None:
-    return next(iter(subnets), None)
-
-
 def _subnets_of(place: Path, options: object) -> Iterator[Violation]:
     """Yield which subnets of options are none."""
+    for path, subnet in _each_subnet(place, options):
+        yield from of_type(subnet, ec2.ISubnet | None, path)
+
+
+def _each_subnet(place: Path, options: object) -> Iterator[tuple[Path, Any]]:
+    """Yield the subnets of options, or of a list of them, with their places."""
     for index, each in enumerate(options) if isinstance(options, list | tuple) else ():
-        yield from _subnets_of((*place, index), each)
-    yield from of_type(getattr(options, "subnet", None), ec2.ISubnet | None, (*place, "subnet"))
+        yield from _each_subnet((*place, index), each)
+    if (subnet := getattr(options, "subnet", None)) is not None:
+        yield (*place, "subnet"), subnet
+
+
+def _subnets_in(options: Mapping[str, object], besides: Collection[str | int] = ()) -> dict[Path, ec2.ISubnet]:
+    """Return the subnets of options by their places, but for those of some arguments."""
+    return dict(
+        each
+        for argument, value in options.items()
+        if argument not in besides
+        for each in _each_subnet((argument,), value)
+    )
+
+
+def _groups_in(place: Path, groups: Sequence[ec2.ISecurityGroup]) -> dict[Path, ec2.ISecurityGroup]:
+    return {(*place, index): each for index, each in enumerate(groups)}
 
 
 def _secret_violations(
@@ -599,10 +748,13 @@ def _secret_violations(
 
 
 def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]:
-    """Yield why jobs of Neuron software cannot be shipped."""
+    """Yield why jobs of Neuron software cannot be shipped, or costs not be counted."""
     jobs = None if software is None else software.jobs
     if jobs is not None and not FilePath(jobs).is_dir():
         yield Violation(("software", "jobs"), str(jobs), "a folder that exists", "nodes get it whole")
+    if software is not None and software.budget is not None and not software.metrics:
+        reason = "the head node counts what nodes cost, and guards the budget, with their metrics"
+        yield Violation(("software", "metrics"), False, "True, or no budget", reason)
 
 
 def _missing_scripts(spec: ClusterSpec) -> Iterator[Violation]:

@@ -1,7 +1,7 @@
 """File systems that all nodes of a cluster mount."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
@@ -12,11 +12,26 @@ from ultracluster.arguments import wrong_types
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.lustre import LustreSpec
-from ultracluster.domain.violations import InvalidArguments
+from ultracluster.domain.violations import InvalidArguments, Violation, kinds_of
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.signatures import readable
 
 _LUSTRE_MOUNT_DIR = LustreSpec().mount_dir
+_METHODS: Mapping[str, str] = {
+    "aws_cdk.aws_efs": "efs",
+    "aws_cdk.aws_fsx": "lustre",
+    "ultracluster.homes.ElasticFileSystem": "efs",
+    "ultracluster.homes.ImportedOpenZfsVolume": "openzfs",
+    "ultracluster.homes.OpenZfsFileSystem": "openzfs",
+    "ultracluster.lustre.ILustreFileSystem": "lustre",
+}
+"""The methods of `SharedStorage` by the classes that are for one alone, or by modules. FSx for Lustre is the only kind
+for which ``aws_fsx`` has constructs."""
+_FILE_SYSTEMS = {
+    "efs": "an ElasticFileSystem, or a file system of aws_efs",
+    "lustre": "a LustreFileSystem, or one of aws_fsx",
+    "openzfs": "an OpenZfsFileSystem, or OpenZfsFileSystem.from_volume_attributes(...)",
+}
 
 
 class IFileSystem(Protocol):
@@ -115,5 +130,19 @@ class SharedStorage:
 
 
 def _check(function: Callable[..., SharedStorage], given: Mapping[str, object]) -> None:
-    if broken := wrong_types(function, given):
+    broken = wrong_types(function, given) or [*_other_kind(function.__name__, given)]
+    if broken:
         raise InvalidArguments(f"SharedStorage.{function.__name__}", broken)
+
+
+def _other_kind(method: str, given: Mapping[str, object]) -> Iterator[Violation]:
+    """Yield why a file system is one for another method; those of classes that nobody knows here may be of any kind."""
+    name = "volume" if method == "openzfs" else "file_system"
+    kinds = [base for kind in kinds_of(given[name]) for base in kind.__mro__]
+    known = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
+    if method != "openzfs":  # of these aws_fsx may have volumes one day
+        known |= {kind.__module__ for kind in kinds}
+    methods = {_METHODS[each] for each in known if each in _METHODS}
+    if methods and method not in methods:
+        [right] = methods
+        yield Violation((name,), given[name], _FILE_SYSTEMS[method], f"that is one for SharedStorage.{right}")

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_ec2 as ec2
 from constructs import IDependable
 
+from ultracluster.arguments import until_looked_up
+from ultracluster.domain.accounting import DatabaseAccess, access_violations
+from ultracluster.domain.violations import Violation
 from ultracluster.signatures import readable
 
 if TYPE_CHECKING:  # to import it takes a twentieth of a second
@@ -40,6 +43,11 @@ class SlurmAccounting:
     security_groups: Sequence[ec2.ISecurityGroup] = ()
     slurm_settings: Mapping[str, str] = field(default_factory=dict)
     dependencies: Sequence[IDependable] = ()
+
+    def violations(self) -> list[Violation]:
+        """Return what ParallelCluster or Slurm refuses, by the names of attributes; their types are right."""
+        given = {name: until_looked_up(getattr(self, name)) for name in DatabaseAccess.model_fields}
+        return DatabaseAccess.checked(given, access_violations)[1]
 
     @property
     def bindings(self) -> dict[str, Any]:

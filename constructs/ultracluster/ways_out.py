@@ -3,19 +3,24 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, CfnResource
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from ultracluster.arguments import is_not_looked_up
 from ultracluster.domain.network import LOGIN_NODE_ENDPOINTS, PARALLELCLUSTER_ENDPOINTS
 from ultracluster.domain.violations import Path, dotted
+from ultracluster.placement import may_be_same
 
+_ROUTE = "AWS::EC2::Route"
+_RAW = (_ROUTE, "AWS::EC2::VPNGatewayRoutePropagation")
 _GATEWAYS = ("s3", "dynamodb")
 _TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 """Parts of a name that only CloudFormation knows: the Region, and what names in China begin with."""
 _REMEDY = (
-    "give its subnets a route to a NAT gateway (ec2.Vpc(nat_gateways=1), or subnets of type PRIVATE_WITH_EGRESS), or "
-    "choose other subnets"
+    "Give its subnets a route to a NAT gateway (ec2.Vpc(nat_gateways=1), or subnets of type PRIVATE_WITH_EGRESS), "
+    "choose other subnets, or make these endpoints. Where routes are made beside this app, refer to the subnets by "
+    "ec2.Subnet.from_subnet_id."
 )
 
 
@@ -41,13 +46,13 @@ def shut_in(scope: Construct, vpc: ec2.IVpc, subnets: Mapping[Path, ec2.ISubnet]
             named = ", ".join(dotted(each) for each in places)
             yield (
                 f"{named}: {path} has no route out of its VPC, and the VPC no endpoint for {', '.join(missing)}: nodes "
-                f"would not reach AWS, and never be ready. {_REMEDY[0].upper()}{_REMEDY[1:]}, or make these endpoints."
+                f"would not reach AWS, and never be ready. {_REMEDY}"
             )
 
 
 def warn_of_imported(scope: Construct, vpc: ec2.IVpc, subnets: Mapping[Path, ec2.ISubnet]) -> None:
     """Warn where nodes are in a subnet that is called isolated, and is not made in this app."""
-    isolated = {each.subnet_id for each in vpc.isolated_subnets}
+    isolated = {each.subnet_id for each in vpc.isolated_subnets if not is_not_looked_up(each.subnet_id)}
     places = [
         place
         for each, of_subnet in _inverted(subnets)
@@ -78,16 +83,30 @@ def _needed(places: Sequence[Path]) -> list[str]:
 
 
 def _has_route(scope: Construct, subnet: ec2.Subnet) -> bool:
-    """Return whether a subnet has a route for IPv4, beside those in its VPC and those of gateway endpoints."""
-    if any(isinstance(each, ec2.CfnRoute) and _leads_out(each) for each in subnet.node.find_all()):
+    """Return whether a subnet has a route for IPv4, beside those in its VPC and those of gateway endpoints.
+
+    A gateway of a VPN propagates those that the other side tells it
+    (https://docs.aws.amazon.com/vpn/latest/s2svpn/SetUpVPNConnections.html).
+    """
+    if any(isinstance(each, ec2.CfnRoute) and any(_tables(each)) for each in subnet.node.find_all()):
         return True
     table = subnet.route_table.route_table_id
-    routes = [each for each in scope.node.root.node.find_all() if isinstance(each, ec2.CfnRoute)]
-    return any(each.route_table_id == table and _leads_out(each) for each in routes)
+    resources = [each for each in scope.node.root.node.find_all() if isinstance(each, CfnResource)]
+    return any(may_be_same(each, table) for resource in resources for each in _tables(resource))
 
 
-def _leads_out(route: ec2.CfnRoute) -> bool:
-    return route.destination_cidr_block is not None or route.destination_prefix_list_id is not None
+def _tables(resource: CfnResource) -> Iterator[str]:
+    """Yield the route tables that get a route out of their VPC by a resource, whatever class of the CDK makes it."""
+    if isinstance(resource, ec2.CfnRoute):
+        if resource.destination_cidr_block is not None or resource.destination_prefix_list_id is not None:
+            yield resource.route_table_id
+    elif isinstance(resource, ec2.CfnVPNGatewayRoutePropagation):
+        yield from resource.route_table_ids
+    elif type(resource) is CfnResource and resource.cfn_resource_type in _RAW:
+        properties = resource._cfn_properties
+        if resource.cfn_resource_type != _ROUTE or {"DestinationCidrBlock", "DestinationPrefixListId"} & {*properties}:
+            tables = properties.get("RouteTableIds", properties.get("RouteTableId", ""))
+            yield from (each for each in (tables if isinstance(tables, list) else [tables]) if isinstance(each, str))
 
 
 def _endpoints(scope: Construct, vpc: ec2.IVpc) -> set[str]:

@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
+from pydantic import TypeAdapter
 
 from config.pipeline import Pipeline
 from config.settings import Settings
 from tests.config.settings_files import QUEUE, RESOURCE, Write, outcome, with_values
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.types import FileSystemId, VolumeId
 from ultracluster.domain.violations import WORDS
 
 IN_QUOTES = "should be a valid string, put it in quotes"
+OF_THE_LIBRARY: list[Any] = [FileSystemId, VolumeId]
+"""Types of arguments that no setting has."""
 VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
 
 MESSAGES: list[tuple[str, Any, str]] = [
@@ -83,6 +87,7 @@ def test_choices_are_those_that_the_schema_offers(write: Write) -> None:
 def test_every_pattern_has_words() -> None:
     schemas = json.dumps([Settings.model_json_schema(), Pipeline.model_json_schema()])
     patterns = {json.loads(each) for each in re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', schemas)}
+    patterns |= {TypeAdapter(each).json_schema()["pattern"] for each in OF_THE_LIBRARY}
     assert patterns == set(WORDS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import aws_cdk as cdk
@@ -132,3 +133,42 @@ def test_a_password_is_named_in_full_and_its_key_is_the_head_nodes_too(stack: cd
     policies = Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy")
     [head_node] = [each for name, each in policies.items() if "HeadNodePolicy" in name]
     assert "secretsmanager:GetSecretValue" in str(head_node)
+
+
+def test_its_subnets_are_in_two_zones(stack: cdk.Stack) -> None:
+    agnostic = cdk.Stack(stack.node.root, "Agnostic")  # type: ignore[arg-type]
+    for place in (stack, agnostic):
+        vpc = ec2.Vpc(place, "Here", max_azs=2)
+        one, other = vpc.private_subnets
+        with pytest.raises(InvalidArguments, match=r"PrivateSubnet1, .*PublicSubnet1'; allowed: subnets in two zones"):
+            AccountingDatabase(place, "InOneZone", vpc=vpc, subnets=[one, vpc.public_subnets[0]])
+        AccountingDatabase(place, "InTwoZones", vpc=vpc, subnets=[one, other])
+        unknown = ec2.Subnet.from_subnet_id(place, "Unknown", "subnet-0123456789abcdef0")
+        AccountingDatabase(place, "Unclear", vpc=vpc, subnets=[one, unknown])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("uri", "https://db.example.com"),
+        ("user", "a b"),
+        ("database_name", "My-research"),
+        ("slurm_settings", {"Nope": "1"}),
+        ("slurm_settings", {"FirstJobId": "abc"}),
+        ("slurm_settings", {"AccountingStorageHost": "db.example.com"}),
+        ("slurm_settings", {"SlurmctldHost": "head"}),
+    ],
+)
+def test_what_slurm_or_parallelcluster_refuses_of_accounting_is_refused(
+    stack: cdk.Stack, vpc: ec2.Vpc, field: str, value: Any
+) -> None:
+    database = AccountingDatabase(stack, "Accounting", vpc=vpc, subnets=vpc.private_subnets)
+    if field in ("database_name", "slurm_settings"):
+        with pytest.raises(InvalidArguments) as early:
+            database.accounting(**{"database_name": "research", field: value})
+        assert [each.path[0] for each in early.value.violations] == [field]
+    wrong = dataclasses.replace(database.accounting("research"), **{field: value})
+    with pytest.raises(InvalidArguments) as refused:
+        ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], accounting=wrong)
+    assert [each.path[:2] for each in refused.value.violations] == [("accounting", field)]
+    assert stack.node.try_find_child("Cluster") is None

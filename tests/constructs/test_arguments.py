@@ -20,6 +20,7 @@ from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.network import NetworkSpec
 from ultracluster.domain.snapshots import SnapshotSpec
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.violations import article
 from ultracluster.retention import RETENTION
 
 CDK_TYPES = {
@@ -93,6 +94,29 @@ def test_tuples_and_mappings_are_taken_where_types_say_so() -> None:
     assert (team.groups, team.users, user.groups) == ({"vision": 3001}, [user], ["vision"])
     with pytest.raises(InvalidArguments, match="of UserSpec:\n  groups: got 'vision'; allowed: a list"):
         ultracluster.UserSpec(name="ada", uid=2001, groups="vision")
+
+
+def test_options_and_values_never_change() -> None:
+    made = [
+        each.model_construct()
+        for name in ultracluster.__all__
+        if inspect.isclass(each := getattr(ultracluster, name)) and issubclass(each, Spec)
+    ]
+    for spec in made:
+        for field in type(spec).model_fields:
+            with pytest.raises(
+                AttributeError, match=rf"^{type(spec).__name__}\.{field} cannot be set: .* make another"
+            ):
+                setattr(spec, field, None)
+            with pytest.raises(AttributeError, match="never changes"):
+                delattr(spec, field)
+    assert made
+
+
+def test_articles_are_those_that_people_say() -> None:
+    said = "an ec2.IVpc, an s3.IBucket, a kms.IKey, an sns.ITopic, an rds.IInstance, an fsx.IFileSystem"
+    said += ", a secretsmanager.ISecret, a logs.RetentionDays, an IParallelCluster, an UltraClusterNetwork, a cdk.Size"
+    assert ", ".join(f"{article(each.split()[1])} {each.split()[1]}" for each in said.split(", ")) == said
 
 
 MODELS = [

@@ -64,7 +64,6 @@ def test_alarms_that_can_never_be_raised_are_told(stack: cdk.Stack) -> None:
     vpc = ec2.Vpc(stack, "Vpc", max_azs=1)
     nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
     cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[uc.Queue(name="cpu", compute_resources=[nodes])])
-    uc.ClusterMonitoring(stack, "Monitoring", cluster=cluster, budget=uc.BudgetSpec(monthly_usd=100.0))
-    warnings = Annotations.from_stack(stack)
-    for said in ("budget: no alarm tells what nodes cost", "there are no alarms: give a file_system"):
-        warnings.has_warning("/Training/Monitoring", Match.string_like_regexp(said))
+    uc.ClusterMonitoring(stack, "Monitoring", cluster=cluster)
+    said = Match.string_like_regexp("there are no alarms: give a file_system")
+    Annotations.from_stack(stack).has_warning("/Training/Monitoring", said)

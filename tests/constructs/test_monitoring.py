@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -12,6 +13,7 @@ from aws_cdk.assertions import Match, Template
 
 from tests.stacks.small_app import flat
 from ultracluster import (
+    BudgetSpec,
     ClusterMonitoring,
     ComputeResource,
     InvalidArguments,
@@ -20,7 +22,9 @@ from ultracluster import (
     ParallelCluster,
     Queue,
     SharedStorage,
+    UltraClusterNetwork,
 )
+from ultracluster.monitoring import ALARMS
 
 
 @pytest.fixture
@@ -89,3 +93,62 @@ def test_invalid_arguments_are_named_together(stack: cdk.Stack) -> None:
     with pytest.raises(InvalidArguments, match=r"file_system_capacity_gib: got .* a whole number of gibibytes$"):
         ClusterMonitoring(stack, "Monitoring", cluster=cluster, file_system=data, file_system_capacity_gib=size)
     assert stack.node.try_find_child("Monitoring") is None
+
+
+def test_names_of_queues_and_alarms_are_those_that_there_are(stack: cdk.Stack) -> None:
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=1)
+    queue = Queue(name="trn1", compute_resources=[ComputeResource(name="trn1-32xl", max_count=2)])
+    data = LustreFileSystem(stack, "Data", vpc=vpc)
+    budget = BudgetSpec(monthly_usd=5000.0, max_usd_per_hour=100.0)
+    cluster = ParallelCluster(
+        stack,
+        "Cluster",
+        vpc=vpc,
+        queues=[queue],
+        shared_storage=[SharedStorage.lustre(data)],
+        software=NeuronSoftware(budget=budget),
+    )
+    network = UltraClusterNetwork(stack, "Network", zone_id="usw2-az4")
+    advice = {each: f"Do {each}." for each in (*ALARMS, "UncorrectableErrors-trn1")}
+    watched: dict[str, Any] = {"cluster": cluster, "file_system": data, "network": network, "budget": budget}
+    ClusterMonitoring(stack, "Monitoring", **watched, advice=advice)
+    with pytest.raises(InvalidArguments) as refused:
+        ClusterMonitoring(stack, "Other", **watched, alarm_prefix="a", queues=["trn2"], advice={"NodesDraned": "x"})
+    told = [(each.path, each.allowed) for each in refused.value.violations]
+    assert [path for path, _ in told] == [("queues", 0), ("advice", "NodesDraned")]
+    assert told[0][1] == "trn1"
+    assert all(each in told[1][1] for each in ALARMS)
+    for metric in (cluster.metric_core_utilization, cluster.metric_nodes_reporting):
+        with pytest.raises(ValueError, match="no queue 'trn2'; there are: trn1"):
+            metric("trn2")
+
+    alarms = Template.from_stack(stack).find_resources("AWS::CloudWatch::Alarm").values()
+    described = {each["Properties"]["AlarmName"]: each["Properties"]["AlarmDescription"] for each in alarms}
+    assert {name.removeprefix("Training-") for name in described} == advice.keys()
+    assert all(flat(text).endswith(advice[name.removeprefix("Training-")]) for name, text in described.items())
+
+
+def test_a_budget_that_nothing_would_tell_of_is_refused(stack: cdk.Stack) -> None:
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=1)
+    queue = Queue(name="trn1", compute_resources=[ComputeResource(name="trn1-32xl", max_count=2)])
+    storage = [SharedStorage.lustre(LustreFileSystem(stack, "Data", vpc=vpc))]
+    budget, low = BudgetSpec(monthly_usd=5000.0), BudgetSpec(monthly_usd=5.0)
+
+    def cluster(software: NeuronSoftware) -> ParallelCluster:
+        arguments: dict[str, Any] = {"vpc": vpc, "queues": [queue], "shared_storage": storage, "software": software}
+        return ParallelCluster(stack, f"Cluster{len(stack.node.children)}", **arguments)
+
+    for wrong, place in (
+        (NeuronSoftware(budget=budget, metrics=False), ("software", "metrics")),
+        (NeuronSoftware(budget=low), ("software", "budget", "monthly_usd")),
+    ):
+        with pytest.raises(InvalidArguments) as refused:
+            cluster(wrong)
+        assert [each.path for each in refused.value.violations] == [place]
+    for software, reason in (
+        (NeuronSoftware(), "counts no costs without NeuronSoftware"),
+        (NeuronSoftware(metrics=False), "without node_metrics nothing tells"),
+    ):
+        with pytest.raises(InvalidArguments, match=f"  budget: got a budget; .*{reason}"):
+            ClusterMonitoring(stack, "Monitoring", cluster=cluster(software), budget=budget)
+    ClusterMonitoring(stack, "Monitoring", cluster=cluster(NeuronSoftware(budget=budget)), budget=budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from ultracluster.domain.violations import InvalidArguments
 from ultracluster.network import UltraClusterNetwork
@@ -55,3 +55,12 @@ def test_invalid_arguments_are_named_together_and_leave_nothing_in_the_tree(stac
     places = [each.path[0] for each in refused.value.violations]
     assert places == ["cidr", "private_subnet_cidr", "interface_endpoints", "zone_id"]
     assert stack.node.try_find_child("Network") is None
+
+
+def test_a_misspelt_service_is_warned_of_and_a_misspelt_preset_refused(stack: cdk.Stack) -> None:
+    services = ["parallelcluster", "cloudformtion", "ecr.dkr", "ecr-api", "ssm"]
+    UltraClusterNetwork(stack, "Network", zone_id="usw2-az4", interface_endpoints=services)
+    [warning] = [each.entry.data for each in Annotations.from_stack(stack).find_warning("*", Match.any_value())]
+    assert "interface_endpoints[1]: got 'cloudformtion'; allowed: cloudformation or " in str(warning)
+    with pytest.raises(InvalidArguments, match=r"interface_endpoints\[0\]: got 'paralelcluster'; allowed: parallelc"):
+        UltraClusterNetwork(stack, "Other", zone_id="usw2-az4", interface_endpoints=["paralelcluster"])

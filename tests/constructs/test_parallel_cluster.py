@@ -95,9 +95,9 @@ def test_nodes_are_where_their_options_say(stack: cdk.Stack) -> None:
         "Vpc",
         vpc_id="vpc-0123456789abcdef0",
         availability_zones=["a"],
-        isolated_subnet_ids=["subnet-isolated"],
+        isolated_subnet_ids=["subnet-0123456789abcdef0"],
     )
-    mine = ec2.Subnet.from_subnet_id(stack, "Mine", "subnet-mine")
+    mine = ec2.Subnet.from_subnet_id(stack, "Mine", "subnet-0123456789abcdef1")
     ParallelCluster(
         stack,
         "Cluster",
@@ -109,9 +109,9 @@ def test_nodes_are_where_their_options_say(stack: cdk.Stack) -> None:
     [configuration] = configurations(stack)
 
     there, here = (each["Networking"]["SubnetIds"] for each in queues(stack))
-    assert configuration["HeadNode"]["Networking"]["SubnetId"] == "subnet-mine"
-    assert (there, here) == (["subnet-mine"], ["subnet-isolated"])
-    assert configuration["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == ["subnet-isolated"]
+    assert configuration["HeadNode"]["Networking"]["SubnetId"] == "subnet-0123456789abcdef1"
+    assert (there, here) == (["subnet-0123456789abcdef1"], ["subnet-0123456789abcdef0"])
+    assert configuration["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == ["subnet-0123456789abcdef0"]
 
 
 def test_options_take_values_of_the_cdk_and_hold_what_they_stand_for(stack: cdk.Stack) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ssm as ssm
 
 import ultracluster as uc
 from ultracluster.domain.cluster import ClusterSpec
@@ -72,11 +74,12 @@ def vpc(stack: cdk.Stack) -> ec2.Vpc:
 
 @pytest.fixture(scope="module")
 def tokens(stack: cdk.Stack) -> list[Any]:
-    """Return tokens as a text, within one, as a number, as a list, in a list, in a mapping, and as an object."""
+    """Return tokens as a text, within one, a number, a list, in a list, in a mapping, an object, and an interface."""
     text = cdk.CfnParameter(stack, "Text").value_as_string
     number = cdk.CfnParameter(stack, "Number", type="Number").value_as_number
     several = cdk.CfnParameter(stack, "Several", type="CommaDelimitedList").value_as_list
-    return [text, f"a{text}", number, several, [text], {"key": text}, cdk.Token.as_any(number)]
+    chosen = cdk.Fn.condition_if("Chosen", text, "other")
+    return [text, f"a{text}", number, several, [text], {"key": text}, cdk.Token.as_any(number), chosen]
 
 
 def called_by_name(error: Exception) -> bool:
@@ -153,7 +156,8 @@ def test_a_token_in_an_argument_of_another_construct_arrives_or_is_called_a_toke
     unclear, arrived = [], set()
     for construct, good in constructs.items():
         for field in list(inspect.signature(construct.__init__).parameters)[3:]:
-            for index, token in enumerate(tokens):
+            for index, each in enumerate(tokens):
+                token = {"NodesDrained": each["key"]} if field == "advice" and isinstance(each, dict) else each
                 name = f"{construct.__name__}.{field}"
                 place = cdk.Stack(app, f"{name.replace('.', '-').replace('_', '-')}{index}", env=ENV)
                 alone = {"alarm_prefix": f"{field}{index}"} if construct is uc.ClusterMonitoring else {}
@@ -193,3 +197,37 @@ def test_a_token_in_values_of_people_and_money_is_called_a_token(values: type[Sp
                 told = [each for each in str(error).splitlines() if each.startswith(f"  {field}")]
                 unclear += [each for each in told if not called_by_name(ValueError(each))]
     assert unclear == []
+
+
+def test_an_app_is_synthesized_until_the_cdk_has_asked_for_what_it_looks_up() -> None:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    stack = cdk.Stack(app, "Training", env=cdk.Environment(account="123456789012", region="us-west-2"))
+    vpc = ec2.Vpc.from_lookup(stack, "Vpc", tags={"name": "training"})
+    read = {
+        each: ssm.StringParameter.value_from_lookup(stack, f"/{each}") for each in ("vpc", "subnet", "ami", "fs", "sg")
+    }
+    group = ec2.SecurityGroup.from_lookup_by_id(stack, "Group", read["sg"])
+    theirs = ec2.SecurityGroup.from_security_group_id(stack, "Theirs", read["sg"])
+    subnet = ec2.Subnet.from_subnet_id(stack, "Subnet", read["subnet"])
+    image = ec2.MachineImage.lookup(name="ours").get_image(stack).image_id
+    by_id = ec2.Vpc.from_vpc_attributes(stack, "Read", vpc_id=read["vpc"], availability_zones=["us-west-2a"])
+    data = uc.LustreFileSystem(stack, "Data", vpc=vpc, vpc_cidr=vpc.vpc_cidr_block)
+    known = uc.LustreFileSystem.from_lustre_file_system_attributes(
+        stack, "Known", file_system_id=read["fs"], security_group=theirs
+    )
+    for index, ami in enumerate((image, read["ami"])):
+        uc.ParallelCluster(
+            stack,
+            f"Cluster{index}",
+            vpc=[vpc, by_id][index],
+            private_subnet=[None, subnet][index],
+            security_groups=[group, theirs],
+            queues=[PARTS["queues"]],
+            head_node=uc.HeadNode(ssh_cidr=vpc.vpc_cidr_block),
+            custom_ami=ami,
+            shared_storage=[uc.SharedStorage.lustre([data, known][index])],
+        )
+    manifest = json.loads(Path(app.synth().directory, "manifest.json").read_text(encoding="utf-8"))
+    assert {each["provider"] for each in manifest["missing"]} == {"vpc-provider", "ssm", "security-group", "ami"}
+    with pytest.raises(uc.InvalidArguments, match="cluster_name: got a token; allowed: a value that is known"):
+        uc.ParallelCluster(stack, "Named", vpc=vpc, queues=[PARTS["queues"]], cluster_name=read["subnet"])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import assertions
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
+from constructs import Construct
 
 import ultracluster as uc
 
@@ -56,9 +58,36 @@ def a_transit_gateway_later(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]
     return vpc, {}
 
 
+def a_vpn_that_tells_its_routes(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]:
+    isolated = [ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)]
+    return ec2.Vpc(stack, "Vpc", max_azs=1, nat_gateways=0, vpn_gateway=True, vpn_route_propagation=isolated), {}
+
+
+def a_resource_without_a_class(kind: str, **properties: Any) -> Network:
+    """Return what makes a VPC, and a resource of the route table of its subnet, or of a list of that."""
+
+    def network(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]:
+        vpc = without_nat(stack)
+        table = cast(ec2.CfnRouteTable, vpc.isolated_subnets[0].node.find_child("RouteTable"))
+        given = {"RouteTableId": table.attr_route_table_id, "RouteTableIds": [table.ref]}
+        name = "RouteTableIds" if kind.endswith("Propagation") else "RouteTableId"
+        cdk.CfnResource(stack, "Way", type=kind, properties={name: given[name], **properties})
+        return vpc, {}
+
+    return network
+
+
+def a_route_of_another_table(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]:
+    vpc = without_nat(stack)
+    tables = [ec2.CfnRouteTable(stack, "Table", vpc_id=vpc.vpc_id).ref, "rtb-0123456789abcdef0"]
+    for each in tables:
+        ec2.CfnRoute(stack, f"Way{tables.index(each)}", route_table_id=each, destination_cidr_block="0.0.0.0/0")
+    return vpc, {}
+
+
 def a_queue_elsewhere(stack: cdk.Stack) -> tuple[ec2.IVpc, dict[str, Any]]:
-    elsewhere = uc.IsolatedSubnet(stack, "Elsewhere", vpc=without_nat(stack), zone_id="usw2-az1", cidr="10.0.1.0/24")
-    vpc = ec2.Vpc(stack, "Other", max_azs=1)
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=1)
+    elsewhere = uc.IsolatedSubnet(stack, "Elsewhere", vpc=vpc, zone_id="usw2-az1", cidr="10.0.1.0/24")
     return vpc, {"queues": [CPU, uc.Queue(name="far", compute_resources=[NODES], subnet=elsewhere)]}
 
 
@@ -81,6 +110,12 @@ EVERY = ("ec2", "logs", "cloudformation", "s3", "dynamodb")
         (an_egress_subnet_without_egress, "queues.cpu: Training/Vpc/PRIVATE_WITH_EGRESSSubnet1 has no route"),
         (a_queue_elsewhere, "queues.far: Training/Elsewhere has no route"),
         (a_transit_gateway_later, None),
+        (a_vpn_that_tells_its_routes, None),
+        (a_resource_without_a_class("AWS::EC2::VPNGatewayRoutePropagation", VpnGatewayId="vgw-1"), None),
+        (a_resource_without_a_class("AWS::EC2::Route", DestinationCidrBlock="0.0.0.0/0"), None),
+        (a_resource_without_a_class("AWS::EC2::Route", DestinationPrefixListId="pl-1"), None),
+        (a_resource_without_a_class("AWS::EC2::Route", DestinationIpv6CidrBlock="::/0"), "queues.cpu: "),
+        (a_route_of_another_table, "queues.cpu: "),
         (lambda stack: (with_endpoints(stack, *EVERY), {}), None),
         (lambda stack: (with_endpoints(stack, *EVERY[1:]), {}), "no endpoint for ec2: "),
         (
@@ -102,17 +137,23 @@ def test_nodes_that_would_not_reach_aws_are_an_error_with_a_remedy(network: Netw
         [error] = errors
         assert told in error
         assert "route to a NAT gateway" in error
+        assert "ec2.Subnet.from_subnet_id" in error
+
+
+def said(stack: cdk.Stack, words: str) -> list[str]:
+    """Return the warnings of the constructs of a stack that have some words."""
+    every = [each for construct in stack.node.find_all() for each in construct.node.metadata]
+    return [str(each.data) for each in every if each.type == "aws:cdk:warning" and words in str(each.data)]
 
 
 def test_of_an_isolated_subnet_of_another_app_is_said_what_was_not_checked() -> None:
-    stacks = [new_stack(kind) for kind in ("private", "isolated")]
+    stacks = [new_stack(kind, env=US_WEST_2) for kind in ("private", "isolated", "asked")]
     for stack in stacks:
-        vpc, _ = imported(stack, stack.stack_name)
+        asked = stack.stack_name == "asked"
+        vpc = ec2.Vpc.from_lookup(stack, "Vpc", is_default=False) if asked else imported(stack, stack.stack_name)[0]
         uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU])
-    known, isolated = (assertions.Annotations.from_stack(each) for each in stacks)
-    warnings = isolated.find_warning("*", assertions.Match.string_like_regexp("whether nodes have a way"))
-    assert len(warnings) == 1
-    known.has_no_warning("*", assertions.Match.string_like_regexp("whether nodes have a way"))
+    told = [each.stack_name for each in stacks if said(each, "whether nodes have a way")]
+    assert told == ["isolated"], "until the CDK has asked the account, all subnets are the same"
 
 
 def test_synthesis_ends_with_what_is_wrong() -> None:
@@ -122,29 +163,73 @@ def test_synthesis_ends_with_what_is_wrong() -> None:
         assertions.Template.from_stack(stack)
 
 
+def named(stack: cdk.Stack, name: str = "research", construct_id: str = "Cluster") -> uc.ParallelCluster:
+    vpc = stack.node.try_find_child("Vpc") or imported(stack, "private")[0]
+    return uc.ParallelCluster(stack, construct_id, vpc=cast(ec2.IVpc, vpc), queues=[CPU], cluster_name=name)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "meet"),
     [
-        (None, None, False),
+        (None, None, True),
         (US_WEST_2, US_WEST_2, True),
+        (cdk.Environment(region="us-west-2"), cdk.Environment(region="us-west-2"), True),
+        (cdk.Environment(region="us-west-2"), cdk.Environment(region="us-east-1"), False),
         (US_WEST_2, cdk.Environment(account="123456789012", region="us-east-1"), False),
         (US_WEST_2, cdk.Environment(account="210987654321", region="us-west-2"), False),
         (US_WEST_2, None, False),
     ],
 )
-def test_two_clusters_of_one_name_where_they_would_meet_are_refused(
+def test_a_name_of_two_clusters_or_of_another_stack_is_refused_where_they_would_meet(
     first: cdk.Environment | None, second: cdk.Environment | None, meet: bool
 ) -> None:
     app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
     one, other = new_stack("One", app, first), new_stack("Other", app, second)
-    uc.ParallelCluster(one, "Cluster", vpc=imported(one, "private")[0], queues=[CPU], cluster_name="research")
-    vpc, _ = imported(other, "private")
-    if not meet:
-        uc.ParallelCluster(other, "Cluster", vpc=vpc, queues=[CPU], cluster_name="research")
-        return
-    with pytest.raises(uc.InvalidArguments, match=r"cluster_name: got 'research'; .* than that of One/Cluster"):
-        uc.ParallelCluster(other, "Cluster", vpc=vpc, queues=[CPU], cluster_name="research")
-    assert other.node.try_find_child("Cluster") is None
+    before = named(one)
+    for name, told in (("research", "than that of One/Cluster"), ("One", "than that of the stack One")):
+        if not meet:
+            named(other, name, name)
+            continue
+        with pytest.raises(uc.InvalidArguments, match=rf"cluster_name: got '{name}'; .* {told}"):
+            named(other, name, name)
+        assert other.node.try_find_child(name) is None
+    assert before.node.validate() == []
+    later = cdk.Stack(Construct(app, "Place"), "Later", stack_name="research", env=second)
+    assert [f"the stack {later.node.path}" in each for each in before.node.validate()] == [True] * meet
+
+
+@pytest.mark.parametrize(
+    ("env", "told"), [(None, "Dev/Training/Cluster has the name research, too"), (US_WEST_2, None)]
+)
+def test_a_name_in_two_stages_is_refused_or_warned_of_where_they_may_be_one_account(
+    env: cdk.Environment | None, told: str | None
+) -> None:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    dev, prod = (cdk.Stack(cdk.Stage(app, each, env=env), "Training") for each in ("Dev", "Prod"))
+    named(dev)
+    if told is None:
+        with pytest.raises(uc.InvalidArguments, match="cluster_name: got 'research'"):
+            named(prod)
+    else:
+        named(prod)
+        assert (len(said(dev, told)), len(said(prod, told))) == (0, 1)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cluster_that_was_removed_from_the_tree_gives_its_name_back(whole: bool) -> None:
+    app = cdk.App(builtin_cloud_formation_validation=False, analytics_reporting=False)
+    stack = new_stack(app=app)
+    place = Construct(stack, "Place")
+    vpc = imported(stack, "private")[0]
+
+    def cluster(scope: Construct) -> uc.ParallelCluster:
+        return uc.ParallelCluster(scope, "Cluster", vpc=vpc, queues=[CPU], cluster_name="research")
+
+    cluster(place)
+    assert stack.node.try_remove_child("Place") if whole else place.node.try_remove_child("Cluster")
+    cluster(Construct(stack, "Place") if whole else place)
+    with pytest.raises(uc.InvalidArguments, match="than that of Training/Place/Cluster"):
+        cluster(stack)
 
 
 def test_a_cluster_has_neither_the_name_of_its_stack_nor_that_of_its_neighbour() -> None:
@@ -214,8 +299,41 @@ def test_grants_beyond_the_size_of_a_policy_are_in_further_ones() -> None:
     )
 
 
-@pytest.mark.parametrize(("quota", "told"), [(None, True), (25, False)])
-def test_more_policies_than_iam_attaches_are_an_error_that_says_what_to_do(quota: int | None, told: bool) -> None:
+def test_a_grant_to_a_cluster_reaches_all_its_nodes() -> None:
+    stack = new_stack()
+    vpc, _ = imported(stack, "private")
+    pools = [uc.LoginPool(name="login")]
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], login_nodes=pools)
+    bucket = s3.Bucket(stack, "Bucket")
+    assert bucket.grant_read(cluster).success
+    known = uc.ParallelCluster.from_cluster_attributes(stack, "Known", cluster_name="other")
+    with pytest.raises(RuntimeError, match="Training/Known is not made in this app"):
+        bucket.grant_read(cast(iam.IGrantable, known))
+    policies = assertions.Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values()
+    assert [json.dumps(each).count('"s3:GetObject*"') for each in policies] == [1, 1, 1]
+
+
+def test_a_statement_that_no_policy_holds_is_an_error_that_says_whose_it_is() -> None:
+    stack = new_stack()
+    vpc, _ = imported(stack, "private")
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU])
+    for nodes, count in ((cluster.head_node, 75), (cluster.queue("cpu"), 90)):
+        arns = [f"arn:aws:s3:::{number:060}/*" for number in range(count)]
+        nodes.add_to_principal_policy(iam.PolicyStatement(actions=["s3:GetObject"], resources=arns))
+    [error] = cluster.node.validate()
+    assert error.startswith("a statement for nodes of queue cpu makes a policy of 7,")
+
+
+@pytest.mark.parametrize("quota", ["x", "26", 9, 10.5, True])
+def test_a_quota_that_iam_does_not_have_is_an_error_with_the_key_and_its_range(quota: object) -> None:
+    stack = new_stack(app=cdk.App(context={"ultracluster:policiesPerRole": quota}, analytics_reporting=False))
+    vpc, _ = imported(stack, "private")
+    [error] = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU]).node.validate()
+    assert error.startswith(f'the context key "ultracluster:policiesPerRole": got {quota!r}; allowed: 10 to 25')
+
+
+@pytest.mark.parametrize(("quota", "told"), [(None, True), (25, False), ("25", False)])
+def test_more_policies_than_iam_attaches_are_an_error_that_says_what_to_do(quota: object, told: bool) -> None:
     app = cdk.App(context={} if quota is None else {"ultracluster:policiesPerRole": quota}, analytics_reporting=False)
     stack = new_stack(app=app)
     own = [{"Policy": f"arn:aws:iam::123456789012:policy/parallelcluster-{number}"} for number in range(9)]

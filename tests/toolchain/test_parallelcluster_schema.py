@@ -13,7 +13,8 @@ from toolchain.cluster import as_strings
 from toolchain.parallelcluster import PYTHON, ParallelCluster
 from ultracluster.domain.cluster import LoginPoolSpec
 from ultracluster.domain.cluster_configuration import render
-from ultracluster.domain.parallelcluster_schema import FILE, fields, violations
+from ultracluster.domain.overrides import without_indices
+from ultracluster.domain.parallelcluster_schema import FILE, fields, missing, violations
 
 VALUES = ["x", "", 1, 0, -1, 10**6, 1.5, True, "true", "7", "sg-12345678", [], ["x"], [{}], {}, "x" * 300]
 BY_CODE = ("AllowedIps", "ExtraChefAttributes", "OnNodeStart", "OnNodeConfigured", "OnNodeUpdated")
@@ -94,3 +95,36 @@ def test_each_value_of_each_key_is_refused_if_parallelcluster_refuses_it() -> No
         if answer is not None and (path in found) != (path in answer):
             differing.append((path, value, answer, sorted(found)))
     assert differing == []
+
+
+SCRIPT = {"Script": "s3://bucket/key"}
+ACTIONS: list[dict[str, Any]] = [
+    SCRIPT,
+    {**SCRIPT, "Args": ["x"]},
+    {"Sequence": [SCRIPT, SCRIPT]},
+    {"Sequence": []},
+    {},
+    {"Args": ["x"]},
+    {**SCRIPT, "Sequence": [SCRIPT]},
+    {"Sequence": [{"Args": ["x"]}]},
+    {"Sequence": SCRIPT},
+    {"Sequences": [SCRIPT]},
+]
+
+
+def test_an_action_has_a_script_or_a_sequence_of_such() -> None:
+    """Of keys beside a sequence the package says nothing, and ignores them."""
+    tried = [(path, value) for path, field in fields().items() if field.or_sequence for value in ACTIONS]
+    configurations = [at(path, value) for path, value in tried]
+    program = LOAD.replace('elif any(not each.startswith("Missing data") for each in value):', "else:")
+    assert program != LOAD
+    text = "".join(f"{json.dumps(each)}\n" for each in configurations)
+    done = subprocess.run([PYTHON, "-c", program, "--broken"], input=text, capture_output=True, text=True, check=True)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for (path, value), configuration, answer in zip(tried, configurations, answers, strict=True):
+        refused = any(each.startswith(path) for each in answer)
+        lacking = [key for place, key in missing(configuration) if without_indices(place).startswith(path)]
+        assert bool(lacking or [*violations(configuration)]) == refused, (path, value)
+    assert [*violations(at(tried[0][0], {"Sequence": [SCRIPT], "Args": ["x"]}))]
+    told = {each.path[-1]: each.allowed for each in violations(at(tried[0][0], {"Sequences": [SCRIPT]}))}
+    assert told["Sequences"] == "Sequence"

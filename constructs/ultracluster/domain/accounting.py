@@ -1,9 +1,11 @@
 """Accounting of Slurm's jobs in a database that outlives clusters."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
+from ultracluster.domain import slurm, slurm_rules
 from ultracluster.domain.spec import Change, Growth, Setting, Spec
 from ultracluster.domain.team import AccountSpec, QosSpec
 from ultracluster.domain.types import (
@@ -12,6 +14,7 @@ from ultracluster.domain.types import (
     FROM_SIZE,
     MANY,
     TOKENS,
+    Entries,
     Gib,
     Items,
     Most,
@@ -23,6 +26,7 @@ from ultracluster.domain.types import (
     default,
     text,
 )
+from ultracluster.domain.violations import Violation, below
 
 _VERSIONS = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.MySQL.html"
 _STORAGE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html"
@@ -80,23 +84,43 @@ class DatabaseSpec(Spec):
     last /28 of the VPC that are free. An existing VPC has no default."""
 
 
+DatabaseHost = Annotated[
+    str,
+    text(
+        r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*(:[1-9]\d{0,4})?$",
+        "a host name without https:// or a path, with :PORT unless that is 3306",
+    ),
+]
+DatabaseUser = Annotated[str, text(r"^[^\s'\"\\#]{1,32}$", "1 to 32 characters without spaces, quotes, \\ and #")]
+DatabaseName = Annotated[str, text(r"^[0-9a-z_]{1,64}$", "1 to 64 of 0-9, a-z and _")]
+
+
+class DatabaseAccess(Spec):
+    """How a cluster reaches a database, and what Slurm is told of accounting."""
+
+    uri: Annotated[DatabaseHost, TOKENS]
+    """Host name, and port unless it is 3306."""
+    user: Annotated[DatabaseUser, TOKENS]
+    """Name of the database user."""
+    database_name: Annotated[DatabaseName, TOKENS]
+    """Name of the database on its server."""
+    slurm_settings: Annotated[Entries[str, str], MANY] = {}
+    """Parameters of slurm.conf."""
+
+
+def access_violations(spec: DatabaseAccess) -> Iterator[Violation]:
+    """Yield what ParallelCluster or Slurm refuses, with paths relative to ``spec``."""
+    settings = spec.slurm_settings
+    reserved = slurm_rules.reserved(settings, slurm.RESERVED_ACCOUNTING_SETTINGS)
+    yield from below(("slurm_settings",), reserved, slurm_rules.violations(settings, slurm_rules.CLUSTER))
+
+
 class ExistingDatabase(Spec):
     """A MySQL database that exists, in the deployment's VPC or reachable from it."""
 
-    host: Annotated[
-        str,
-        text(
-            r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*(:[1-9]\d{0,4})?$",
-            "a host name without https:// or a path, with :PORT unless that is 3306",
-        ),
-        Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.Uri"),
-    ]
+    host: Annotated[DatabaseHost, Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.Uri")]
     """Host name, and port unless it is 3306."""
-    user: Annotated[
-        str,
-        text(r"^[^\s'\"\\#]{1,32}$", "1 to 32 characters without spaces, quotes, \\ and #"),
-        Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.UserName"),
-    ]
+    user: Annotated[DatabaseUser, Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.UserName")]
     """Name of the database user."""
     password_secret_arn: Annotated[
         SecretArn, Setting(Change.STOPPED_FLEET, "Scheduling.SlurmSettings.Database.PasswordSecretArn")
@@ -120,7 +144,7 @@ class AccountingSpec(Spec):
     existing: Annotated[ExistingDatabase | None, Setting(Change.STOPPED_FLEET, page=_DATABASES)] = None
     """A database to use instead of making one, such as one that is restored from a snapshot."""
     database_name: Annotated[
-        Annotated[str, text(r"^[0-9a-z_]{1,64}$", "1 to 64 of 0-9, a-z and _")] | None,
+        DatabaseName | None,
         Setting(Change.NEW_CLUSTER, "Scheduling.SlurmSettings.Database.DatabaseName"),
     ] = None
     """Name of the database on its server, one per deployment; None: the deployment's, with _ for -."""

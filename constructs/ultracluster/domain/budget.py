@@ -10,7 +10,7 @@ from ultracluster.domain import prices
 from ultracluster.domain.monitoring import EmailAddress
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import FEW, FROM_MINUTES, MANY, Entries, Items, OptionalTime, default
-from ultracluster.domain.violations import Violation, below
+from ultracluster.domain.violations import Violation, below, is_token
 
 _NOTIFICATIONS = "AWS::Budgets::Budget.NotificationsWithSubscribers"
 _PRICES = "https://aws.amazon.com/ec2/pricing/on-demand/"
@@ -74,7 +74,8 @@ def _prices(spec: BudgetSpec, region: str, instance_types: Collection[str]) -> I
     known = spec.known_prices(region, instance_types)
     for unknown in sorted({*instance_types} - known.keys()):
         allowed = f"a price of {unknown}"
-        yield spec.violation("usd_per_hour", allowed, f"there is no list price of it in {region}")
+        where = "a Region that is known at deployment alone" if is_token(region) else region
+        yield spec.violation("usd_per_hour", allowed, f"there is no list price of it in {where}")
     if known:
         costliest = max(known, key=lambda each: known[each])
         source = "" if costliest in spec.usd_per_hour else f" by the list price of {prices.DATE}"

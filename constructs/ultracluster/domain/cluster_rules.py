@@ -34,7 +34,14 @@ from ultracluster.domain.cluster import (
     QueueSpec,
 )
 from ultracluster.domain.homes import HOME
-from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
+from ultracluster.domain.instance_types import (
+    TRAINIUM_TYPES,
+    EfaInterfaceType,
+    has_efa,
+    interfaces_per_node,
+    is_arm,
+    memory_gib,
+)
 from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS, ParallelClusterVersion
 from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
 from ultracluster.domain.violations import Path, Violation, below, is_token
@@ -477,6 +484,16 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
                 allowed = "zones that offer it: " + ", ".join(zones)
                 elsewhere = resource.violation("instance_type", allowed, f"{zone_id} was not seen to")
                 yield from below(("queues", q, "compute_resources", r), [elsewhere])
+
+
+def types_with_several_interfaces(queue: QueueSpec, interface_type: EfaInterfaceType) -> list[str]:
+    """Return the instance types of a queue whose nodes have more than one network interface."""
+    types = (
+        each.instance_type
+        for each in queue.compute_resources
+        if interfaces_per_node(each.instance_type, efa=each.has_efa, interface_type=interface_type) > 1
+    )
+    return list(dict.fromkeys(types))
 
 
 def type_warnings(spec: ClusterSpec) -> Iterator[Violation]:

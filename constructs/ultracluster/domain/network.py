@@ -1,7 +1,8 @@
 """What a network is: a VPC with one public and one private subnet in one availability zone."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
 from typing import Annotated
 
 from pydantic import Field
@@ -12,11 +13,13 @@ from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import MANY, ZONE_ID_PATTERN, Items, LogRetentionDays, SubnetBlock, text
 from ultracluster.domain.violations import WORDS, Violation, below
 
+PRESET = "parallelcluster"
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
 """Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS
 ParallelCluster user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
 LOGIN_NODE_ENDPOINTS = ("autoscaling", "elasticloadbalancing")
 """What login nodes need beside (https://github.com/aws/aws-parallelcluster/issues/6758)."""
+_SIMILAR = 0.8
 
 EndpointService = Annotated[
     str, text(r"^[a-z][a-z0-9.-]+$", "the name of an AWS service in its endpoint, such as ec2 or ecr.dkr")
@@ -61,7 +64,7 @@ class NetworkSpec(Spec):
 def endpoint_services(names: Iterable[str], *, login_nodes: bool = False) -> list[str]:
     """Return short names of interface endpoints, with the preset expanded, of a cluster that may have login nodes."""
     preset = (*PARALLELCLUSTER_ENDPOINTS, *(LOGIN_NODE_ENDPOINTS if login_nodes else ()))
-    services = (preset if name == "parallelcluster" else (name,) for name in names)
+    services = (preset if name == PRESET else (name,) for name in names)
     return list(dict.fromkeys(service for each in services for service in each))
 
 
@@ -79,11 +82,24 @@ def _blocks(spec: NetworkSpec) -> Iterator[Violation]:
 
 
 def _endpoints(spec: NetworkSpec) -> Iterator[Violation]:
+    for index, name in enumerate(spec.interface_endpoints):
+        if name != PRESET and get_close_matches(name, [PRESET], cutoff=_SIMILAR):
+            yield Violation(("interface_endpoints", index), name, PRESET, "no service has such a name")
     first: dict[str, str] = {}
     for name in spec.endpoint_services:
         earlier = first.setdefault(name.replace(".", "-"), name)
         if earlier != name:
             yield Violation(("interface_endpoints",), name, f"one of {earlier} and {name}", "one service, one endpoint")
+
+
+def endpoint_warnings(spec: NetworkSpec, known: Collection[str]) -> Iterator[Violation]:
+    """Tell which services are not among those that are known to have endpoints, as a misspelt one is not."""
+    for index, name in enumerate(spec.interface_endpoints):
+        if name != PRESET and name.replace("-", ".") not in {each.replace("-", ".") for each in known}:
+            meant = get_close_matches(name, sorted(known), n=3)
+            allowed = " or ".join([*meant, "a newer service"])
+            reason = "no service had an endpoint of this name when the CDK was written; a deployment would tell"
+            yield Violation(("interface_endpoints", index), name, allowed, reason)
 
 
 def zone_violations(region: str | None, zone_id: str) -> Iterator[Violation]:

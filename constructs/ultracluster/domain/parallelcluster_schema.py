@@ -18,6 +18,7 @@ from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.violations import Path, Violation, is_token
 
 _SOURCE = f"ParallelCluster {PINNED}"
+_SEQUENCE = "Sequence"
 _NUMBERS = ("integer", "number")
 FILE = FilePath(__file__).with_suffix(".json")
 _WRITTEN = {
@@ -93,6 +94,8 @@ def _of_section(section: Mapping[str, Any], place: str, path: Path) -> Iterator[
         else:
             names = [each.removeprefix(place) for each in fields() if each.startswith(place)]
             names = [each for each in names if "." not in each]
+            if (of_section := fields().get(place.removesuffix("."))) is not None and of_section.or_sequence:
+                names.append(_SEQUENCE)
             close = get_close_matches(str(key), names, n=1)
             allowed = close[0] if close else f"one of {', '.join(sorted(names))}"
             yield Violation((*path, key), value, allowed, f"{_SOURCE} has no {key} here")
@@ -102,9 +105,12 @@ def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Viol
     if value is None or is_token(value) or _is_function(value):
         return
     items, where = [value], [path]
-    if field.or_sequence and isinstance(value, dict) and "Sequence" in value:
-        path, value = (*path, "Sequence"), value["Sequence"]
-    if field.list or path[-1] == "Sequence":
+    in_sequence = field.or_sequence and isinstance(value, dict) and _SEQUENCE in value
+    if in_sequence:
+        for key in value.keys() - {_SEQUENCE}:
+            yield Violation((*path, key), value[key], f"{_SEQUENCE} alone, or no {_SEQUENCE}", _SOURCE)
+        path, value = (*path, _SEQUENCE), value[_SEQUENCE]
+    if field.list or in_sequence:
         if not isinstance(value, list) or not _within(len(value), field.items_least, field.items_most):
             allowed = f"a list{_range(field.items_least, field.items_most, 'items')}"
             yield Violation(path, value, allowed, _SOURCE)
@@ -141,8 +147,8 @@ def _missing(section: Mapping[str, Any], place: str, path: Path) -> Iterator[tup
         if field is None or field.kind != "section" or is_token(value) or _is_function(value):
             continue
         items = value
-        if field.or_sequence and isinstance(value, dict) and "Sequence" in value:
-            items, inner = value["Sequence"], (*inner, "Sequence")
+        if field.or_sequence and isinstance(value, dict) and _SEQUENCE in value:
+            items, inner = value[_SEQUENCE], (*inner, _SEQUENCE)
         for index, item in enumerate(items) if isinstance(items, list) else [(None, items)]:
             if isinstance(item, dict) and not _is_function(item):
                 yield from _missing(item, f"{where}.", inner if index is None else (*inner, index))

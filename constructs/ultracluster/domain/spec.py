@@ -205,6 +205,14 @@ class Spec(BaseModel):
                 raise WaitsError(name)
             return super().__getattr__(name)
 
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not name.startswith("_"):
+                raise AttributeError(f"{_never_changes(self, name)}: make another with the value that you want")
+            super().__setattr__(name, value)
+
+        def __delattr__(self, name: str) -> None:
+            raise AttributeError(_never_changes(self, name))
+
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Return the JSON schema with the fields' docstrings, and what `Setting` says of them.
@@ -221,6 +229,10 @@ class Spec(BaseModel):
         for name, setting in cls.declared():
             setting.describe(cls, properties[name])
         return schema
+
+
+def _never_changes(spec: Spec, name: str) -> str:
+    return f"{type(spec).__name__}.{name} cannot be set: a {type(spec).__name__} never changes"
 
 
 @cache

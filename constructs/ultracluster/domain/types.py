@@ -87,6 +87,12 @@ SecurityGroupId = Annotated[
     Existing("AWS::EC2::SecurityGroup"),
     TOKENS,
 ]
+FileSystemId = Annotated[
+    str, text(r"^fs-[0-9a-f]{8,40}$", "the id of a file system of FSx or EFS such as fs-0123456789abcdef0")
+]
+VolumeId = Annotated[
+    str, text(r"^fsvol-[0-9a-f]{17,}$", "the id of a volume of FSx for OpenZFS such as fsvol-0123456789abcdef0")
+]
 KmsKeyArn = Annotated[
     str,
     text(

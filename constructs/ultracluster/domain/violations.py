@@ -21,6 +21,9 @@ MAX_REPORTED = 100
 MAX_LISTED = 30
 """Names of a list that a message shows."""
 _MAX_BYTES = 16_000
+_IN_MEMORY = " object at 0x"
+_ABBREVIATION = 3
+"""Letters at most of the modules of the CDK whose names are spelled, such as kms."""
 
 NO_SUCH_NAME = "no argument of this name"
 """What is allowed instead of an unknown name."""
@@ -30,8 +33,6 @@ _TOKEN_NUMBER = b"\xfb\xff"
 """The first two bytes of a double that stands for a token."""
 _TOKENS = re.compile(rf"(['\"]?){_TOKEN_TEXT.pattern}\1|-1\.88815\d*e\+289")
 """Tokens within messages."""
-_ADDRESS = re.compile(r"(?<= object) at 0x[0-9a-f]+(?=>)")
-"""Where in memory an object is, of those that say nothing else of themselves."""
 
 WORDS: dict[str, str] = {}
 """What each pattern of a text allows, in words."""
@@ -146,7 +147,17 @@ def is_token(value: object) -> bool:
         return struct.pack(">d", value)[:2] == _TOKEN_NUMBER
     if isinstance(value, list | tuple):
         return any(map(is_token, value))
-    return all(hasattr(type(value), each) for each in ("resolve", "creation_stack"))
+    kinds = kinds_of(value)
+    return all(any(hasattr(kind, each) for kind in kinds) for each in ("resolve", "creation_stack"))
+
+
+def kinds_of(value: object) -> list[type]:
+    """Return the types whose properties and methods a value has.
+
+    What the CDK returns as an interface is of a type that says nothing, and answers by others.
+    """
+    own = vars(value) if hasattr(value, "__dict__") and not isinstance(value, type) else {}
+    return [type(value), *map(type, own.get("_delegates", ()))]
 
 
 def is_list_token(value: object) -> bool:
@@ -159,9 +170,55 @@ def shown(value: object) -> str:
     if is_token(value) and not isinstance(value, list | tuple):
         return "a token"
     try:
-        return _cut(_ADDRESS.sub("", repr(value)), MAX_SHOWN)
+        text = repr(Words.of(value))
+        return _named(value) if _IN_MEMORY in text else _cut(text, MAX_SHOWN)
     except ValueError:  # Python writes no integers of more than some thousand digits
         return "a number that is too long to show"
+
+
+class Words:
+    """What messages show of an object, whose own text would be its class in the inside and its address in memory."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    @classmethod
+    def of(cls, value: object, depth: int = 4) -> object:
+        """Return words for a value where its own text would be none, and within lists and mappings so deep."""
+        if isinstance(value, type):
+            return cls(f"the class {called(value)}")
+        if type(value) is list or type(value) is tuple:
+            shown_of = value[: MAX_SHOWN + 1]
+            return type(value)(cls.of(each, depth - 1) for each in shown_of) if depth else value
+        if type(value) is dict:
+            pairs = islice(value.items(), MAX_SHOWN + 1)
+            return {cls.of(key, 0): cls.of(each, depth - 1) for key, each in pairs} if depth else value
+        return value if type(value).__repr__ is not object.__repr__ else cls(_named(value))
+
+
+def _named(value: object) -> str:
+    name = called(kinds_of(value)[-1])
+    return f"{article(name)} {name}"
+
+
+def called(kind: type) -> str:
+    """Return a type as programs write it, such as ``ec2.IVpc``."""
+    package, _, module = kind.__module__.rpartition(".")
+    of_cdk = f"{module.removeprefix('aws_')}." if package == "aws_cdk" else "cdk." if module == "aws_cdk" else ""
+    name = kind.__name__
+    return of_cdk + (name.removeprefix("_").removesuffix("Proxy") if name.endswith("Proxy") else name)
+
+
+def article(name: str) -> str:
+    """Return the article before a name in messages, as people say the name: an s3.IBucket, a secretsmanager.ISecret."""
+    module = name.partition(".")[0] if "." in name else ""
+    spelled = 0 < len(module) <= _ABBREVIATION
+    if spelled:
+        return "an" if module[0] in "aefhilmnorsx" else "a"
+    return "an" if name[0].lower() in "aeio" or name.startswith("Ul") else "a"
 
 
 def printable(text: str) -> str:

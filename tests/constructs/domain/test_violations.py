@@ -1,5 +1,6 @@
 """What a construct says of arguments that break rules."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 from ultracluster.domain import lustre, network
 from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.domain.network import NetworkSpec
-from ultracluster.domain.violations import InvalidArguments, Violation, Waiting, below, shape_violations
+from ultracluster.domain.violations import InvalidArguments, Violation, Waiting, below, shape_violations, shown
 
 
 def test_a_construct_names_every_invalid_argument_with_its_place() -> None:
@@ -56,3 +57,29 @@ def test_wrong_shapes_hide_no_broken_rules(checked: tuple[Any, list[Violation]],
     spec, violations = checked
     assert spec is None
     assert ["waiting" if isinstance(each, Waiting) else each.path[0] for each in violations] == fields
+
+
+@dataclass
+class Holder:
+    """What has an object."""
+
+    held: object
+
+
+def test_objects_are_shown_by_their_class_at_any_depth() -> None:
+    deep: Any = object()
+    for _ in range(100):
+        deep = [deep]
+    values = [
+        object(),
+        [object()],
+        {"a": (object(),)},
+        Holder(5),
+        Holder(object()),
+        [Holder(object())],
+        Holder,
+        deep,
+    ]
+    told = ", ".join(map(shown, values[:7]))
+    assert told == ("an object, [an object], {'a': (an object,)}, Holder(held=5), a Holder, a list, the class Holder")
+    assert [" at 0x" in shown(each) for each in values] == [False] * len(values)

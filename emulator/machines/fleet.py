@@ -15,11 +15,9 @@ from wsgiref.types import WSGIApplication
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
-from emulator.aws import SECRET
 from emulator.clients import Clients, Endpoint
 from emulator.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
-from emulator.keys import KEYS
 from emulator.machinery import Machinery
 from emulator.machines import metadata, names
 from emulator.machines.site import REBOOT_CODE, Machine, MachineSpec, Site
@@ -36,8 +34,9 @@ _SHUTDOWN_SECONDS: Final = 5.0
 _ENVIRONMENT: Final = {
     "PATH": "/opt/slurm/bin:/opt/parallelcluster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
-    "AWS_ACCESS_KEY_ID": KEYS.node,
-    "AWS_SECRET_ACCESS_KEY": SECRET,
+    # No key: that of its role a program asks the metadata service for, as on EC2. This computer may be slow to answer.
+    "AWS_METADATA_SERVICE_TIMEOUT": "60",
+    "AWS_METADATA_SERVICE_NUM_ATTEMPTS": "3",
 }
 
 

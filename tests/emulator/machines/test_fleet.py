@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from emulator.aws import SECRET
+from emulator.keys import KEYS
 from emulator.machines.fleet import NAME_TAG, TYPE_TAG, Fleet
 
 Wait = Callable[[Callable[[], bool]], None]
@@ -20,9 +22,11 @@ class Place:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.exports: dict[str, str] = {}
+        self.specs: list[Any] = []
 
     def start(self, spec: Any, _: object) -> Any:
         self.exports[spec.instance_id] = spec.cluster
+        self.specs.append(spec)
         return SimpleNamespace(spec=spec, code=None, console="", stop=lambda _=0: None, close=lambda: None)
 
     def discard(self, instance_id: str) -> None:
@@ -76,3 +80,5 @@ def test_homes_on_a_root_volume_end_with_their_cluster(monkeypatch: pytest.Monke
     terminate("i-next")
     wait_for(lambda: f"forget {second}" in place.told)
     assert all(re.fullmatch(r"(discard|forget) [\w.-]+", each) for each in place.told)
+    given = {value for spec in place.specs for value in spec.environment.values()}
+    assert not given & {KEYS.node, SECRET}, "which jobs and users of a node would inherit"

@@ -184,19 +184,20 @@ def test_a_head_node_takes_the_versions_that_its_stack_names(monkeypatch: pytest
     assert list(asked) == ["/b/config?versionId=v1", "/b/types?versionId=v2", "/b/changes"]
 
 
-def test_a_program_without_an_environment_has_the_key_of_its_instances_role(
+def test_a_program_has_the_key_of_its_instances_role_from_the_metadata_service_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As in a login shell, or in one that cron starts."""
+    """Also in a login shell, or in one that cron starts, which have no environment."""
+    role = "meta-data/iam/security-credentials/"
     told = {
-        "meta-data/iam/security-credentials/": "RoleHeadNode",
-        "meta-data/iam/security-credentials/RoleHeadNode": json.dumps({"AccessKeyId": "RoleKey"}),
+        role: "RoleHeadNode",
+        f"{role}RoleHeadNode": json.dumps({"AccessKeyId": "RoleKey"}),
         "meta-data/placement/region": "eu-north-1",
     }
-    environment = tmp_path / "environment"
-    environment.write_text("AWS_ACCESS_KEY_ID=other\nAWS_ENDPOINT_URL=http://127.0.0.1:9\n", encoding="utf-8")
-    monkeypatch.setattr(aws, "_ENVIRONMENT", environment)
-    for name in "AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_ENDPOINT_URL":
+    public = tmp_path / "public"
+    public.write_text("AWS_ENDPOINT_URL=http://127.0.0.1:9\n", encoding="utf-8")
+    monkeypatch.setattr(aws, "_PUBLIC", public)
+    for name in "AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL":
         monkeypatch.delenv(name, raising=False)
     asked: list[tuple[str, str]] = []
 
@@ -204,11 +205,16 @@ def test_a_program_without_an_environment_has_the_key_of_its_instances_role(
         asked.append((host, request[-1]["Authorization"].split()[1]))
         return 200, b"{}"
 
+    monkeypatch.setattr(aws, "_role", [])
     monkeypatch.setattr(aws, "metadata", lambda path: told.get(path, ""))
     monkeypatch.setattr(aws, "_exchange", exchange)
     assert aws.call("dynamodb", "GetItem") == {}
-    assert asked == [("127.0.0.1:9", "Credential=RoleKey/20000101/eu-north-1/dynamodb/aws4_request,")]
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:8")  # as a fault at its boot sets it
+    assert aws.call("dynamodb", "GetItem") == {}
+    credential = "Credential=RoleKey/20000101/eu-north-1/dynamodb/aws4_request,"
+    assert asked == [("127.0.0.1:9", credential), ("127.0.0.1:8", credential)]
     told.clear()
+    monkeypatch.setattr(aws, "_role", [])
     with pytest.raises(aws.AwsError, match="Unable to locate credentials"):
         aws.call("dynamodb", "GetItem")
 

@@ -122,7 +122,14 @@ class StackScope(Scope):
         return other.outputs[output].value
 
     def zones(self, region: str) -> list[str]:
-        """Return the names of a region's zones: in each, the account has a default subnet."""
+        """Return the names of a region's zones: in each, the account has a default subnet.
+
+        Raises:
+            TemplateError: There is no such region. The words are made up.
+        """
+        regions = self._clients("ec2", self._stack.region).describe_regions(AllRegions=True)["Regions"]
+        if region and region not in {each["RegionName"] for each in regions}:
+            raise TemplateError(f"Template error: Fn::GetAZs got {region}; there is no such region")
         ec2 = self._clients("ec2", region or self._stack.region)
         return sorted(each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
 

@@ -183,6 +183,8 @@ class CloudFormation(BaseResponse):
 
     def describe_stack_drift_detection_status(self) -> ActionResult:
         detection_id = self._get_param("StackDriftDetectionId")
+        if detection_id not in self.drifts:
+            raise ValidationError(f"Stack drift detection {detection_id} does not exist")
         drifted = [each for each in self.drifts[detection_id] if each["StackResourceDriftStatus"] != "IN_SYNC"]
         return ActionResult(
             {

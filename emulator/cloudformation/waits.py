@@ -58,9 +58,16 @@ class WaitCondition(Model):
         Raises:
             ResourceError: One of them reports a failure or is invalid, or the time is over.
         """
+        if "Handle" not in properties:
+            raise ResourceError("Property Handle cannot be empty.")
         key = callback_key(properties["Handle"])
+        if not self._callbacks.knows(key):
+            raise ResourceError(f"WaitConditionHandle {properties['Handle']} does not exist")
+        timeout = str(properties.get("Timeout", LONGEST))
+        if not timeout.isdecimal() or int(timeout) > LONGEST:
+            raise ResourceError(f"Value of property Timeout must be a number of seconds up to {LONGEST}: got {timeout}")
         expected = int(properties.get("Count", 1))
-        deadline = time.monotonic() + self._clock.limit(float(properties.get("Timeout", LONGEST)))
+        deadline = time.monotonic() + self._clock.limit(float(timeout))
         received: dict[str, str] = {}
         while len(received) < expected:
             signal = self._callbacks.wait(key, deadline - time.monotonic())

@@ -16,6 +16,8 @@ from moto.fsx.models import Backup, FileSystem
 from moto.fsx.responses import FSxResponse
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
+from emulator.resources.model import NOT_EMULATED
+
 _KINDS = ("OPENZFS", "WINDOWS", "ONTAP", "LUSTRE")
 LUSTRE_PORT, NFS_PORT = 988, 2049
 
@@ -142,7 +144,9 @@ class Fsx(FSxResponse):
     # Volumes of OpenZFS
 
     def create_volume(self) -> str:
-        options = self._body["OpenZFSConfiguration"]
+        options = self._body.get("OpenZFSConfiguration")
+        if options is None:
+            raise JsonRESTError("BadRequest", NOT_EMULATED.format(f"volumes of {self._body['VolumeType']}"))
         parent = self._volume(options["ParentVolumeId"])
         path = f"{parent['OpenZFSConfiguration']['VolumePath']}/{self._body['Name']}"
         volume = self._add_volume(parent["FileSystemId"], self._body["Name"], path, options, _chosen(self._body))
@@ -172,6 +176,8 @@ class Fsx(FSxResponse):
     # Backups
 
     def create_backup(self) -> str:
+        if "FileSystemId" not in self._body:
+            raise JsonRESTError("BadRequest", NOT_EMULATED.format("CreateBackup without FileSystemId"))
         return json.dumps({"Backup": self._described_backup(self._back_up(self._body["FileSystemId"], self._body))})
 
     def describe_backups(self) -> str:

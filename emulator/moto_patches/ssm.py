@@ -172,6 +172,8 @@ class Ssm(SimpleSystemManagerResponse):
 
     def send_command(self) -> ActionResult:
         instance_ids, parameters = self._targets(), self._get_param("Parameters")
+        if not (parameters or {}).get("commands"):
+            raise JsonRESTError("InvalidParameters", f"Parameter commands is required by document {_DOCUMENT}.")
         if missing := [each for each in instance_ids if each not in self._running_nodes()]:
             raise JsonRESTError(
                 "InvalidInstanceId",

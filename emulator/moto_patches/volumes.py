@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.elastic_block_store import EBSBackend, Snapshot, VolumeAttachment
 
 from emulator.moto_patches import lives
@@ -51,8 +52,14 @@ def attached(attach: Attaching) -> Attaching:
 def detached(detach: Detaching) -> Detaching:
     """Return what detaches a volume and tells of it."""
 
-    def detach_volume(backend: Any, volume_id: str, *arguments: Any, **options: Any) -> VolumeAttachment:
-        attachment = detach(backend, volume_id, *arguments, **options)
+    def detach_volume(
+        backend: Any, volume_id: str, instance_id: str | None, *arguments: Any, **options: Any
+    ) -> VolumeAttachment:
+        """Detach a volume, from whatever instance it is attached to if none is named, as moto cannot."""
+        attached_to = backend.get_volume(volume_id).attachment
+        if attached_to is None:
+            raise EC2ClientError("IncorrectState", f"Volume '{volume_id}' is in the 'available' state.")
+        attachment = detach(backend, volume_id, instance_id or attached_to.instance.id, *arguments, **options)
         if attachment.volume.snapshot_id:
             for listener in lives.LISTENERS:
                 listener.detached(attachment.instance.id, volume_id)

@@ -43,6 +43,21 @@ except MachineError as error:
     print(str(error).splitlines()[0], flush=True)
 if sys.argv[2] == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
+run(one, "mkdir --parents /run/emulator/filesystems/fs-1 /run/emulator/exports/home")
+run(one, "seq 99999 >/run/emulator/exports/home/numbers")
+site.save("i-1", "c", "snap-1")
+site.erase("snap-1"), site.erase("fs-1")
+storage = f"{site._directory}/storage"
+small = ("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", f"{storage}/snapshots")
+left = []
+for command in (small, ("find", storage), ("umount", f"{storage}/snapshots"), ("find", storage)):
+    left += subprocess.run(site.inside(*command), capture_output=True, text=True, check=True).stdout.split()
+    if command == small:
+        try:
+            site.save("i-1", "c", "snap-2")
+        except MachineError:
+            left.append("refused")
+print(*sorted({each.removeprefix(storage) for each in left}))
 one.stop(), two.stop()
 site.forget("c")
 size = "df --block-size=1 --output=size /run/emulator/filesystems | tail -n 1"
@@ -66,7 +81,9 @@ def test_machines_share_what_they_should_and_leave_nothing(end: str, wait_for: C
     assert failed.startswith("i-3 did not start: "), done.stdout
     wait_for(lambda: not _namespaces() & set(namespaces.split()))
     assert _left(root) == before
-    if end == "stop":  # what a cluster exported is gone with it, and its file systems are full before the memory is
+    if end == "stop":
+        assert after.pop(0).split() == ["/filesystems", "/snapshots", "refused"], "of what was deleted, or has no room"
+        # What a cluster exported is gone with it, and its file systems are full before the memory is.
         size, total = (int(re.sub(r"\D", "", line)) for line in after if line)
         assert size < 0.26 * total * 1024
 

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pwd
+import signal
 import socket
 import subprocess
 import time
@@ -35,6 +36,8 @@ _EXPORTED: Final = {
     "opt_intel": Path("/opt/intel"),
 }
 _EXPORT_SECONDS: Final = 60
+_KILLED_SECONDS: Final = 10
+"""Until a program counts as ended that was killed; it may be stuck in the kernel."""
 _METADATA: Final = "169.254.169.254/32"
 _METADATA_CHAIN: Final = "PARALLELCLUSTER_IMDS"
 _INTERNAL: Final = tuple(str(path) for path in _EXPORTED.values())
@@ -355,27 +358,32 @@ def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:
 def stop_daemon(pid_file: Path, seconds: float = 90) -> None:
     """Stop a program that left its process id in a file, and does not start again; kill it after so many seconds."""
     with units.alone():
-        try:
-            process = int(pid_file.read_text(encoding="ascii"))
-            os.kill(process, 15)
-        except (OSError, ValueError):
-            pid_file.unlink(missing_ok=True)
-            return
-        end = time.monotonic() + seconds
-        while Path(f"/proc/{process}").exists():
+        process, end = _process(pid_file), time.monotonic() + seconds
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        while process is not None and _process(pid_file) == process and time.monotonic() < end + _KILLED_SECONDS:
             if time.monotonic() >= end:
                 with suppress(ProcessLookupError):
-                    os.kill(process, 9)
+                    os.kill(process, signal.SIGKILL)
             time.sleep(0.05)
         pid_file.unlink(missing_ok=True)
 
 
 def is_running(pid_file: Path) -> bool:
     """Return whether the program runs that left its process id in a file."""
+    return _process(pid_file) is not None
+
+
+def _process(pid_file: Path) -> int | None:
+    """Return the program that left its process id in a file of its name; None: it has ended, whoever has the id now."""
     try:
-        return Path(f"/proc/{int(pid_file.read_text(encoding='ascii'))}").exists()
+        process = int(pid_file.read_text(encoding="ascii"))
+        program = Path(f"/proc/{process}/cmdline").read_bytes().partition(b"\0")[0].decode(errors="replace")
     except (OSError, ValueError):
-        return False
+        return None
+    is_it = program.rpartition("/")[2].startswith(pid_file.stem)
+    return process if is_it and units.is_alive(process) else None
 
 
 def service(name: str, pid_file: str, command: Sequence[str], restart: str = "no") -> None:

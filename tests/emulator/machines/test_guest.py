@@ -20,6 +20,7 @@ from emulator.machines.guest import (
     pace,
     update,
 )
+from emulator.machines.guest import node as nodes
 from emulator.machines.guest.node import Node
 
 USER_DATA = """\
@@ -250,6 +251,20 @@ def test_the_fleet_is_closed_and_nothing_else_by_the_script_that_changes_its_sta
     assert fleet.get_compute_fleet_status([]) == 0
     shown = {"status": after, "lastStatusUpdatedTime": "2026-11-28T21:00:00.123Z"}
     assert json.loads(capsys.readouterr().out) == shown
+
+
+@pytest.mark.parametrize("text", [None, "", "{}"])
+@pytest.mark.parametrize("program", [fleet.get_compute_fleet_status, fleet.update_compute_fleet_status])
+def test_scripts_of_the_fleet_on_a_node_that_knows_no_cluster_say_so(
+    program: Any, text: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dna = tmp_path / "dna.json"
+    if text is not None:
+        dna.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(nodes, "DNA", dna)
+    arguments = ["--status", "PROTECTED"] if program is fleet.update_compute_fleet_status else []
+    assert program(arguments) == 1
+    assert capsys.readouterr().err.startswith("ERROR: Failed to ")
 
 
 def test_an_update_waits_for_the_looks_of_nodes_on_a_busy_computer(

@@ -81,6 +81,10 @@ def is_stored(definition: Mapping[str, Any]) -> bool:
     return _STORED.fullmatch(definition["Type"]) is not None
 
 
+HIDDEN: Final = "****"
+"""What is shown in place of the value of a parameter without echo."""
+
+
 def is_hidden(definition: Mapping[str, Any]) -> bool:
     """Return whether nothing shows the value of a parameter."""
     return _text(definition.get("NoEcho", False)) == "true"

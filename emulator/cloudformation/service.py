@@ -18,7 +18,7 @@ from emulator import gate
 from emulator.cloudformation.changes import without_values
 from emulator.cloudformation.drift import detect
 from emulator.cloudformation.engine import Engine, RequestError, ValidationError
-from emulator.cloudformation.parameters import is_hidden, is_stored
+from emulator.cloudformation.parameters import HIDDEN, is_hidden, is_stored
 from emulator.cloudformation.stacks import ChangeSet, Request, Revision, Stack, StackResource
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.resources.model import NOT_EMULATED
@@ -420,7 +420,7 @@ def _described_parameters(revision: Revision) -> list[dict[str, Any]]:
         described.append(
             {
                 "ParameterKey": key,
-                "ParameterValue": "****" if is_hidden(definition) else parameter.value,
+                "ParameterValue": HIDDEN if is_hidden(definition) else parameter.value,
                 "ResolvedValue": resolved if is_stored(definition) else None,
             }
         )

@@ -197,20 +197,22 @@ def test_supervisord_forgets_a_retry_of_what_is_stopped(
 
 
 @pytest.fixture
-def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_for: Callable[[Callable[[], bool]], None]
+) -> Iterator[Path]:
     """The file with the process id of a program called `daemon`, which nobody collects when it has ended."""
     monkeypatch.setattr(units, "_LOCK", tmp_path / "lock")
     program = tmp_path / "daemon"
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "3600"]) as process:
         (tmp_path / "daemon.pid").write_text(f"{process.pid}\n", encoding="ascii")
+        wait_for(lambda: nodes.is_running(tmp_path / "daemon.pid"))  # /proc tells of it a moment after its start
         yield tmp_path / "daemon.pid"
         process.kill()
 
 
 def test_a_daemon_that_is_stopped_has_ended_though_nobody_collects_it(daemon: Path) -> None:
     process = int(daemon.read_text(encoding="ascii"))
-    assert nodes.is_running(daemon)
     nodes.stop_daemon(daemon)
     assert not units.is_alive(process)
     assert Path(f"/proc/{process}").exists()

@@ -106,6 +106,8 @@ class StackScope(Scope):
         """
         definitions = self._revision.template.parameters
         hidden = {name for name, each in definitions.items() if is_hidden(each)}
+        if not hidden:
+            return dict(properties)
         conditions = self.conditions  # as the values say that are masked from here on
         masked = copy(self)
         masked._hidden, masked._evaluator = frozenset(hidden), Evaluator(masked)
@@ -155,9 +157,10 @@ class StackScope(Scope):
         Raises:
             TemplateError: There is no such region. The words are made up.
         """
-        regions = self._clients("ec2", self._stack.region).describe_regions(AllRegions=True)["Regions"]
-        if region and region not in {each["RegionName"] for each in regions}:
-            raise TemplateError(f"Template error: Fn::GetAZs got {region}; there is no such region")
+        if region:
+            regions = self._clients("ec2", self._stack.region).describe_regions(AllRegions=True)["Regions"]
+            if region not in {each["RegionName"] for each in regions}:
+                raise TemplateError(f"Template error: Fn::GetAZs got {region}; there is no such region")
         ec2 = self._clients("ec2", region or self._stack.region)
         return sorted(each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
 

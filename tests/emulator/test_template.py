@@ -171,6 +171,10 @@ Resources:
     assert read.find_in_map("Accounts", "012345678901", "on") == ["2024-01-31", 1, True]
 
 
+def test_a_resource_may_have_the_name_of_a_function() -> None:
+    assert set(template(Resources={"Ref": BUCKET}).resources) == {"Ref"}
+
+
 @pytest.mark.parametrize("tag", [tag for tag in yaml.SafeLoader.yaml_constructors if tag])
 def test_a_template_in_yaml_has_no_values_that_json_has_not(tag: str) -> None:
     """For every tag that YAML 1.1 knows, on values of all shapes: it is read as a plain value, or refused."""

@@ -157,9 +157,9 @@ class Fsx(FSxResponse):
         wanted = self._body.get("VolumeIds")
         volumes = [self._volume(each) for each in wanted] if wanted else list(self._volumes.values())
         for condition in self._body.get("Filters", []):
-            if condition["Name"] != "file-system-id":
-                raise JsonRESTError("BadRequest", f"Invalid filter: {condition['Name']}")
-            volumes = [each for each in volumes if each["FileSystemId"] in condition["Values"]]
+            if condition.get("Name") != "file-system-id":
+                raise JsonRESTError("BadRequest", f"Invalid filter: {condition.get('Name')}")
+            volumes = [each for each in volumes if each["FileSystemId"] in condition.get("Values", [])]
         return json.dumps({"Volumes": [self._described_volume(each) for each in volumes]})
 
     def update_volume(self) -> str:
@@ -185,7 +185,8 @@ class Fsx(FSxResponse):
         wanted = self._body.get("BackupIds")
         backups = [self._backup(each) for each in wanted] if wanted else list(self.fsx_backend.backups.values())
         for condition in self._body.get("Filters", []):
-            backups = [each for each in backups if _filtered(each, condition["Name"]) in condition["Values"]]
+            wanted_values = condition.get("Values", [])
+            backups = [each for each in backups if _filtered(each, condition.get("Name", "")) in wanted_values]
         described = [self._described_backup(each) for each in backups]
         for each in backups:
             each.lifecycle = "AVAILABLE"  # for who looks again
@@ -221,9 +222,9 @@ class Fsx(FSxResponse):
         wanted = self._body.get("AssociationIds")
         associations = [self._association(each) for each in wanted] if wanted else list(self._associations.values())
         for condition in self._body.get("Filters", []):
-            if condition["Name"] != "file-system-id":
-                raise JsonRESTError("BadRequest", f"Invalid filter: {condition['Name']}")
-            associations = [each for each in associations if each["FileSystemId"] in condition["Values"]]
+            if condition.get("Name") != "file-system-id":
+                raise JsonRESTError("BadRequest", f"Invalid filter: {condition.get('Name')}")
+            associations = [each for each in associations if each["FileSystemId"] in condition.get("Values", [])]
         return json.dumps({"Associations": [self._described_association(each) for each in associations]})
 
     def update_data_repository_association(self) -> str:
@@ -291,6 +292,9 @@ class Fsx(FSxResponse):
         """
         group_ids = self._body.get("SecurityGroupIds", [])
         groups = [self._ec2_backend.get_security_group_from_id(group_id) for group_id in group_ids]
+        if None in groups:
+            message = f"The security group ID '{group_ids[groups.index(None)]}' does not exist"
+            raise JsonRESTError("InvalidNetworkSettings", message)
         if self._body["FileSystemType"] == "OPENZFS":
             if groups and not any(_lets_in(each, NFS_PORT) for each in groups):
                 message = f"The security groups do not permit NFS traffic on port {NFS_PORT}"

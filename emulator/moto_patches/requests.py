@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from botocore.model import ListShape, MapShape, OperationNotFoundError, Shape, StructureShape
 from moto.core.common_types import TYPE_RESPONSE
-from moto.core.exceptions import ServiceException
+from moto.core.exceptions import InvalidToken, ServiceException
 from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.request import Request, determine_request_protocol
 from moto.core.responses import ActionResult, BaseResponse
@@ -51,7 +51,12 @@ def _read(parse: Callable[[BaseResponse, Request], None]) -> Callable[[BaseRespo
 def _checked(call: Callable[[BaseResponse], TYPE_RESPONSE]) -> Callable[[BaseResponse], TYPE_RESPONSE]:
     def call_action(self: BaseResponse) -> TYPE_RESPONSE:
         refusal = _refusal(self)
-        return self.serialized(ActionResult(refusal)) if refusal else call(self)
+        if refusal:
+            return self.serialized(ActionResult(refusal))
+        try:
+            return call(self)
+        except InvalidToken as error:  # moto's paginator talks JSON to everybody
+            return self.serialized(ActionResult(MalformedError(error.error_type, error.message)))
 
     return call_action
 

@@ -146,6 +146,8 @@ class Ssm(SimpleSystemManagerResponse):
         return answer
 
     def describe_parameters(self) -> ActionResult:
+        if not (self._get_param("NextToken") or "0").isdecimal():
+            raise JsonRESTError("InvalidNextToken", "The specified token isn't valid.")
         answer = super().describe_parameters()
         result = cast(dict[str, Any], answer.result)
         own = [each for each in result["Parameters"] if not each["Name"].startswith(_PUBLIC)]
@@ -286,7 +288,7 @@ class Ssm(SimpleSystemManagerResponse):
         """Return the instances that SendCommand names: by id, or by tags."""
         chosen = list(self._get_param("InstanceIds") or [])
         for target in self._get_param("Targets") or []:
-            key, values = target["Key"], target["Values"]
+            key, values = target.get("Key"), target.get("Values", [])
             if key == "InstanceIds":
                 chosen += values
             for instance in self._running_nodes().values():

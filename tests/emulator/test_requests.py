@@ -65,10 +65,18 @@ class Sender:
         self._change: tuple[Shape, str, Any] | None = None
         self.client.meta.events.register("before-call", self._alter)
 
-    def answer(self, operation: OperationModel, change: tuple[Shape, str, Any] | None = None) -> tuple[int, str, str]:
-        """Return status, code and message; ``change`` is a member, its name, and what it is now: None, not there."""
+    def answer(
+        self, operation: OperationModel, change: tuple[Shape, str, Any] | None = None, more: str = ""
+    ) -> tuple[int, str, str]:
+        """Return status, code and message; ``change`` is a member, its name, and what it is now: None, not there.
+
+        With ``more``, the request has this member, too.
+        """
         self._change = change
-        request = value_of(operation.input_shape) if operation.input_shape else {}
+        shape = operation.input_shape
+        request = value_of(shape) if shape else {}
+        if shape and more:
+            request[more] = value_of(shape.members[more])
         try:
             getattr(self.client, xform_name(operation.name))(**request)
         except ClientError as error:
@@ -113,7 +121,7 @@ SERVED = served_here()
 def test_what_an_action_needs_is_demanded_and_nothing_ends_in_a_traceback(
     service: str, rehearsal_server: EmulatedAws
 ) -> None:
-    """Also the least request that the model of an action allows, with names of nothing."""
+    """Also by the least request that the model of an action allows, with names of nothing, and one member more."""
     sender = Sender(rehearsal_server, service)
     failed = []
     for name in sender.model.operation_names:
@@ -124,7 +132,9 @@ def test_what_an_action_needs_is_demanded_and_nothing_ends_in_a_traceback(
             status, code, message = sender.answer(operation, change)
             if not 400 <= status < 500:
                 failed.append(f"{name}, {change[1]} {change[2]!r}: {status} {code} {message}")
-        status, code, message = sender.answer(operation)
-        if status >= 500 and not message.startswith("Not emulated"):
-            failed.append(f"{name}: {status} {code} {message}")
+        shape = operation.input_shape
+        for optional in ("", *(shape.members.keys() - set(shape.required_members) - {"DryRun"} if shape else ())):
+            status, code, message = sender.answer(operation, more=optional)
+            if status >= 500 and not message.startswith("Not emulated"):
+                failed.append(f"{name} {optional}: {status} {code} {message}")
     assert not failed, "\n".join(failed)

@@ -19,9 +19,9 @@ class Callbacks:
         self._lock = threading.Lock()
         self._queues: dict[str, SimpleQueue[dict[str, Any] | None]] = {}
 
-    def open(self) -> str:
-        """Open a callback and return its key."""
-        key = uuid4().hex
+    def open(self, name: str = "") -> str:
+        """Open a callback and return its key, which ends with the name; nobody guesses the rest."""
+        key = f"{uuid4().hex}/{name}" if name else uuid4().hex
         with self._lock:
             self._queues[key] = SimpleQueue()
         return key

@@ -263,9 +263,8 @@ def referred(value: Any, conditions: Mapping[str, bool] | None = None) -> Iterat
                 yield attribute_reference(argument)
             case "Fn::Sub":
                 text, variables = substitution(argument)
-                substituted = {match[1] for match in _PLACEHOLDER.finditer(text)} - variables.keys()
-                for name in substituted:
-                    if not name.startswith("!"):
+                for name in dict.fromkeys(match[1] for match in _PLACEHOLDER.finditer(text)):  # in their order
+                    if not name.startswith("!") and name not in variables:
                         logical_id, _, attribute = name.partition(".")
                         yield logical_id, attribute
 

@@ -113,6 +113,9 @@ class Comparison:
             weak = {name for name, value in definition.properties.items() if _reads_an_output(value)}
             properties |= dict.fromkeys(weak, KNOWN_AFTER_APPLY)
             different |= weak
+        shown = self._scope.shown(definition, properties) | dict.fromkeys(
+            (name for name, value in properties.items() if value == KNOWN_AFTER_APPLY), KNOWN_AFTER_APPLY
+        )
         recreating = (
             set(schemas.needs_replacement(resource_type, before.properties, properties)) if different else set()
         )
@@ -127,7 +130,7 @@ class Comparison:
                 else "Conditionally"
                 if name in unknown
                 else "Always",
-                **_values(name, before.properties, properties),
+                **_values(name, before.shown, shown),
             }
             details.extend(self._details(target, definition.properties.get(name), is_unknown=name in unknown))
         deletion_policy, replacement_policy = self._scope.policies(definition)
@@ -156,8 +159,8 @@ class Comparison:
             Replacement=replacement,
             Details=details,
             PolicyAction=policy,
-            BeforeContext=_context(before.properties),
-            AfterContext=_context(properties),
+            BeforeContext=_context(before.shown),
+            AfterContext=_context(shown),
         )
 
     def _details(self, target: Mapping[str, Any], value: Any, *, is_unknown: bool) -> Iterator[dict[str, Any]]:
@@ -204,7 +207,7 @@ class Comparison:
             template.resources[resource.logical_id].properties if resource.logical_id in template.resources else {}
         )
         later = {name for name, value in written.items() if references(value) & template.resources.keys()}
-        return {name: KNOWN_AFTER_APPLY if name in later else each for name, each in resource.properties.items()}
+        return {name: KNOWN_AFTER_APPLY if name in later else each for name, each in resource.shown.items()}
 
     def _foreseen(self, definition: ResourceDefinition) -> dict[str, Any]:
         """Return the properties of a resource that is to be made, as far as they can be told."""
@@ -214,7 +217,7 @@ class Comparison:
                 properties |= self._value({name: value})
             except TemplateError:  # nothing is exported under the name yet
                 properties[name] = KNOWN_AFTER_APPLY
-        return properties
+        return self._scope.shown(definition, properties)
 
     def _value(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return evaluated members; what cannot be told as long as some resource is not there is known later."""

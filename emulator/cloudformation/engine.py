@@ -122,6 +122,7 @@ class Engine:
 
     def create_stack(self, region: str, name: str, request: Request) -> Stack:
         """Start to create a stack."""
+        _check_name(name)
         with self._lock:
             reviewed = self.store.find(region, name)
             if reviewed and reviewed.status == "REVIEW_IN_PROGRESS":  # LocalStack's test_create_while_in_review
@@ -428,11 +429,7 @@ class Engine:
         return self.stack(region, stack_id)
 
     def _new_stack(self, region: str, name: str, request: Request, parent: Stack | None) -> Stack:
-        if not _STACK_NAME.fullmatch(name):
-            raise ValidationError(
-                f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy constraint: "
-                "Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*"
-            )
+        _check_name(name)
         if self.store.find(region, name):
             raise RequestError("AlreadyExistsException", f"Stack [{name}] already exists")
         partition = self._clients.partition(region)
@@ -535,6 +532,19 @@ class Engine:
             thread.start()
         if not is_asked_for:
             thread.join(self._clock.patience)
+
+
+def _check_name(name: str) -> None:
+    """Refuse what cannot be the name of a stack, such as the id of one.
+
+    Raises:
+        ValidationError: It cannot.
+    """
+    if not _STACK_NAME.fullmatch(name):
+        raise ValidationError(
+            f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy constraint: "
+            "Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*"
+        )
 
 
 def _make_obsolete(stack: Stack) -> None:

@@ -17,12 +17,30 @@ _STORED: Final = re.compile("AWS::SSM::Parameter::Value<(.+)>")
 _OF_STORED: Final = ("String", "CommaDelimitedList", "List<String>", "AWS::EC2::Image::Id")
 """What a stored parameter may be. Of other types AWS looks whether there is something of that name or id."""
 
-_MEMBERS: Final = frozenset(
-    {
-        "AllowedPattern", "AllowedValues", "ConstraintDescription", "Default", "Description", "MaxLength", "MaxValue",
-        "MinLength", "MinValue", "NoEcho", "Type",
-    }
-)  # fmt: skip
+_NUMBERS: Final = ("Number", "List<Number>")
+_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and _NUMBER.fullmatch(str(value)) is not None
+
+
+def _is_list_of_scalars(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_scalar, value))
+
+
+_FORMS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    **dict.fromkeys(
+        ("AllowedPattern", "ConstraintDescription", "Default", "Description", "NoEcho", "Type"), ("string", _is_scalar)
+    ),
+    **dict.fromkeys(("MaxLength", "MaxValue", "MinLength", "MinValue"), ("number", _is_number)),
+    "AllowedValues": ("list", _is_list_of_scalars),
+}
+"""The members of a parameter: what each has to be."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +60,29 @@ def check_definition(key: str, definition: Mapping[str, Any]) -> None:
     """Check a member of a template's Parameters.
 
     Raises:
+        TemplateError: A member has another form than it has to have. These words are made up, after those for Default.
         UnsupportedError: It has a type or a constraint that is unknown here; the message names it.
     """
-    unknown = sorted(definition.keys() - _MEMBERS)
+    unknown = sorted(definition.keys() - _FORMS.keys())
     stored = _STORED.fullmatch(definition["Type"])
     if unknown or (stored[1] not in _OF_STORED if stored else definition["Type"] not in _PLAIN):
         raise UnsupportedError(f"parameter {key}: {', '.join(unknown) or definition['Type']}")
+    for name, value in definition.items():
+        kind, is_met = _FORMS[name]
+        if not is_met(value):
+            raise TemplateError(f"Template format error: Every {name} member must be a {kind}.")
+    of_numbers = [name for name in ("MinValue", "MaxValue") if name in definition]
+    if of_numbers and definition["Type"] not in _NUMBERS:
+        raise UnsupportedError(f"parameter {key}: {of_numbers[0]} of type {definition['Type']}")
 
 
 def is_stored(definition: Mapping[str, Any]) -> bool:
     """Return whether the value of a parameter is looked up in the parameter store."""
     return _STORED.fullmatch(definition["Type"]) is not None
+
+
+HIDDEN: Final = "****"
+"""What is shown in place of the value of a parameter without echo."""
 
 
 def is_hidden(definition: Mapping[str, Any]) -> bool:
@@ -96,12 +126,12 @@ def _unmet(definition: Mapping[str, Any], value: str) -> Iterator[str]:
     kind = definition["Type"]
     allowed = [_text(each) for each in definition.get("AllowedValues", [])]
     for each in _listed(value) if _is_list(kind) else [value]:
-        if kind in ("Number", "List<Number>") and not _NUMBER.fullmatch(each):
+        if kind in _NUMBERS and not _NUMBER.fullmatch(each):
             yield "must be a number."  # LocalStack's test_invalid_parameter_type
             return
         if allowed and each not in allowed:
             yield "must be one of AllowedValues"
-        if "AllowedPattern" in definition and not _matches(definition["AllowedPattern"], each):
+        if "AllowedPattern" in definition and not _matches(str(definition["AllowedPattern"]), each):
             yield f"must match pattern {definition['AllowedPattern']}"
         for name, (measured, is_met, words) in _BOUNDS.items():
             if name in definition and not is_met(measured(each), float(definition[name])):
@@ -112,7 +142,6 @@ def _length(value: str) -> float:
     return float(len(value))
 
 
-_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _BOUNDS: Final[Mapping[str, tuple[Callable[[str], float], Callable[[float, float], bool], str]]] = {
     "MinLength": (_length, float.__ge__, "must contain at least {} characters"),
     "MaxLength": (_length, float.__le__, "must contain at most {} characters"),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any, Final
 
 from emulator.clients import Clients
+from emulator.cloudformation.parameters import HIDDEN, is_hidden
 from emulator.cloudformation.stacks import Revision, Stack, Store
 from emulator.cloudformation.template import ResourceDefinition
 from emulator.cloudformation.validation import POLICIES, SNAPSHOTS, check_policy
+from emulator.resources import attributes_of
 from emulator.resources.model import Physical
 from toolchain import schemas
-from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, intrinsics
+from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, intrinsics, references
 
 _URL_SUFFIXES: Final = {"aws-cn": "amazonaws.com.cn"}
 
@@ -36,6 +39,7 @@ class StackScope(Scope):
         self._clients = clients
         self._find = find
         self._evaluator = Evaluator(self)
+        self._hidden: frozenset[str] = frozenset()
         self.imports: set[str] = set()
 
     def evaluate(self, value: Any) -> Any:
@@ -95,10 +99,34 @@ class StackScope(Scope):
         """Return evaluated properties with the types of the schema, and with the tags of the stack."""
         return schemas.with_tags(resource_type, schemas.coerced(resource_type, properties), self._revision.tags)
 
+    def shown(self, definition: ResourceDefinition, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Return evaluated properties as they may be shown: AWS masks what parameters without echo give.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html
+        """
+        definitions = self._revision.template.parameters
+        hidden = {name for name, each in definitions.items() if is_hidden(each)}
+        if not hidden:
+            return dict(properties)
+        conditions = self.conditions  # as the values say that are masked from here on
+        masked = copy(self)
+        masked._hidden, masked._evaluator = frozenset(hidden), Evaluator(masked)
+        shown = dict(properties)
+        for name, value in definition.properties.items():
+            if name in shown and references(value, conditions) & hidden:
+                try:
+                    shown[name] = masked.evaluate(value)
+                except (TemplateError, UnsupportedError):  # what is looked up depends on it
+                    shown[name] = HIDDEN
+        return shown
+
     def ref(self, name: str) -> Any:
         """Return what Ref gives."""
         if name in self._revision.parameters:
-            return self._revision.parameters[name].resolved
+            value = self._revision.parameters[name].resolved
+            if name in self._hidden:
+                return [HIDDEN for _ in value] if isinstance(value, list) else HIDDEN
+            return value
         if name.startswith("AWS::"):
             return self._pseudo_parameter(name)
         return self._physical(name).ref
@@ -108,6 +136,8 @@ class StackScope(Scope):
         attributes = self._physical(logical_id).attributes
         if attribute not in attributes:
             resource_type = self._revision.template.resources[logical_id].type
+            if attribute in attributes_of(resource_type):  # this one has none
+                raise TemplateError(f"Unable to retrieve {attribute} attribute for {resource_type}, {logical_id}")
             raise UnsupportedError(f"attribute {attribute} of {logical_id} ({resource_type})")
         return attributes[attribute]
 
@@ -122,7 +152,15 @@ class StackScope(Scope):
         return other.outputs[output].value
 
     def zones(self, region: str) -> list[str]:
-        """Return the names of a region's zones: in each, the account has a default subnet."""
+        """Return the names of a region's zones: in each, the account has a default subnet.
+
+        Raises:
+            TemplateError: There is no such region. The words are made up.
+        """
+        if region:
+            regions = self._clients("ec2", self._stack.region).describe_regions(AllRegions=True)["Regions"]
+            if region not in {each["RegionName"] for each in regions}:
+                raise TemplateError(f"Template error: Fn::GetAZs got {region}; there is no such region")
         ec2 = self._clients("ec2", region or self._stack.region)
         return sorted(each["ZoneName"] for each in ec2.describe_availability_zones()["AvailabilityZones"])
 
@@ -136,7 +174,7 @@ class StackScope(Scope):
 
     def condition(self, name: str) -> bool:
         """Return whether the condition holds."""
-        return self.holds(self._revision.template.conditions[name])
+        return self.conditions[name] if self._hidden else self.holds(self._revision.template.conditions[name])
 
     def mapping(self, name: str, top_level_key: str, second_level_key: str) -> Any:
         """Return what Fn::FindInMap gives."""

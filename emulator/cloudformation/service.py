@@ -18,7 +18,7 @@ from emulator import gate
 from emulator.cloudformation.changes import without_values
 from emulator.cloudformation.drift import detect
 from emulator.cloudformation.engine import Engine, RequestError, ValidationError
-from emulator.cloudformation.parameters import is_hidden, is_stored
+from emulator.cloudformation.parameters import HIDDEN, is_hidden, is_stored
 from emulator.cloudformation.stacks import ChangeSet, Request, Revision, Stack, StackResource
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.resources.model import NOT_EMULATED
@@ -127,7 +127,7 @@ class CloudFormation(BaseResponse):
     def describe_stack_events(self) -> ActionResult:
         stack = self._stack("Stack [{}] does not exist")
         # The token is the number of older events, so that new ones do not shift the pages.
-        end = int(self._get_param("NextToken") or len(stack.events))
+        end = self._number(len(stack.events))
         start = max(end - _PAGE, 0)
         events = stack.events[start:end][::-1]
         return ActionResult({"StackEvents": events, "NextToken": str(start) if start else None})
@@ -183,6 +183,8 @@ class CloudFormation(BaseResponse):
 
     def describe_stack_drift_detection_status(self) -> ActionResult:
         detection_id = self._get_param("StackDriftDetectionId")
+        if detection_id not in self.drifts:
+            raise ValidationError(f"Stack drift detection {detection_id} does not exist")
         drifted = [each for each in self.drifts[detection_id] if each["StackResourceDriftStatus"] != "IN_SYNC"]
         return ActionResult(
             {
@@ -327,8 +329,15 @@ class CloudFormation(BaseResponse):
     def _change_set(self) -> tuple[Stack, ChangeSet]:
         return self.engine.change_set(self.region, self._get_param("ChangeSetName"), self._get_param("StackName"))
 
+    def _number(self, first: int) -> int:
+        """Return the number that a token is; of the first page there is none."""
+        token: str = self._get_param("NextToken") or str(first)
+        if not token.isdecimal():
+            raise ValidationError("NextToken is not valid")
+        return int(token)
+
     def _page(self, items: Sequence[Any]) -> tuple[Sequence[Any], str | None]:
-        start = int(self._get_param("NextToken") or 0)
+        start = self._number(0)
         end = start + _PAGE
         return items[start:end], str(end) if end < len(items) else None
 
@@ -418,7 +427,7 @@ def _described_parameters(revision: Revision) -> list[dict[str, Any]]:
         described.append(
             {
                 "ParameterKey": key,
-                "ParameterValue": "****" if is_hidden(definition) else parameter.value,
+                "ParameterValue": HIDDEN if is_hidden(definition) else parameter.value,
                 "ResolvedValue": resolved if is_stored(definition) else None,
             }
         )

@@ -64,6 +64,7 @@ class StackResource:
         name: The name that CloudFormation made up for it.
         physical: What exists of it; None if it could not be created.
         properties: Those that it has, evaluated.
+        shown: The same, as events and change sets tell them: without the values of parameters without echo.
         dependencies: Logical ids of what has to outlive it.
         deletion_policy: What becomes of it when the stack no longer has it.
         replacement_policy: What becomes of it when another one takes its place.
@@ -76,6 +77,7 @@ class StackResource:
     reason: str = ""
     physical: Physical | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
+    shown: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     dependencies: frozenset[str] = frozenset()
     deletion_policy: str = "Delete"
@@ -215,7 +217,7 @@ class Stack:
             resource.type,
             ResourceStatus=status,
             ResourceStatusReason=reason or None,
-            ResourceProperties=json.dumps(resource.properties) if resource.properties else None,
+            ResourceProperties=json.dumps(resource.shown) if resource.shown else None,
         )
         return replace(resource, status=status, reason=reason, changed=changed)
 

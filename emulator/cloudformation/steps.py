@@ -88,6 +88,7 @@ class Put:
         return replace(
             self._new(),
             properties=properties,
+            shown=scope.shown(definition, properties),
             metadata=scope.evaluate(definition.metadata),
             deletion_policy=deletion_policy,
             replacement_policy=replacement_policy,

@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-anatomy.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -245,11 +246,22 @@ def _read(text: str) -> dict[str, Any]:
         mark = error.problem_mark
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         raise TemplateError(f"Template format error: YAML not well-formed.{where}") from None
-    except (yaml.YAMLError, RecursionError, ValueError):
+    except (yaml.YAMLError, RecursionError, AttributeError, LookupError, TypeError, ValueError):  # as `!!bool x` fails
         raise TemplateError("Template format error: YAML not well-formed.") from None
     if not isinstance(body, dict):
         raise TemplateError("Template format error: unsupported structure.")
+    if not _is_json(body):  # CloudFormation has no tags of YAML but those of its functions
+        raise TemplateError("Template format error: YAML not well-formed.")
     return body
+
+
+def _is_json(value: Any) -> bool:
+    """Tell whether JSON has such values: no bytes, sets, dates or tuples, which tags of YAML 1.1 make."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_json(each) for key, each in value.items())
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 _LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')

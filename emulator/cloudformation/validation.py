@@ -90,7 +90,7 @@ def check_functions(body: Mapping[str, Any]) -> None:
     conditions = body.get("Conditions", {})
     _check_conditions(conditions, body)
     for section in ("Resources", "Outputs"):
-        functions = list(intrinsics(body.get(section, {})))
+        functions = list(intrinsics(list(body.get(section, {}).values())))  # a resource may be called Ref
         for function, argument in functions:
             if function in _BOOLEAN or function not in _ARGUMENTS:
                 raise UnsupportedError(f"intrinsic function {function}")
@@ -105,7 +105,7 @@ def check_functions(body: Mapping[str, Any]) -> None:
         for attribute in POLICIES:
             _check_policy_functions(logical_id, attribute, member.get(attribute), body)
     for section in ("Resources", "Outputs"):
-        names = references(body.get(section, {}), pseudo=True)
+        names = references(list(body.get(section, {}).values()), pseudo=True)
         if section == "Resources":
             names |= {name for member in body["Resources"].values() for name in depends_on(member)}
         check_resolved(

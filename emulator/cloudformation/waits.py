@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from typing import ClassVar
 
 from emulator.callbacks import Callbacks, callback_key, callback_url
 from emulator.clients import Endpoint
@@ -20,13 +19,7 @@ LONGEST = 43200
 
 
 class WaitConditionHandle(Model):
-    """A URL for signals. Ref gives the URL, which on AWS is a presigned one of S3.
-
-    Attributes:
-        names: Logical ids of handles, by the keys of their URLs.
-    """
-
-    names: ClassVar[dict[str, str]] = {}
+    """A URL for signals. Ref gives the URL, which on AWS is a presigned one of S3 that has the logical id, too."""
 
     def __init__(self, callbacks: Callbacks, endpoint: Endpoint) -> None:
         self._callbacks = callbacks
@@ -34,9 +27,7 @@ class WaitConditionHandle(Model):
 
     def create(self, context: Context, properties: Properties) -> Physical:
         del properties
-        key = self._callbacks.open()
-        self.names[key] = context.logical_id
-        return Physical(callback_url(self._endpoint.url, key))
+        return Physical(callback_url(self._endpoint.url, self._callbacks.open(context.logical_id)))
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Leave the box: a presigned URL of AWS outlives its handle, too."""
@@ -58,9 +49,16 @@ class WaitCondition(Model):
         Raises:
             ResourceError: One of them reports a failure or is invalid, or the time is over.
         """
+        if "Handle" not in properties:
+            raise ResourceError("Property Handle cannot be empty.")
         key = callback_key(properties["Handle"])
+        if not self._callbacks.knows(key):
+            raise ResourceError(f"WaitConditionHandle {properties['Handle']} does not exist")
+        timeout = str(properties.get("Timeout", LONGEST))
+        if not timeout.isdecimal() or int(timeout) > LONGEST:
+            raise ResourceError(f"Value of property Timeout must be a number of seconds up to {LONGEST}: got {timeout}")
         expected = int(properties.get("Count", 1))
-        deadline = time.monotonic() + self._clock.limit(float(properties.get("Timeout", LONGEST)))
+        deadline = time.monotonic() + self._clock.limit(float(timeout))
         received: dict[str, str] = {}
         while len(received) < expected:
             signal = self._callbacks.wait(key, deadline - time.monotonic())
@@ -74,7 +72,7 @@ class WaitCondition(Model):
                 reason, unique_id = signal.get("Reason", ""), signal["UniqueId"]
                 raise ResourceError(f"WaitCondition received failed message: '{reason}' for uniqueId: {unique_id}")
             received[signal["UniqueId"]] = signal.get("Data", "")
-        handle = WaitConditionHandle.names.get(key, context.logical_id)
+        handle = key.partition("/")[2] or context.logical_id
         return Physical(f"{context.stack_id}/{handle}", {"Data": json.dumps(received)})
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -12,33 +14,44 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 from wsgiref.types import WSGIApplication
 
+from moto.ec2.exceptions import EC2ClientError
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
-from emulator.aws import SECRET
 from emulator.clients import Clients, Endpoint
 from emulator.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
-from emulator.keys import KEYS
 from emulator.machinery import Machinery
 from emulator.machines import metadata, names
 from emulator.machines.site import REBOOT_CODE, Machine, MachineSpec, Site
 from emulator.machines.support import MachineError
 from emulator.moto_patches import lives
 from emulator.moto_patches.lives import InstanceListener, shut_down
+from emulator.resources.model import NOT_EMULATED
 
 TYPE_TAG: Final = "parallelcluster:node-type"
 NAME_TAG: Final = "parallelcluster:cluster-name"
 _KINDS: Final = ("HeadNode", "Compute", "LoginNode")
+_ID_OF_STORAGE: Final = re.compile(r"(snap|vol|fs)-[a-z0-9-]+")
 _LIVE: Final = ("pending", "running")
 _SHUTDOWN_SECONDS: Final = 5.0
 """Until a machine that is stopped is switched off; EC2 waits for minutes."""
 _ENVIRONMENT: Final = {
     "PATH": "/opt/slurm/bin:/opt/parallelcluster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
-    "AWS_ACCESS_KEY_ID": KEYS.node,
-    "AWS_SECRET_ACCESS_KEY": SECRET,
+    # No key: that of its role a program asks the metadata service for, as on EC2. This computer may be slow to answer.
+    "AWS_METADATA_SERVICE_TIMEOUT": "60",
+    "AWS_METADATA_SERVICE_NUM_ATTEMPTS": "3",
 }
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Let what this computer has no room for be refused as EC2 refuses what fails there."""
+    try:
+        yield
+    except MachineError as error:
+        raise EC2ClientError("InternalError", NOT_EMULATED.format(f"storage that has no room here: {error}")) from error
 
 
 class _Server(Protocol):
@@ -155,23 +168,33 @@ class Fleet(InstanceListener):
     def saved(self, instance_id: str, snapshot_id: str) -> None:
         """Keep /home of a head node's root volume, at once."""
         if (found := self._disk(instance_id)) and instance_id in self._heads:
-            found[0].save(instance_id, found[1].name, snapshot_id)
+            with _refused():
+                found[0].save(instance_id, found[1].name, snapshot_id)
 
     def attached(self, instance_id: str, volume_id: str, snapshot_id: str) -> None:
         """Let a machine have a volume."""
         if found := self._disk(instance_id):
-            found[0].attach(found[1].name, volume_id, snapshot_id)
+            with _refused():
+                found[0].attach(found[1].name, volume_id, snapshot_id)
 
     def detached(self, instance_id: str, volume_id: str) -> None:
         """Take a volume from a machine."""
         if found := self._disk(instance_id):
             found[0].detach(found[1].name, volume_id)
 
+    def deleted(self, storage_id: str) -> None:
+        """Delete what a snapshot, a volume or a file system had, in a while."""
+        with self._lock:
+            site = self._site
+        if site and _ID_OF_STORAGE.fullmatch(storage_id):  # those who make one can choose it: a path
+            threading.Thread(target=site.erase, args=(storage_id,), daemon=True).start()
+
     def _disk(self, instance_id: str) -> tuple[Site, _Cluster] | None:
         """Return where the disk of an instance is, and its cluster; None: it has none."""
         with self._lock:
             cluster = self._of_instance.get(instance_id)
-            return (self._site, cluster) if self._site and cluster else None
+            has_disk = self._site and cluster and instance_id in cluster.machines
+            return (self._site, cluster) if self._site and cluster and has_disk else None
 
     def started(self, region: str, instance_id: str) -> None:
         """Start the machine of an instance, in a while; nothing happens if that was terminated meanwhile."""
@@ -225,30 +248,34 @@ class Fleet(InstanceListener):
     def _end(self, instance_id: str, running: _Running | None, before: threading.Thread | None, discard: bool) -> None:
         if before:
             before.join()
-        if running:
-            running.stop(_SHUTDOWN_SECONDS)
-        with self._lock:
-            site = self._site
-        if site and discard:
-            site.discard(instance_id)
-            if cluster := self._left(instance_id):
-                site.forget(cluster.name)
+        try:
+            if running:
+                running.stop(_SHUTDOWN_SECONDS)
+            with self._lock:
+                site = self._site
+            if site and discard:
+                site.discard(instance_id)
+        finally:
+            if discard:
+                self._leave(instance_id)
 
-    def _left(self, instance_id: str) -> _Cluster | None:
-        """Return the cluster whose last machine this was; None: there are others, or the head node is to come."""
+    def _leave(self, instance_id: str) -> None:
+        """Take an instance from its cluster; the last one takes what the cluster exported with it."""
         with self._lock:
-            cluster = self._of_instance.pop(instance_id, None)
+            site, cluster = self._site, self._of_instance.get(instance_id)
             if cluster is None:
-                return None
-            cluster.machines.remove(instance_id)
-            return cluster if cluster.has_ended and not cluster.machines else None
+                return
+            cluster.machines.discard(instance_id)
+            is_over = cluster.has_ended and not cluster.machines
+        if site and is_over:
+            site.forget(cluster.name)
 
     def _start(self, region: str, instance_id: str) -> None:
         with self._lock:
             before, cluster = self._ending.get(instance_id), self._of_instance.get(instance_id)
         if before:
             before.join()
-        if cluster is None:  # it was terminated meanwhile
+        if cluster is None or instance_id not in cluster.machines:  # it was terminated meanwhile
             return
         instance = self._described(region, instance_id)
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}

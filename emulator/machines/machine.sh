@@ -59,7 +59,10 @@ while (($#)); do
     lend "$1" "$2"
     shift 2
 done
-env >"$root/run/emulator/environment"
+# All of it is for root. What every program needs to find AWS is no secret; no user gets more.
+(umask 077 && env >"$root/run/emulator/environment")
+grep --extended-regexp '^(PATH|LANG|AWS_REGION|AWS_DEFAULT_REGION|AWS_(ENDPOINT_URL|METADATA_SERVICE)\w*|EMULATOR_TRAINING)=' \
+    "$root/run/emulator/environment" >"$root/run/emulator/public" || true
 echo "$pace" >"$root/run/emulator/pace.json"
 name=ip-${address//./-}
 hostname "$name"

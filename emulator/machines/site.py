@@ -210,7 +210,12 @@ class Site:
         """
         script = """
         for home in "exports/$1/home" "machines/$2/root/home"; do
-            [ ! -d "$home" ] || { mkdir "storage/snapshots/$3" && exec cp --archive "$home" "storage/snapshots/$3/"; }
+            [ -d "$home" ] || continue
+            mkdir "storage/snapshots/$3"
+            cp --archive "$home" "storage/snapshots/$3/" && exit
+            code=$?
+            rm --recursive --force -- "storage/snapshots/$3"
+            exit "$code"
         done
         """
         self._files(script, cluster, instance_id, snapshot_id)
@@ -223,7 +228,11 @@ class Site:
         """
         script = """
         mkdir --parents "exports/$1/.volumes/$2"
-        [ ! -d "storage/snapshots/$3" ] || cp --archive "storage/snapshots/$3/." "exports/$1/.volumes/$2"
+        [ -d "storage/snapshots/$3" ] || exit 0
+        cp --archive "storage/snapshots/$3/." "exports/$1/.volumes/$2" && exit
+        code=$?
+        rm --recursive --force -- "exports/$1/.volumes/$2"
+        exit "$code"
         """
         self._files(script, cluster, volume_id, snapshot_id)
 
@@ -234,6 +243,14 @@ class Site:
             MachineError: It cannot be taken away.
         """
         self._files('rm --recursive --force -- "exports/$1/.volumes/$2"', cluster, volume_id)
+
+    def erase(self, storage_id: str) -> None:
+        """Delete what a snapshot, a volume or a file system has.
+
+        Raises:
+            MachineError: It cannot be deleted.
+        """
+        self._files('rm --recursive --force -- "storage/snapshots/$1" "storage/filesystems/$1"', storage_id)
 
     def _files(self, script: str, *arguments: str) -> None:
         """Run a shell script in the directory of the site.

@@ -53,6 +53,7 @@ from emulator.moto_patches.networks import NetworkInterface, Rule, find_black_ho
 from emulator.moto_patches.pricing import add_price_list
 from emulator.moto_patches.rds import Rds
 from emulator.moto_patches.repetitions import avoid_repetitions
+from emulator.moto_patches.requests import refuse_malformed_requests
 from emulator.moto_patches.reservations import ResourceGroups
 from emulator.moto_patches.s3 import Bucket, judge_signed_requests
 from emulator.moto_patches.service_quotas import ServiceQuotas
@@ -89,6 +90,7 @@ def fill() -> None:
     moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]
     make_keys_unguessable()
     refuse_as_services_do()
+    refuse_malformed_requests()
     choose_arns()
     count_calls()
     place_offerings_by_zone_id()

@@ -14,6 +14,7 @@ from moto.ec2.models.instances import Reservation
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.moto_patches.launches import Launches, shortage
 from emulator.moto_patches.lives import LivingInstance
+from emulator.resources.model import NOT_EMULATED
 
 _FLEET: Final = "aws:ec2:fleet-id"
 """The tag of an instance with the id of its fleet."""
@@ -48,7 +49,7 @@ class Fleets(Launches):
             return super().create_fleet()
         launched: list[_Launched] = []
         errors: list[dict[str, Any]] = []
-        for lifecycle, number in _capacities(self._get_param("TargetCapacitySpecification")):
+        for lifecycle, number in capacities(self._get_param("TargetCapacitySpecification")):
             filled, refused = self._fill(lifecycle, number)
             launched += filled
             errors += refused
@@ -121,10 +122,14 @@ class Fleets(Launches):
         del self.ec2_backend.reservations[launched.reservation.id]
 
 
-def _capacities(target: Mapping[str, Any]) -> list[tuple[str, int]]:
+def capacities(target: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return how many instances of which lifecycle a fleet wants: what is told of one, and the rest of the default's.
 
-    moto's test_create_instant_fleet_target_capacity_combinations, which passed on AWS, has the combinations.
+    moto's test_create_instant_fleet_target_capacity_combinations, which passed on AWS, has the combinations. The words
+    of the refusal are made up.
+
+    Raises:
+        EC2ClientError: There is no such capacity.
     """
     told = {
         lifecycle: int(target[name])
@@ -133,6 +138,12 @@ def _capacities(target: Mapping[str, Any]) -> list[tuple[str, int]]:
     }
     default = target.get("DefaultTargetCapacityType", "on-demand")
     rest = int(target["TotalTargetCapacity"]) - sum(told.values())
+    if default not in ("on-demand", "spot"):
+        raise EC2ClientError("InvalidParameterValue", NOT_EMULATED.format(f"DefaultTargetCapacityType {default}"))
+    if min(rest, *told.values(), 0) < 0:
+        parts = ", ".join(f"{lifecycle} {number}" for lifecycle, number in told.items())
+        message = f"Capacities must add up and cannot be negative: got {target['TotalTargetCapacity']} in all, {parts}"
+        raise EC2ClientError("InvalidTargetCapacitySpecification", message)
     wanted = {**told, default: told.get(default, 0) + rest}
     return [(lifecycle, number) for lifecycle, number in wanted.items() if number]
 
@@ -147,6 +158,8 @@ def _choices(
     configs: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Return the launch templates of a fleet, each with one of its overrides, in the order in which they are tried."""
+    if not all("LaunchTemplateSpecification" in config for config in configs):
+        raise EC2ClientError("MissingParameter", "The request must contain the parameter LaunchTemplateSpecification")
     choices = [
         (config["LaunchTemplateSpecification"], override)
         for config in configs

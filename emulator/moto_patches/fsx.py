@@ -16,6 +16,8 @@ from moto.fsx.models import Backup, FileSystem
 from moto.fsx.responses import FSxResponse
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
+from emulator.resources.model import NOT_EMULATED
+
 _KINDS = ("OPENZFS", "WINDOWS", "ONTAP", "LUSTRE")
 LUSTRE_PORT, NFS_PORT = 988, 2049
 
@@ -142,7 +144,9 @@ class Fsx(FSxResponse):
     # Volumes of OpenZFS
 
     def create_volume(self) -> str:
-        options = self._body["OpenZFSConfiguration"]
+        options = self._body.get("OpenZFSConfiguration")
+        if options is None:
+            raise JsonRESTError("BadRequest", NOT_EMULATED.format(f"volumes of {self._body['VolumeType']}"))
         parent = self._volume(options["ParentVolumeId"])
         path = f"{parent['OpenZFSConfiguration']['VolumePath']}/{self._body['Name']}"
         volume = self._add_volume(parent["FileSystemId"], self._body["Name"], path, options, _chosen(self._body))
@@ -153,9 +157,9 @@ class Fsx(FSxResponse):
         wanted = self._body.get("VolumeIds")
         volumes = [self._volume(each) for each in wanted] if wanted else list(self._volumes.values())
         for condition in self._body.get("Filters", []):
-            if condition["Name"] != "file-system-id":
-                raise JsonRESTError("BadRequest", f"Invalid filter: {condition['Name']}")
-            volumes = [each for each in volumes if each["FileSystemId"] in condition["Values"]]
+            if condition.get("Name") != "file-system-id":
+                raise JsonRESTError("BadRequest", f"Invalid filter: {condition.get('Name')}")
+            volumes = [each for each in volumes if each["FileSystemId"] in condition.get("Values", [])]
         return json.dumps({"Volumes": [self._described_volume(each) for each in volumes]})
 
     def update_volume(self) -> str:
@@ -172,6 +176,8 @@ class Fsx(FSxResponse):
     # Backups
 
     def create_backup(self) -> str:
+        if "FileSystemId" not in self._body:
+            raise JsonRESTError("BadRequest", NOT_EMULATED.format("CreateBackup without FileSystemId"))
         return json.dumps({"Backup": self._described_backup(self._back_up(self._body["FileSystemId"], self._body))})
 
     def describe_backups(self) -> str:
@@ -179,7 +185,8 @@ class Fsx(FSxResponse):
         wanted = self._body.get("BackupIds")
         backups = [self._backup(each) for each in wanted] if wanted else list(self.fsx_backend.backups.values())
         for condition in self._body.get("Filters", []):
-            backups = [each for each in backups if _filtered(each, condition["Name"]) in condition["Values"]]
+            wanted_values = condition.get("Values", [])
+            backups = [each for each in backups if _filtered(each, condition.get("Name", "")) in wanted_values]
         described = [self._described_backup(each) for each in backups]
         for each in backups:
             each.lifecycle = "AVAILABLE"  # for who looks again
@@ -215,9 +222,9 @@ class Fsx(FSxResponse):
         wanted = self._body.get("AssociationIds")
         associations = [self._association(each) for each in wanted] if wanted else list(self._associations.values())
         for condition in self._body.get("Filters", []):
-            if condition["Name"] != "file-system-id":
-                raise JsonRESTError("BadRequest", f"Invalid filter: {condition['Name']}")
-            associations = [each for each in associations if each["FileSystemId"] in condition["Values"]]
+            if condition.get("Name") != "file-system-id":
+                raise JsonRESTError("BadRequest", f"Invalid filter: {condition.get('Name')}")
+            associations = [each for each in associations if each["FileSystemId"] in condition.get("Values", [])]
         return json.dumps({"Associations": [self._described_association(each) for each in associations]})
 
     def update_data_repository_association(self) -> str:
@@ -285,6 +292,9 @@ class Fsx(FSxResponse):
         """
         group_ids = self._body.get("SecurityGroupIds", [])
         groups = [self._ec2_backend.get_security_group_from_id(group_id) for group_id in group_ids]
+        if None in groups:
+            message = f"The security group ID '{group_ids[groups.index(None)]}' does not exist"
+            raise JsonRESTError("InvalidNetworkSettings", message)
         if self._body["FileSystemType"] == "OPENZFS":
             if groups and not any(_lets_in(each, NFS_PORT) for each in groups):
                 message = f"The security groups do not permit NFS traffic on port {NFS_PORT}"

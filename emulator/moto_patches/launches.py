@@ -11,6 +11,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DryRunClientError, EC2ClientError
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import Instance, InstanceBackend, Reservation
+from moto.ec2.models.launch_templates import LaunchTemplateVersion
 from moto.ec2.utils import parse_user_data
 
 from emulator.faults import FAULTS_IN_FORCE
@@ -126,6 +127,8 @@ class Launches(Instances, Lives, Reservations, Networks):
     def _check_launch(self, interfaces: Sequence[Mapping[str, Any]]) -> None:
         """Refuse what EC2 refuses of a launch, with its error codes (EC2 API Reference, "Error codes")."""
         ec2 = self.ec2_backend
+        if not self._get_param("ImageId"):
+            raise EC2ClientError("MissingParameter", "The request must contain the parameter ImageId")
         ec2.describe_images(ami_ids=[self._get_param("ImageId")])
         instance_type = self._get_param("InstanceType")
         if instance_type not in INSTANCE_TYPES:
@@ -184,6 +187,30 @@ def complete_launches_of_groups() -> None:
         return reservation
 
     InstanceBackend.run_instances = run_instances  # type: ignore[assignment]
+    find = InstanceBackend._get_template_from_args
+
+    def get_template_from_args(backend: Any, named: Mapping[str, Any]) -> LaunchTemplateVersion:
+        _check_named(backend, named)
+        return find(backend, dict(named))
+
+    InstanceBackend._get_template_from_args = get_template_from_args  # type: ignore[assignment,method-assign]
+
+
+def _check_named(ec2: Any, template: Mapping[str, Any]) -> None:
+    """Refuse a launch template that is not named, or is not there; moto does for names and versions that are not.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html#CommonErrors has the codes.
+    """
+    template_id, version = template.get("LaunchTemplateId"), str(template.get("Version", "1"))
+    if not (template_id or template.get("LaunchTemplateName")):
+        message = "Either the launch template ID or the launch template name must be specified."
+        raise EC2ClientError("MissingParameter", message)
+    if template_id and template_id not in ec2.launch_templates:
+        message = f"The specified launch template, with template ID {template_id}, does not exist."
+        raise EC2ClientError("InvalidLaunchTemplateId.NotFound", message)
+    if not version.isdecimal() and version.lower() not in ("$latest", "$default"):
+        message = "Invalid launch template version: either '$Default', '$Latest', or a numeric version are allowed."
+        raise EC2ClientError("InvalidParameterValue", message)
 
 
 def _give_profile(ec2: Any, instances: Sequence[Instance], profile: Mapping[str, str] | None) -> None:

@@ -63,6 +63,9 @@ class InstanceListener:
     def detached(self, instance_id: str, volume_id: str) -> None:
         """Take notice of a volume that was detached from an instance."""
 
+    def deleted(self, storage_id: str) -> None:
+        """Take notice of a snapshot, a volume or a file system that was deleted."""
+
     def console(self, instance_id: str) -> str:
         """Return what an instance has printed on its console, also after its end; empty: it has none."""
         del instance_id

@@ -11,7 +11,7 @@ from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
-from moto.resourcegroups.exceptions import NotFoundException
+from moto.resourcegroups.exceptions import BadRequestException, NotFoundException
 from moto.resourcegroups.models import ResourceGroupsBackend, resourcegroups_backends
 from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
@@ -38,7 +38,10 @@ class ResourceGroups(ResourceGroupsResponse):
 
     @property
     def _name(self) -> str:
-        name: str = self._get_param("Group").rpartition("/")[2]
+        named = self._get_param("Group") or self._get_param("GroupName")
+        if not named:
+            raise BadRequestException("Group name or ARN must be provided.")
+        name: str = named.rpartition("/")[2]
         if name not in self.resourcegroups_backend.groups:
             raise NotFoundException
         return name

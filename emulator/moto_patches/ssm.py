@@ -146,6 +146,8 @@ class Ssm(SimpleSystemManagerResponse):
         return answer
 
     def describe_parameters(self) -> ActionResult:
+        if not (self._get_param("NextToken") or "0").isdecimal():
+            raise JsonRESTError("InvalidNextToken", "The specified token isn't valid.")
         answer = super().describe_parameters()
         result = cast(dict[str, Any], answer.result)
         own = [each for each in result["Parameters"] if not each["Name"].startswith(_PUBLIC)]
@@ -172,6 +174,8 @@ class Ssm(SimpleSystemManagerResponse):
 
     def send_command(self) -> ActionResult:
         instance_ids, parameters = self._targets(), self._get_param("Parameters")
+        if not (parameters or {}).get("commands"):
+            raise JsonRESTError("InvalidParameters", f"Parameter commands is required by document {_DOCUMENT}.")
         if missing := [each for each in instance_ids if each not in self._running_nodes()]:
             raise JsonRESTError(
                 "InvalidInstanceId",
@@ -284,7 +288,7 @@ class Ssm(SimpleSystemManagerResponse):
         """Return the instances that SendCommand names: by id, or by tags."""
         chosen = list(self._get_param("InstanceIds") or [])
         for target in self._get_param("Targets") or []:
-            key, values = target["Key"], target["Values"]
+            key, values = target.get("Key"), target.get("Values", [])
             if key == "InstanceIds":
                 chosen += values
             for instance in self._running_nodes().values():

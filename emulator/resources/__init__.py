@@ -27,6 +27,7 @@ from emulator.resources import (
     small_services,
     vpc,
 )
+from emulator.resources.api import Api
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from emulator.resources.s3 import make_bucket
 from toolchain.values import UnsupportedError
@@ -38,6 +39,7 @@ __all__ = [
     "Physical",
     "Properties",
     "ResourceError",
+    "attributes_of",
     "create",
     "delete",
     "find",
@@ -67,6 +69,12 @@ def find(resource_type: str, models: Mapping[str, Model] = MODELS) -> Model:
     if resource_type.startswith("Custom::") and general in models:
         return models[general]
     raise UnsupportedError(f"resource type {resource_type}")
+
+
+def attributes_of(resource_type: str) -> Collection[str]:
+    """Return the attributes that resources of a type may have; some have not all of them."""
+    model = MODELS.get(resource_type)
+    return model.attributes if isinstance(model, Api) else ()
 
 
 def create(

@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html
 """
 
+import base64
 import json
 from typing import Any
 
@@ -195,6 +196,56 @@ def test_a_change_says_what_causes_it_and_on_demand_the_values(stacks: Stacks) -
         "BeforeValue": "1",
         "AfterValue": "2",
     }
+
+
+BY_EVERY_FUNCTION = {
+    "Plain": {"Ref": "P"},
+    "Sub": {"Fn::Sub": "a${P}z"},
+    "SubOfVariable": {"Fn::Sub": ["a${V}z", {"V": {"Ref": "P"}}]},
+    "Join": {"Fn::Join": ["", ["a", {"Ref": "P"}, "z"]]},
+    "Base64": {"Fn::Base64": {"Fn::Sub": "${P}"}},
+    "Split": {"Fn::Select": [1, {"Fn::Split": ["-", {"Fn::Sub": "a-${P}-z"}]}]},
+    "If": {"Fn::If": ["IsSecret", {"Ref": "P"}, "another branch"]},
+    "FindInMap": {"Fn::FindInMap": ["M", {"Ref": "P"}, "told"]},
+    "List": {"Fn::Join": [",", {"Ref": "L"}]},
+}
+"""The value of a parameter without echo, taken by each function that can take it."""
+
+
+def test_the_value_of_a_parameter_without_echo_is_in_no_change_set_and_no_event(stacks: Stacks) -> None:
+    """Whatever function takes it; resources have it."""
+
+    def template(secret: str) -> dict[str, Any]:
+        hidden = {"P": {"Type": "String", "NoEcho": True}, "L": {"Type": "CommaDelimitedList", "NoEcho": "true"}}
+        given = {"P": secret, "L": f"{secret},{secret}"}
+        return {
+            "template": {
+                "Parameters": hidden,
+                "Conditions": {"IsSecret": {"Fn::Equals": [{"Ref": "P"}, "secret1"]}},
+                "Mappings": {"M": {each: {"told": f"by-{each}"} for each in ("secret1", "secret2")}},
+            },
+            "Parameters": [{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
+        }
+
+    resources = {name: parameter(value, Name=name) for name, value in BY_EVERY_FUNCTION.items()}
+    told = []
+    for kind, secret, wanted in (
+        ("CREATE", "secret1", resources),
+        ("UPDATE", "secret2", resources),
+        ("UPDATE", "secret2", {"Plain": resources["Plain"]}),
+    ):
+        change_set = stacks.change_set("s", wanted, ChangeSetType=kind, **template(secret))
+        found = {"ChangeSetName": change_set["ChangeSetId"]}
+        told.append(stacks.client.describe_change_set(**found, IncludePropertyValues=True)["Changes"])
+        stacks.client.execute_change_set(**found)
+        stacks.follow(change_set["StackId"])
+        assert stacks.values()["Plain"] == secret
+    told.append(stacks.client.describe_stack_events(StackName="s")["StackEvents"])
+    for secret in ("secret1", "secret2"):
+        assert secret not in str(told)
+        assert base64.b64encode(secret.encode()).decode() not in str(told)
+    assert "a****z" in str(told)
+    assert stacks.status("s") == "UPDATE_COMPLETE"
 
 
 def reasons(change: Any) -> list[tuple[str, str, str, str | None]]:

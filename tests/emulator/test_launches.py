@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from moto.ec2.exceptions import EC2ClientError
 
 from emulator.aws import EmulatedAws
-from tests.emulator.account import Account
+from emulator.moto_patches.fleets import capacities
+from tests.emulator.account import Account, refused
 
 
 @pytest.fixture
@@ -146,3 +148,58 @@ def test_a_fleet_has_both_lifecycles_and_an_end(ec2: Any, target: dict[str, Any]
     assert answer["UnsuccessfulFleetDeletions"][0]["Error"]["Code"] == "fleetIdDoesNotExist"
     states = ec2.describe_instances(InstanceIds=ids)["Reservations"]
     assert {each["State"]["Name"] for group in states for each in group["Instances"]} == {"terminated"}
+
+
+@pytest.mark.parametrize(
+    ("total", "parts"),
+    [
+        (total, {"OnDemandTargetCapacity": on_demand, "SpotTargetCapacity": spot, "DefaultTargetCapacityType": default})
+        for total in (0, 1, 3)
+        for on_demand in (None, 0, 2)
+        for spot in (None, 0, 2)
+        for default in ("on-demand", "spot")
+    ],
+)
+def test_the_capacities_of_a_fleet_add_up_or_are_refused(total: int, parts: dict[str, Any]) -> None:
+    told = [each for each in (parts["OnDemandTargetCapacity"], parts["SpotTargetCapacity"]) if each is not None]
+    target = {"TotalTargetCapacity": total, **parts}
+    if sum(told) > total:
+        with pytest.raises(EC2ClientError, match="add up"):
+            capacities(target)
+        return
+    wanted = capacities(target)
+    assert sum(number for _, number in wanted) == total
+    assert all(number > 0 for _, number in wanted)
+
+
+@pytest.mark.parametrize(
+    ("template", "code"),
+    [
+        ({"LaunchTemplateId": "lt-0123456789abcdef0"}, "InvalidLaunchTemplateId.NotFound"),
+        ({"LaunchTemplateName": "none"}, "InvalidLaunchTemplateName.NotFoundException"),
+        ({"LaunchTemplateName": "made", "Version": "7"}, "InvalidLaunchTemplateId.VersionNotFound"),
+        ({"LaunchTemplateName": "made", "Version": "newest"}, "InvalidParameterValue"),
+        ({"Version": "1"}, "MissingParameter"),
+        ({"LaunchTemplateName": "made"}, "MissingParameter"),
+    ],
+)
+def test_a_launch_template_that_gives_no_instance_is_refused(ec2: Any, template: dict[str, str], code: str) -> None:
+    """By RunInstances, and by a fleet for each choice."""
+    ec2.create_launch_template(LaunchTemplateName="made", LaunchTemplateData={"InstanceType": "c6i.large"})
+    with pytest.raises(ClientError) as caught:
+        ec2.run_instances(MinCount=1, MaxCount=1, LaunchTemplate=template)
+    assert caught.value.response["Error"]["Code"] == code
+    choice = {"LaunchTemplateSpecification": template}
+    fleet = {"LaunchTemplateConfigs": [choice], "TargetCapacitySpecification": {"TotalTargetCapacity": 1}}
+    errors = ec2.create_fleet(Type="instant", **fleet)["Errors"]
+    assert [each["ErrorCode"] for each in errors] == [code]
+
+
+def test_a_volume_is_detached_from_whatever_instance_has_it(launches: Account, ec2: Any) -> None:
+    [instance_id] = launches.launch()
+    zone = launches.instances(instance_id)[0]["Placement"]["AvailabilityZone"]
+    volume_id = ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"]
+    ec2.attach_volume(VolumeId=volume_id, InstanceId=instance_id, Device="/dev/sdf")
+    assert ec2.detach_volume(VolumeId=volume_id)["InstanceId"] == instance_id
+    with refused("IncorrectState", f"Volume '{volume_id}' is in the 'available' state."):
+        ec2.detach_volume(VolumeId=volume_id)

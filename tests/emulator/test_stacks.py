@@ -143,6 +143,29 @@ def test_zones_are_those_of_a_region(stacks: Stacks) -> None:
     }
     stacks.create("s", zones)
     assert stacks.values() == {"own": "us-east-1a", "other": "us-west-2b"}
+    stacks.create("t", {"Nowhere": parameter({"Fn::Select": [0, {"Fn::GetAZs": "mars"}]})})
+    assert "Fn::GetAZs got mars" in str(stacks.events("t"))
+
+
+def test_the_id_of_a_stack_is_no_name_for_another(stacks: Stacks) -> None:
+    """Not even of one that waits for its first change set, which CreateStack takes over by its name."""
+    stack_id = stacks.change_set("s", {"A": parameter()}, ChangeSetType="CREATE")["StackId"]
+    with pytest.raises(ClientError, match="failed to satisfy constraint: Member must satisfy regular expression"):
+        stacks.create(stack_id, {"A": parameter()})
+    assert stacks.status("s") == "REVIEW_IN_PROGRESS"
+
+
+def test_an_attribute_that_a_resource_does_not_have_is_not_missing_here(stacks: Stacks) -> None:
+    key = {"AttributeDefinitions": [{"AttributeName": "a", "AttributeType": "S"}], "BillingMode": "PAY_PER_REQUEST"}
+    table = {**key, "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}]}
+    for name, resource, attribute in (
+        ("a", {"Type": "AWS::DynamoDB::Table", "Properties": table}, "StreamArn"),
+        ("b", {"Type": "AWS::SNS::Topic"}, "DisplayName"),
+    ):
+        stacks.create(name, {"R": resource}, template={"Outputs": {"O": {"Value": {"Fn::GetAtt": ["R", attribute]}}}})
+        said = str(stacks.events(name))
+        assert f"Unable to retrieve {attribute} attribute for {resource['Type']}" in said
+        assert "Not emulated" not in said
 
 
 # Update

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from cfnlint.helpers import FUNCTION_CONDITIONS, FUNCTIONS  # type: ignore[import-untyped]
 
 from emulator.aws import EmulatedAws
@@ -170,6 +171,22 @@ Resources:
     assert read.find_in_map("Accounts", "012345678901", "on") == ["2024-01-31", 1, True]
 
 
+def test_a_resource_may_have_the_name_of_a_function() -> None:
+    assert set(template(Resources={"Ref": BUCKET}).resources) == {"Ref"}
+
+
+@pytest.mark.parametrize("tag", [tag for tag in yaml.SafeLoader.yaml_constructors if tag])
+def test_a_template_in_yaml_has_no_values_that_json_has_not(tag: str) -> None:
+    """For every tag that YAML 1.1 knows, on values of all shapes: it is read as a plain value, or refused."""
+    for value in ("x", "2020-01-01", "1", ".inf", "aGk=", "[a]", "[a: 1]", "{a: 1}", "{a, b}"):
+        text = f"Resources: {{B: {{Type: 'AWS::S3::Bucket', Metadata: {{M: !<{tag}> {value}}}}}}}"
+        try:
+            body = Template.parse(text).body
+        except TemplateError:
+            continue
+        assert json.loads(json.dumps(body, allow_nan=False)) == body, text
+
+
 def test_json_may_have_a_comma_more() -> None:
     """LocalStack's cfn_lambda_serverless.yml, deployed on AWS, has one."""
     read = Template.parse('{"Resources": {"A": {"Type": "AWS::S3::Bucket", "Metadata": {"a": ["\\",]", 1 , ],}, }}}')
@@ -198,7 +215,20 @@ WHOLE: dict[str, Any] = {
     "AWSTemplateFormatVersion": "2010-09-09",
     "Description": "d",
     "Metadata": {"a": {"b": 1}},
-    "Parameters": {"P": {"Type": "String", "Default": "a", "AllowedValues": ["a"], "AllowedPattern": "a"}},
+    "Parameters": {
+        "P": {
+            "Type": "String",
+            "Default": "a",
+            "AllowedValues": ["a"],
+            "AllowedPattern": "a",
+            "ConstraintDescription": "c",
+            "Description": "d",
+            "MaxLength": "1",
+            "MinLength": 1,
+            "NoEcho": False,
+        },
+        "N": {"Type": "Number", "Default": 1, "MaxValue": 1, "MinValue": "1"},
+    },
     "Mappings": {"M": {"a": {"b": "c", "d": ["e"]}}},
     "Conditions": {
         "C": {"Fn::Equals": [{"Ref": "P"}, "a"]},
@@ -294,6 +324,7 @@ def test_anything_anywhere_is_done_or_refused_and_functions_by_name() -> None:
             refusal = ""
             try:
                 parsed = Template.parse(json.dumps(changed))
+                resolve_parameters(parsed.parameters, {}, ssm=None)
                 evaluator = Evaluator(Anything(parsed))
                 for resource in parsed.resources.values():
                     evaluator.evaluate([dict(resource.properties), resource.policies, resource.metadata])

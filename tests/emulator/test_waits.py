@@ -96,6 +96,22 @@ def test_anything_else_fails_the_stack(waiting: Waiting, signals: list[Any], rea
     assert waiting.stacks.status("S") == "ROLLBACK_COMPLETE"
 
 
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({}, "Property Handle cannot be empty."),
+        ({"Handle": "https://somewhere"}, "WaitConditionHandle https://somewhere does not exist"),
+        ({"Handle": {"Ref": "Handle"}, "Timeout": "long"}, "Value of property Timeout must be a number of seconds"),
+    ],
+)
+def test_a_condition_that_cannot_wait_fails_the_stack(
+    waiting: Waiting, properties: dict[str, Any], reason: str
+) -> None:
+    wait = {"Type": "AWS::CloudFormation::WaitCondition", "Properties": properties}
+    waiting.stacks.create("S", {"Handle": HANDLE, "Wait": wait})
+    assert waiting.failure().startswith(reason)
+
+
 def test_all_that_does_not_wait_goes_on(waiting: Waiting) -> None:
     statement = {
         "Effect": "Allow",

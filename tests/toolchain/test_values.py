@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, references
+from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, references, referred
 
 
 class Known(Scope):
@@ -128,3 +128,9 @@ def test_references_are_those_of_every_function() -> None:
     assert references(value, {"C": True}) == always | {"Then"}
     assert references(value, {"C": False}) == always | {"Else"}
     assert references(value, {}) == always
+
+
+def test_what_a_text_refers_to_comes_in_its_order() -> None:
+    """So that two runs of a program tell the same: the order of a set differs."""
+    names = [f"Name{number}" for number in range(40)]
+    assert [name for name, _ in referred({"Fn::Sub": "".join(f"${{{name}}}" for name in names)})] == names

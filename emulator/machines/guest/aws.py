@@ -19,7 +19,11 @@ from typing import Any, Final
 
 _ATTEMPTS: Final = 5
 _METADATA: Final = "169.254.169.254"
-_ENVIRONMENT: Final = Path("/run/emulator/environment")
+_PUBLIC: Final = Path("/run/emulator/public")
+"""Environment variables that every user of a machine may read: where AWS is, in which Region."""
+_ENDPOINT: Final = "AWS_ENDPOINT_URL"
+_ROLE_SECONDS: Final = 3600
+"""How long the key of the role is used before it is asked for again; it holds for hours."""
 _ROLE: Final = "meta-data/iam/security-credentials/"
 _TARGETS: Final = {
     "dynamodb": ("DynamoDB_20120810", "1.0"),
@@ -93,10 +97,11 @@ _token: list[str] = []
 
 
 def _request(service: str, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-    settings = os.environ if "AWS_ACCESS_KEY_ID" in os.environ else _of_role()
-    scope = f"{settings['AWS_ACCESS_KEY_ID']}/20000101/{settings['AWS_REGION']}/{service}/aws4_request"
+    key, region = _of_role()
+    scope = f"{key}/20000101/{region}/{service}/aws4_request"
     headers["Authorization"] = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"
-    endpoint = settings.get(f"AWS_ENDPOINT_URL_{service.upper()}") or settings["AWS_ENDPOINT_URL"]
+    endpoints = _endpoints()
+    endpoint = endpoints.get(f"{_ENDPOINT}_{service.upper()}") or endpoints[_ENDPOINT]
     host = urllib.parse.urlsplit(endpoint).netloc
     status, answer = _exchange(host, method, path, body, headers)
     if status >= http.client.BAD_REQUEST:
@@ -104,21 +109,30 @@ def _request(service: str, method: str, path: str, body: bytes | None, headers: 
     return answer
 
 
-def _of_role() -> Mapping[str, str]:
-    """Return what a program has that is started without an environment: a key of its instance's role.
+_role: list[tuple[float, str, str]] = []
+
+
+def _of_role() -> tuple[str, str]:
+    """Return an access key of the instance's role, and the Region: what every program of a node has.
 
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html
     """
-    said = metadata(f"{_ROLE}{metadata(_ROLE).strip()}")
-    if not said:
-        raise AwsError("NoCredentialsError", "Unable to locate credentials")
-    lines = _ENVIRONMENT.read_text(encoding="utf-8").splitlines()
-    endpoints = dict(line.split("=", 1) for line in lines if line.startswith("AWS_ENDPOINT_URL"))
-    return {
-        **endpoints,
-        "AWS_ACCESS_KEY_ID": str(json.loads(said)["AccessKeyId"]),
-        "AWS_REGION": metadata("meta-data/placement/region"),
-    }
+    if not _role or _role[0][0] <= time.monotonic():
+        said = metadata(f"{_ROLE}{metadata(_ROLE).strip()}")
+        if not said:
+            raise AwsError("NoCredentialsError", "Unable to locate credentials")
+        region = metadata("meta-data/placement/region")
+        _role[:] = [(time.monotonic() + _ROLE_SECONDS, str(json.loads(said)["AccessKeyId"]), region)]
+    return _role[0][1:]
+
+
+def _endpoints() -> Mapping[str, str]:
+    """Return where AWS is: what the environment says, before what the machine knows."""
+    known = dict(os.environ)
+    if _ENDPOINT not in known:  # as in a login shell, or in one that cron starts
+        lines = _PUBLIC.read_text(encoding="utf-8").splitlines()
+        known = {**dict(line.split("=", 1) for line in lines), **known}
+    return known
 
 
 def _exchange(host: str, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:

@@ -66,7 +66,7 @@ def get_compute_fleet_status(arguments: Sequence[str]) -> int:
     try:
         said = _read(Node.load())
         changed = datetime.fromisoformat(said[_CHANGED]).astimezone(UTC).isoformat(timespec="milliseconds")
-    except (aws.AwsError, KeyError, ValueError) as error:
+    except (aws.AwsError, OSError, KeyError, ValueError) as error:
         return _refuse("get", f"Failed when retrieving fleet status from DynamoDB with error {error}.")
     shown = {"status": said["status"], _CHANGED: changed.replace("+00:00", "Z")}
     print(json.dumps(shown, sort_keys=True, indent=4))
@@ -77,14 +77,14 @@ def update_compute_fleet_status(arguments: Sequence[str]) -> int:
     """Close a fleet that is RUNNING, which is all that it does (cookbook: compute_fleet_status.py)."""
     if "=".join(arguments).split("=") != ["--status", "PROTECTED"]:
         return _refuse("update", "invalid choice for parameter --status (can be only 'PROTECTED')")
-    node = Node.load()
     try:
+        node = Node.load()
         now = status(node)
         if now == "RUNNING":
             change_status(node, now, "PROTECTED")
         elif now != "PROTECTED":
             return _refuse("update", f"Could not update compute fleet status from '{now}' to PROTECTED.")
-    except aws.AwsError as error:
+    except (aws.AwsError, OSError, KeyError, ValueError) as error:
         return _refuse("update", f"Failed when updating fleet status with error: {error}")
     return 0
 

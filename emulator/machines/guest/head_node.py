@@ -29,7 +29,7 @@ log = logging.getLogger("head_node")
 _RESUME = """#!/bin/bash
 # Slurm's controller deletes the file when this program has ended, and gives it none of its own environment.
 set -a
-. /run/emulator/environment
+. /run/emulator/public
 set +a
 if [[ ${SLURM_RESUME_FILE-} ]]; then
     copy=$(mktemp)
@@ -40,7 +40,7 @@ exec sudo -E /opt/parallelcluster/bin/slurm_resume "$@"
 """
 _PROGRAM = """#!/bin/bash
 set -a
-. /run/emulator/environment
+. /run/emulator/public
 set +a
 exec sudo -E /opt/parallelcluster/bin/{name} "$@"
 """
@@ -68,6 +68,7 @@ def config(node: Node) -> None:
     """Mount all file systems, and start Slurm's controller."""
     nodes.mount_local_disks(node)
     nodes.export_directories("opt_intel")
+    nodes.guard_metadata(node)
     nodes.mount_file_systems(node)
     fleet.put_status(node, "RUNNING")
     write_munge_key(node)

@@ -128,6 +128,8 @@ def _start_again() -> None:
         name = compute_node.NODE_NAME.read_text(encoding="utf-8")
     nodes.search_domains(node, domain)
     nodes.set_host_name(node, name, str(node.cluster["dns_domain"] or domain))
+    if node.kind != "ComputeFleet":
+        nodes.guard_metadata(node)
     Path("/run/munge").mkdir(exist_ok=True)
     try:
         nodes.start_daemon(*compute_node.MUNGED, resource="munge")

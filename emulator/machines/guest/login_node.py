@@ -18,6 +18,7 @@ def init(node: Node) -> None:
 
 def config(node: Node) -> None:
     """Mount all file systems, and get ready for Slurm's clients; the head node may be starting, too."""
+    nodes.guard_metadata(node)
     nodes.mount_file_systems(node)
     nodes.mount_exports("opt_slurm")
     compute_node.start_munge()

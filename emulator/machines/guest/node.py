@@ -6,10 +6,11 @@ import json
 import logging
 import os
 import pwd
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +36,10 @@ _EXPORTED: Final = {
     "opt_intel": Path("/opt/intel"),
 }
 _EXPORT_SECONDS: Final = 60
+_KILLED_SECONDS: Final = 10
+"""Until a program counts as ended that was killed; it may be stuck in the kernel."""
+_METADATA: Final = "169.254.169.254/32"
+_METADATA_CHAIN: Final = "PARALLELCLUSTER_IMDS"
 _INTERNAL: Final = tuple(str(path) for path in _EXPORTED.values())
 _HOME: Final = _EXPORTED["home"]
 _FSTAB: Final = Path("/etc/fstab")
@@ -167,6 +172,38 @@ def search_domains(node: Node, domain: str) -> None:
     """Look for short names in the cluster's domain, if it has one, and in that of EC2."""
     domains = [each.rstrip(".") for each in (str(node.cluster["dns_domain"] or ""), domain) if each]
     add_line(Path("/etc/resolv.conf"), f"search {' '.join(domains)}")
+
+
+def guard_metadata(node: Node) -> None:
+    """Let few users of a head or login node reach the metadata service, and so the key of its role.
+
+    Cookbook: imds.rb, imds-access.sh, attributes/environment.rb. Beside these, slurm: on AWS its programs call AWS as
+    pcluster-admin, by sudo. One user alone, who is everybody, is the default user, too.
+    """
+    if not IS_ROOT or str(node.cluster.get("head_node_imds_secured", "true")) != "true":
+        return
+    users = ("root", "pcluster-admin", str(node.cluster.get("cluster_user", "")), "slurm")
+    uids = {each.pw_uid for each in pwd.getpwall() if each.pw_name in users}
+    rules = "\n".join(metadata_rules(sorted(uids)))
+    done = subprocess.run(
+        ["iptables-restore", "--wait"], input=rules, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        check=False,
+    )  # fmt: skip
+    if done.returncode:  # some kernels have no match of owners
+        log.warning("IMDS lockdown enable: the metadata service stays open to all users: %s", done.stdout.strip())
+
+
+def metadata_rules(uids: Iterable[int]) -> list[str]:
+    """Return what lets only these users reach the metadata service, as iptables-restore reads it."""
+    return [
+        "*filter",
+        f":{_METADATA_CHAIN} - [0:0]",
+        f"-A OUTPUT -d {_METADATA} -j {_METADATA_CHAIN}",
+        *(f"-A {_METADATA_CHAIN} -m owner --uid-owner {uid} -j ACCEPT" for uid in uids),
+        f"-A {_METADATA_CHAIN} -j REJECT",
+        "COMMIT",
+        "",
+    ]
 
 
 def mount(source: Path, target: Path, resource: str) -> None:
@@ -321,27 +358,32 @@ def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:
 def stop_daemon(pid_file: Path, seconds: float = 90) -> None:
     """Stop a program that left its process id in a file, and does not start again; kill it after so many seconds."""
     with units.alone():
-        try:
-            process = int(pid_file.read_text(encoding="ascii"))
-            os.kill(process, 15)
-        except (OSError, ValueError):
-            pid_file.unlink(missing_ok=True)
-            return
-        end = time.monotonic() + seconds
-        while Path(f"/proc/{process}").exists():
+        process, end = _process(pid_file), time.monotonic() + seconds
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        while process is not None and _process(pid_file) == process and time.monotonic() < end + _KILLED_SECONDS:
             if time.monotonic() >= end:
                 with suppress(ProcessLookupError):
-                    os.kill(process, 9)
+                    os.kill(process, signal.SIGKILL)
             time.sleep(0.05)
         pid_file.unlink(missing_ok=True)
 
 
 def is_running(pid_file: Path) -> bool:
     """Return whether the program runs that left its process id in a file."""
+    return _process(pid_file) is not None
+
+
+def _process(pid_file: Path) -> int | None:
+    """Return the program that left its process id in a file of its name; None: it has ended, whoever has the id now."""
     try:
-        return Path(f"/proc/{int(pid_file.read_text(encoding='ascii'))}").exists()
+        process = int(pid_file.read_text(encoding="ascii"))
+        program = Path(f"/proc/{process}/cmdline").read_bytes().partition(b"\0")[0].decode(errors="replace")
     except (OSError, ValueError):
-        return False
+        return None
+    is_it = program.rpartition("/")[2].startswith(pid_file.stem)
+    return process if is_it and units.is_alive(process) else None
 
 
 def service(name: str, pid_file: str, command: Sequence[str], restart: str = "no") -> None:

@@ -70,6 +70,7 @@ class _Program:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            self._finish("STOPPED")  # it may have ended by itself, and wait for its next start
             _note("INFO", f"stopped: {self.name} (terminated by SIGTERM)")
 
     def _keep(self) -> None:
@@ -95,6 +96,7 @@ class _Program:
                 _note("INFO", f"gave up: {self.name} entered FATAL state, too many start retries too quickly")
             else:
                 time.sleep(failures * _BACKOFF_SECONDS)
+                failures = failures if self._wanted.is_set() else 0
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         with self._output.open("ab") as output:

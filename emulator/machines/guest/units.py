@@ -6,6 +6,7 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Res
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 import shlex
@@ -37,7 +38,23 @@ _RESTARTS: Final[Mapping[str, tuple[bool, bool, bool]]] = {
 """Whether a service starts again after a clean end, an exit code other than 0, and another signal."""
 _UNKNOWN: Final = 0x100
 """Wait status of what ended so early that systemctl still waited for it, which tells nobody: as with an exit code."""
-_SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+_SECONDS: Final[Mapping[str, float]] = {
+    name: seconds
+    for names, seconds in (
+        ("usec us µs μs", 1e-6),
+        ("msec ms", 1e-3),
+        ("seconds second sec s", 1),
+        ("minutes minute min m", 60),
+        ("hours hour hr h", 3600),
+        ("days day d", 86_400),
+        ("weeks week w", 604_800),
+        ("months month M", 30.44 * 86_400),
+        ("years year y", 365.25 * 86_400),
+    )
+    for name in names.split()
+}
+"""https://www.freedesktop.org/software/systemd/man/latest/systemd.time.html#Parsing%20Time%20Spans"""
+_PART_OF_SPAN: Final = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Zµμ]*)\s*")
 _LOOK_SECONDS: Final = 0.5
 _REMEMBERED: Final = 1000
 
@@ -96,8 +113,17 @@ def parse(name: str, texts: list[str]) -> Unit:
 
 
 def _span(text: str) -> float:
-    """Return the seconds of a time span, such as ``5``, ``100ms`` or ``1min 30s``."""
-    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([\d.]+) *([a-z]*)", text))
+    """Return the seconds of a time span, such as ``5``, ``100ms``, ``1min 30s``, ``2 hours`` or ``infinity``.
+
+    Raises:
+        ValueError: It is none.
+        KeyError: There is no such unit.
+    """
+    if text == "infinity":
+        return math.inf
+    if not re.fullmatch(f"(?:{_PART_OF_SPAN.pattern})+", text):
+        raise ValueError(f"got {text!r}; allowed: a time span")
+    return sum(float(number) * _SECONDS[unit or "s"] for number, unit in _PART_OF_SPAN.findall(text))
 
 
 def is_restarted(restart: str, status: int) -> bool:
@@ -185,7 +211,7 @@ def keep(pipe: int, stopped: threading.Event) -> None:
         for path in _UNITS.glob("*.service"):
             unit = _load(path, known)
             if unit:
-                keeper.look(unit, time.monotonic(), is_alive=_is_alive)
+                keeper.look(unit, time.monotonic(), is_alive=is_alive)
 
 
 def _load(path: Path, known: dict[Path, tuple[int, Unit]]) -> Unit | None:
@@ -222,7 +248,7 @@ def _start(unit: Unit) -> None:
     by_systemctl = ["systemctl", "--quiet", "start", f"{unit.name}.service"]
     with alone():
         process = unit.process
-        if process is not None and not _is_alive(process):
+        if process is not None and not is_alive(process):
             command = shlex.split(unit.command) if unit.pid_file else by_systemctl
             null = subprocess.DEVNULL
             subprocess.run(
@@ -230,7 +256,8 @@ def _start(unit: Unit) -> None:
             )
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Return whether a process has not ended; one that nobody has collected has."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -20,6 +20,7 @@ from emulator.machines.guest import (
     pace,
     update,
 )
+from emulator.machines.guest import node as nodes
 from emulator.machines.guest.node import Node
 
 USER_DATA = """\
@@ -184,19 +185,20 @@ def test_a_head_node_takes_the_versions_that_its_stack_names(monkeypatch: pytest
     assert list(asked) == ["/b/config?versionId=v1", "/b/types?versionId=v2", "/b/changes"]
 
 
-def test_a_program_without_an_environment_has_the_key_of_its_instances_role(
+def test_a_program_has_the_key_of_its_instances_role_from_the_metadata_service_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As in a login shell, or in one that cron starts."""
+    """Also in a login shell, or in one that cron starts, which have no environment."""
+    role = "meta-data/iam/security-credentials/"
     told = {
-        "meta-data/iam/security-credentials/": "RoleHeadNode",
-        "meta-data/iam/security-credentials/RoleHeadNode": json.dumps({"AccessKeyId": "RoleKey"}),
+        role: "RoleHeadNode",
+        f"{role}RoleHeadNode": json.dumps({"AccessKeyId": "RoleKey"}),
         "meta-data/placement/region": "eu-north-1",
     }
-    environment = tmp_path / "environment"
-    environment.write_text("AWS_ACCESS_KEY_ID=other\nAWS_ENDPOINT_URL=http://127.0.0.1:9\n", encoding="utf-8")
-    monkeypatch.setattr(aws, "_ENVIRONMENT", environment)
-    for name in "AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_ENDPOINT_URL":
+    public = tmp_path / "public"
+    public.write_text("AWS_ENDPOINT_URL=http://127.0.0.1:9\n", encoding="utf-8")
+    monkeypatch.setattr(aws, "_PUBLIC", public)
+    for name in "AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL":
         monkeypatch.delenv(name, raising=False)
     asked: list[tuple[str, str]] = []
 
@@ -204,11 +206,16 @@ def test_a_program_without_an_environment_has_the_key_of_its_instances_role(
         asked.append((host, request[-1]["Authorization"].split()[1]))
         return 200, b"{}"
 
+    monkeypatch.setattr(aws, "_role", [])
     monkeypatch.setattr(aws, "metadata", lambda path: told.get(path, ""))
     monkeypatch.setattr(aws, "_exchange", exchange)
     assert aws.call("dynamodb", "GetItem") == {}
-    assert asked == [("127.0.0.1:9", "Credential=RoleKey/20000101/eu-north-1/dynamodb/aws4_request,")]
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:8")  # as a fault at its boot sets it
+    assert aws.call("dynamodb", "GetItem") == {}
+    credential = "Credential=RoleKey/20000101/eu-north-1/dynamodb/aws4_request,"
+    assert asked == [("127.0.0.1:9", credential), ("127.0.0.1:8", credential)]
     told.clear()
+    monkeypatch.setattr(aws, "_role", [])
     with pytest.raises(aws.AwsError, match="Unable to locate credentials"):
         aws.call("dynamodb", "GetItem")
 
@@ -244,6 +251,20 @@ def test_the_fleet_is_closed_and_nothing_else_by_the_script_that_changes_its_sta
     assert fleet.get_compute_fleet_status([]) == 0
     shown = {"status": after, "lastStatusUpdatedTime": "2026-11-28T21:00:00.123Z"}
     assert json.loads(capsys.readouterr().out) == shown
+
+
+@pytest.mark.parametrize("text", [None, "", "{}"])
+@pytest.mark.parametrize("program", [fleet.get_compute_fleet_status, fleet.update_compute_fleet_status])
+def test_scripts_of_the_fleet_on_a_node_that_knows_no_cluster_say_so(
+    program: Any, text: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dna = tmp_path / "dna.json"
+    if text is not None:
+        dna.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(nodes, "DNA", dna)
+    arguments = ["--status", "PROTECTED"] if program is fleet.update_compute_fleet_status else []
+    assert program(arguments) == 1
+    assert capsys.readouterr().err.startswith("ERROR: Failed to ")
 
 
 def test_an_update_waits_for_the_looks_of_nodes_on_a_busy_computer(

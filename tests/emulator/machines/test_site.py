@@ -43,6 +43,21 @@ except MachineError as error:
     print(str(error).splitlines()[0], flush=True)
 if sys.argv[2] == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
+run(one, "mkdir --parents /run/emulator/filesystems/fs-1 /run/emulator/exports/home")
+run(one, "seq 99999 >/run/emulator/exports/home/numbers")
+site.save("i-1", "c", "snap-1")
+site.erase("snap-1"), site.erase("fs-1")
+storage = f"{site._directory}/storage"
+small = ("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", f"{storage}/snapshots")
+left = []
+for command in (small, ("find", storage), ("umount", f"{storage}/snapshots"), ("find", storage)):
+    left += subprocess.run(site.inside(*command), capture_output=True, text=True, check=True).stdout.split()
+    if command == small:
+        try:
+            site.save("i-1", "c", "snap-2")
+        except MachineError:
+            left.append("refused")
+print(*sorted({each.removeprefix(storage) for each in left}))
 one.stop(), two.stop()
 site.forget("c")
 size = "df --block-size=1 --output=size /run/emulator/filesystems | tail -n 1"
@@ -66,7 +81,9 @@ def test_machines_share_what_they_should_and_leave_nothing(end: str, wait_for: C
     assert failed.startswith("i-3 did not start: "), done.stdout
     wait_for(lambda: not _namespaces() & set(namespaces.split()))
     assert _left(root) == before
-    if end == "stop":  # what a cluster exported is gone with it, and its file systems are full before the memory is
+    if end == "stop":
+        assert after.pop(0).split() == ["/filesystems", "/snapshots", "refused"], "of what was deleted, or has no room"
+        # What a cluster exported is gone with it, and its file systems are full before the memory is.
         size, total = (int(re.sub(r"\D", "", line)) for line in after if line)
         assert size < 0.26 * total * 1024
 
@@ -81,11 +98,27 @@ root = image.prepare()
 site = Site(root, 9)
 environment = {"PATH": os.environ["PATH"], "SECRET_OF_THE_NODE": "secret"}
 machine = site.start(MachineSpec("i-1", "10.0.0.1", "10.0.0.0/16", "c", environment), lambda _: None)
-command = machine.command("python3", "-c", *sys.argv[1:])
+command = machine.command("python3", "-c", *sys.argv[2:])
+as_users = machine.command("bash", "-c", sys.argv[1])
 inside = [line for line in Path(f"/proc/{machine._init}/status").read_text().splitlines() if line.startswith("Uid:")]
 said = subprocess.run(command, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
-print(json.dumps([inside[0].split()[1], support.warning(root), machine.command(), said.stdout, said.stderr]))
+users = subprocess.run(as_users, capture_output=True, text=True)
+told = [inside[0].split()[1], support.warning(root), machine.command(), said.stdout, said.stderr, users.stdout]
+print(json.dumps(told))
 site.stop()
+"""
+_AS_USERS = """
+until [[ -e /usr/lib/emulator/emulator/machines/guest ]]; do sleep 0.1; done
+python3 - <<'PYTHON'
+import sys
+sys.path[1:1] = ["/usr/lib/emulator", "/opt/parallelcluster/python"]
+from emulator.machines.guest.node import Node, guard_metadata
+guard_metadata(Node({"cluster_user": "ubuntu"}))
+PYTHON
+runuser --user=nobody -- grep --recursive --files-with-matches --no-messages secret /run/emulator /proc/1/environ
+for user in root pcluster-admin ubuntu slurm nobody; do
+    runuser --user=$user -- timeout 5 bash -c "exec 3<>/dev/tcp/169.254.169.254/80" 2>/dev/null && echo reaches $user
+done
 """
 _AS_ROOT = """
 import os, subprocess, sys
@@ -145,17 +178,19 @@ def test_root_of_a_machine_is_nobody_here(by: tuple[str, ...], tmp_path: Path) -
     secret.write_text("secret", encoding="utf-8")
     device = Path("/").stat().st_dev
     done = subprocess.run(
-        [*by, sys.executable, "-c", _ATTACK, _AS_ROOT, str(secret), str(device), str(os.getpid())],
+        [*by, sys.executable, "-c", _ATTACK, _AS_USERS, _AS_ROOT, str(secret), str(device), str(os.getpid())],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    user, warning, command, said, error = json.loads(done.stdout)
+    user, warning, command, said, error, users = json.loads(done.stdout)
     results = dict(line.split() for line in said.splitlines())
     works = {attack for attack, result in results.items() if result == "WORKS"}
     assert len(results) == 8, error
     assert works <= (_WITHOUT_OWN_USERS if warning else set())
     assert (int(user) == 0) == bool(warning)
     assert not [argument for argument in command if "secret" in argument]
+    if not by:  # there are other users, who read no secret of the machine, nor reach the key of a head node's role
+        assert users.splitlines() == [f"reaches {name}" for name in ("root", "pcluster-admin", "ubuntu", "slurm")]
 
 
 def _namespaces() -> set[str]:

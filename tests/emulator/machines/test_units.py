@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import os
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from emulator.machines.guest import node as nodes
 from emulator.machines.guest import supervisor, units
 
 UNIT = """\
@@ -31,6 +35,26 @@ def test_drop_ins_overrule_a_unit() -> None:
     assert units.parse("x", [UNIT]).pause == 90
     plain = units.parse("x", ["[Service]\nExecStart=/bin/true --a=b\n"])
     assert (plain.restart, plain.pause, plain.burst, plain.interval, plain.pid_file) == ("no", 0.1, 5, 10, "")
+
+
+SPANS = {
+    "0": 0, "100ms": 0.1, "500us": 0.0005, "250 µs": 0.00025, "5 seconds": 5, "1minute": 60, "2h": 7200,
+    "48hr": 172_800, "1d": 86_400, "1y 12month": 31_557_600 + 12 * 2_630_016, "1 M": 2_630_016, "1 m": 60,
+    "2 hours 30 min": 9000,
+    "55s500ms": 55.5, "300ms20s 5day": 432_020.3, "1.5h": 5400, "2 weeks": 1_209_600, "infinity": math.inf,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SPANS)
+def test_a_time_span_is_what_systemd_takes_it_for(text: str) -> None:
+    """Among them are the examples of systemd.time(7)."""
+    assert units.parse("x", [f"RestartSec={text}\n"]).pause == pytest.approx(SPANS[text])
+
+
+@pytest.mark.parametrize("text", ["", "soon", "5 parsecs", "5s!", "-1s"])
+def test_what_is_no_time_span_makes_no_unit(text: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        units.parse("x", [f"RestartSec={text}\n"])
 
 
 @pytest.mark.parametrize(
@@ -158,3 +182,59 @@ def test_supervisord_gives_a_program_up_that_ends_at_each_start(
     lines = log.read_text(encoding="utf-8").splitlines()
     assert sum("exited: clustermgtd (exit status 1; not expected)" in line for line in lines) == 4
     assert lines[-1].endswith("gave up: clustermgtd entered FATAL state, too many start retries too quickly")
+
+
+def test_supervisord_forgets_a_retry_of_what_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
+    monkeypatch.setattr(supervisor, "_LOG", tmp_path / "supervisord.log")
+    monkeypatch.setattr(supervisor, "_BACKOFF_SECONDS", 3600)
+    program = supervisor._Program("clustermgtd", "/bin/false", tmp_path / "output")
+    program.start()
+    wait_for(lambda: program.status == "BACKOFF")
+    program.stop()
+    assert program.status == "STOPPED"
+
+
+@pytest.fixture
+def daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_for: Callable[[Callable[[], bool]], None]
+) -> Iterator[Path]:
+    """The file with the process id of a program called `daemon`, which nobody collects when it has ended."""
+    monkeypatch.setattr(units, "_LOCK", tmp_path / "lock")
+    program = tmp_path / "daemon"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "3600"]) as process:
+        (tmp_path / "daemon.pid").write_text(f"{process.pid}\n", encoding="ascii")
+        wait_for(lambda: nodes.is_running(tmp_path / "daemon.pid"))  # /proc tells of it a moment after its start
+        yield tmp_path / "daemon.pid"
+        process.kill()
+
+
+def test_a_daemon_that_is_stopped_has_ended_though_nobody_collects_it(daemon: Path) -> None:
+    process = int(daemon.read_text(encoding="ascii"))
+    nodes.stop_daemon(daemon)
+    assert not units.is_alive(process)
+    assert Path(f"/proc/{process}").exists()
+    assert not daemon.exists()
+
+
+def test_who_has_the_process_id_of_a_daemon_that_has_ended_is_left_alone(daemon: Path) -> None:
+    process = int(daemon.read_text(encoding="ascii"))
+    other = daemon.rename(daemon.with_name("slurmctld.pid"))
+    assert not nodes.is_running(other)
+    nodes.stop_daemon(other)
+    assert units.is_alive(process)
+    assert not other.exists()
+
+
+def test_a_program_that_ignores_the_signal_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that even that does not end, stuck in the kernel, is waited for no longer."""
+    monkeypatch.setattr(units, "_LOCK", tmp_path / "lock")
+    monkeypatch.setattr(nodes, "_process", lambda _: 1)
+    monkeypatch.setattr(nodes, "_KILLED_SECONDS", 0.2)
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: sent.append(number))
+    nodes.stop_daemon(tmp_path / "stuck.pid", seconds=0)
+    assert sent[0] == signal.SIGTERM
+    assert set(sent[1:]) == {signal.SIGKILL}

@@ -6,9 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from config.messages import SettingsError
-from config.yaml_source import YamlSource
-from ultracluster.domain import custom_actions
 
 USERS = "users.yaml"
 """How the name of a file of people ends, by which it is no settings file."""
@@ -38,6 +35,8 @@ def deployments(folder: Path) -> list[str]:
 
 def copy(path: Path, target: Path) -> None:
     """Copy a settings file into another directory, with what it may name: files of people, and scripts of nodes."""
+    from ultracluster.domain import custom_actions  # noqa: PLC0415 -- help and completion list files alone
+
     shutil.copy(path, target)
     for script in custom_actions.files_of(_value(path)):
         of_copy = target.parent / script
@@ -49,6 +48,9 @@ def copy(path: Path, target: Path) -> None:
 
 
 def _value(path: Path) -> Any:
+    from config.messages import SettingsError  # noqa: PLC0415
+    from config.yaml_source import YamlSource  # noqa: PLC0415
+
     with suppress(SettingsError):
         return YamlSource.read(path).value
     return None

@@ -117,7 +117,7 @@ class FakeBackend(UpgradeBackend):
     def deploy(self, candidate: Candidate, *stacks: str) -> None:
         settings, generation = candidate.settings, candidate.settings.cluster.generation
         self.point()
-        assert load(self.path) == settings
+        assert load(self.path).model_dump() == settings.model_dump()
         if not stacks:
             self.alarms = settings.cluster_spec.name
         else:

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-
 USERS = "users.yaml"
 """How the name of a file of people ends, by which it is no settings file."""
 VARIABLE = "ULTRACLUSTER_CONFIG"

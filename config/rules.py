@@ -196,6 +196,7 @@ def _mounts(settings: Settings) -> Iterator[Violation]:
         yield from lustre.mount_point_violations((index, "mount_dir"), each.mount_dir, example="/projects")
         if each.name in dict(earlier):
             yield Violation((index, "name"), each.name, "a name of its own", "given twice")
+        yield from below((index, "ebs"), _elsewhere(settings, each.ebs))
         for _, mount_dir in earlier:
             if lustre.overlap(each.mount_dir, mount_dir):
                 allowed = f"a path neither above nor below {mount_dir}"

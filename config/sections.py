@@ -92,5 +92,6 @@ class ClusterSettings(ClusterOptions):
     """Which of the clusters that follow one another on this network and file system. From 2 on, the names of cluster
     and stack end in -2 and so on. `./ultracluster upgrade` counts it up."""
     head_node: HeadNodeSettings = HeadNodeSettings()
-    shared_storage: Annotated[list[SharedStorageSpec], FEW, Setting(Change.BY_KEY, "SharedStorage")] = []
-    """Storage that all nodes mount beside the deployment's file system and homes: what exists, and EBS volumes."""
+    shared_storage: Annotated[list[SharedStorageSpec], FEW, Setting(Change.AT_ONCE, "SharedStorage")] = []
+    """Storage that all nodes mount beside the deployment's file system and homes: what exists, and EBS volumes, which
+    come and go while there are no login nodes; compute nodes drain."""

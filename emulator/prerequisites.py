@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
@@ -272,7 +273,7 @@ def _add_security_group(aws: EmulatedAws, wanted: Prerequisites, group_id: str, 
 
 
 def _add_homes(aws: EmulatedAws, wanted: Prerequisites, name: str, subnet_id: str) -> None:
-    """Make an EFS file system with a mount target, or a volume of OpenZFS, that the whole VPC reaches."""
+    """Make an EFS file system with mount targets, or a volume of OpenZFS, that the whole VPC reaches."""
     ec2 = aws.client("ec2", wanted.region)
     [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
     [vpc] = ec2.describe_vpcs(VpcIds=[subnet["VpcId"]])["Vpcs"]
@@ -283,7 +284,8 @@ def _add_homes(aws: EmulatedAws, wanted: Prerequisites, name: str, subnet_id: st
     if name.startswith("fs-"):
         efs = aws.client("efs", wanted.region)
         efs.create_file_system(CreationToken=name, Tags=chosen)
-        efs.create_mount_target(FileSystemId=name, SubnetId=subnet_id, SecurityGroups=[group])
+        for each in (subnet_id, *_further_subnets(wanted)):
+            efs.create_mount_target(FileSystemId=name, SubnetId=each, SecurityGroups=[group])
         return
     fsx = aws.client("fsx", wanted.region)
     made = fsx.create_file_system(
@@ -295,6 +297,128 @@ def _add_homes(aws: EmulatedAws, wanted: Prerequisites, name: str, subnet_id: st
     )["FileSystem"]
     parent = {"ParentVolumeId": made["OpenZFSConfiguration"]["RootVolumeId"]}
     fsx.create_volume(VolumeType="OPENZFS", Name="home", OpenZFSConfiguration=parent, Tags=chosen)
+
+
+def _add_volume(aws: EmulatedAws, wanted: Prerequisites, volume_id: str) -> None:
+    """Make an EBS volume in the zone of the deployment."""
+    ec2 = aws.client("ec2", wanted.region)
+    zones = ec2.describe_availability_zones()["AvailabilityZones"]
+    [zone] = [each["ZoneName"] for each in zones if each["ZoneId"] == wanted.zone_id]
+    ec2.create_volume(AvailabilityZone=zone, Size=100, Encrypted=True, **_tagged("volume", {"_custom_id_": volume_id}))
+
+
+def _add_snapshot(aws: EmulatedAws, wanted: Prerequisites, snapshot_id: str) -> None:
+    ec2 = aws.client("ec2", wanted.region)
+    zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
+    volume_id = ec2.create_volume(AvailabilityZone=zone, Size=50)["VolumeId"]
+    ec2.create_snapshot(VolumeId=volume_id, **_tagged("snapshot", {"_custom_id_": snapshot_id}))
+    ec2.delete_volume(VolumeId=volume_id)
+
+
+def _group_of_vpc(ec2: Any, name: str, subnet_id: str) -> str:
+    """Make a security group that lets in and out everything within the VPC of a subnet, and return its id."""
+    [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+    [vpc] = ec2.describe_vpcs(VpcIds=[subnet["VpcId"]])["Vpcs"]
+    group: str = ec2.create_security_group(GroupName=name, Description="Existing", VpcId=vpc["VpcId"])["GroupId"]
+    inside = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": vpc["CidrBlock"]}]}]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=inside)
+    return group
+
+
+def _add_lustre(aws: EmulatedAws, wanted: Prerequisites, file_system_id: str, subnet_id: str) -> None:
+    aws.client("fsx", wanted.region).create_file_system(
+        FileSystemType="LUSTRE",
+        StorageCapacity=1200,
+        SubnetIds=[subnet_id],
+        SecurityGroupIds=[_group_of_vpc(aws.client("ec2", wanted.region), file_system_id, subnet_id)],
+        LustreConfiguration={"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125},
+        Tags=[{"Key": "_custom_id_", "Value": file_system_id}],
+    )
+
+
+def _add_ontap_volume(aws: EmulatedAws, wanted: Prerequisites, volume_id: str, subnet_id: str) -> None:
+    fsx = aws.client("fsx", wanted.region)
+    made = fsx.create_file_system(
+        FileSystemType="ONTAP",
+        StorageCapacity=1024,
+        SubnetIds=[subnet_id],
+        SecurityGroupIds=[_group_of_vpc(aws.client("ec2", wanted.region), volume_id, subnet_id)],
+        OntapConfiguration={"DeploymentType": "SINGLE_AZ_1", "ThroughputCapacity": 128},
+    )["FileSystem"]
+    machine = fsx.create_storage_virtual_machine(FileSystemId=made["FileSystemId"], Name="projects")
+    options = {
+        "StorageVirtualMachineId": machine["StorageVirtualMachine"]["StorageVirtualMachineId"],
+        "JunctionPath": "/projects",
+        "SizeInMegabytes": 1024,
+    }
+    chosen = [{"Key": "_custom_id_", "Value": volume_id}]
+    fsx.create_volume(VolumeType="ONTAP", Name="projects", OntapConfiguration=options, Tags=chosen)
+
+
+def _add_file_cache(aws: EmulatedAws, wanted: Prerequisites, cache_id: str, subnet_id: str) -> None:
+    aws.client("fsx", wanted.region).create_file_cache(
+        FileCacheType="LUSTRE",
+        FileCacheTypeVersion="2.12",
+        StorageCapacity=1200,
+        SubnetIds=[subnet_id],
+        SecurityGroupIds=[_group_of_vpc(aws.client("ec2", wanted.region), cache_id, subnet_id)],
+        LustreConfiguration={
+            "DeploymentType": "CACHE_1",
+            "PerUnitStorageThroughput": 1000,
+            "MetadataConfiguration": {"StorageCapacity": 2400},
+        },
+        Tags=[{"Key": "_custom_id_", "Value": cache_id}],
+    )
+
+
+def _add_access_point(aws: EmulatedAws, wanted: Prerequisites, access_point_id: str, _: str) -> None:
+    """Make an access point of the first file system."""
+    elastic = [each for each in wanted.existing.get("AWS::EFS::FileSystem", ()) if each.startswith("fs-")]
+    chosen = [{"Key": "_custom_id_", "Value": access_point_id}]
+    aws.client("efs", wanted.region).create_access_point(
+        ClientToken=access_point_id, FileSystemId=elastic[0], Tags=chosen
+    )
+
+
+def _further_subnets(wanted: Prerequisites) -> list[str]:
+    """Return the subnets that are to exist beside those of the network."""
+    network = wanted.network
+    own = () if network is None else (network.public_subnet_id, network.private_subnet_id)
+    return [each for each in wanted.existing.get("AWS::EC2::Subnet", ()) if each not in own]
+
+
+def _add_further_subnet(aws: EmulatedAws, wanted: Prerequisites, subnet_id: str, private_subnet_id: str) -> None:
+    """Make a subnet in the VPC of another one, in another zone, with its routes: the last free /28 of the VPC."""
+    if subnet_id not in _further_subnets(wanted):
+        return
+    ec2 = aws.client("ec2", wanted.region)
+    [private] = ec2.describe_subnets(SubnetIds=[private_subnet_id])["Subnets"]
+    of_vpc = [{"Name": "vpc-id", "Values": [private["VpcId"]]}]
+    taken = [ip_network(each["CidrBlock"]) for each in ec2.describe_subnets(Filters=of_vpc)["Subnets"]]
+    [vpc] = ec2.describe_vpcs(VpcIds=[private["VpcId"]])["Vpcs"]
+    blocks = reversed(list(ip_network(vpc["CidrBlock"]).subnets(new_prefix=28)))
+    block = next(each for each in blocks if not any(each.overlaps(one) for one in taken))
+    zones = [each["ZoneId"] for each in ec2.describe_availability_zones()["AvailabilityZones"]]
+    ec2.create_subnet(
+        VpcId=private["VpcId"],
+        CidrBlock=str(block),
+        AvailabilityZoneId=next(each for each in zones if each != wanted.zone_id),
+        **_tagged("subnet", {"_custom_id_": subnet_id}),
+    )
+    tables = ec2.describe_route_tables(Filters=[{"Name": "association.subnet-id", "Values": [private_subnet_id]}])
+    for table in tables["RouteTables"]:
+        ec2.associate_route_table(RouteTableId=table["RouteTableId"], SubnetId=subnet_id)
+
+
+def _add_hosted_zone(aws: EmulatedAws, wanted: Prerequisites, zone_id: str, subnet_id: str) -> None:
+    """Make a private zone of the VPC of a subnet."""
+    [subnet] = aws.client("ec2", wanted.region).describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+    aws.client("route53", wanted.region).create_hosted_zone(
+        Name="nodes.internal",
+        CallerReference=zone_id,
+        VPC={"VPCRegion": wanted.region, "VPCId": subnet["VpcId"]},
+        HostedZoneConfig={"PrivateZone": True},
+    )
 
 
 def _add_service_role(iam: Any) -> None:
@@ -385,6 +509,8 @@ _MAKERS: Final[Mapping[str, Callable[[EmulatedAws, Prerequisites, str], None]]] 
     "AWS::EC2::Image": _add_own_image,
     "AWS::EC2::KeyPair": _add_key_pair,
     "AWS::EC2::PrefixList": _add_prefix_list,
+    "AWS::EC2::Snapshot": _add_snapshot,
+    "AWS::EC2::Volume": _add_volume,
     "AWS::IAM::ManagedPolicy": _add_policy,
     "AWS::KMS::Key": _add_key,
     "AWS::S3::Bucket": _add_bucket,
@@ -392,12 +518,18 @@ _MAKERS: Final[Mapping[str, Callable[[EmulatedAws, Prerequisites, str], None]]] 
 }
 _IN_SUBNETS: Final[Mapping[str, Callable[[EmulatedAws, Prerequisites, str, str], None]]] = {
     "AWS::EC2::SecurityGroup": _add_security_group,
+    "AWS::EC2::Subnet": _add_further_subnet,
     "AWS::EFS::FileSystem": _add_homes,
+    "AWS::EFS::AccessPoint": _add_access_point,
+    "AWS::FSx::FileCache": _add_file_cache,
+    "AWS::FSx::FileSystem": _add_lustre,
+    "AWS::FSx::StorageVirtualMachine": _add_ontap_volume,
+    "AWS::FSx::Volume": _add_homes,
+    "AWS::Route53::HostedZone": _add_hosted_zone,
 }
 _OTHERS: Final = {
     "AWS::EC2::CapacityReservation",
     "AWS::EC2::PlacementGroup",
-    "AWS::EC2::Subnet",
     "AWS::EC2::VPC",
     "AWS::ResourceGroups::Group",
 }

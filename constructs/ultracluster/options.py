@@ -6,7 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
 from ultracluster.arguments import until_looked_up
-from ultracluster.domain import budget, cluster, custom_actions, directory, team
+from ultracluster.domain import budget, cluster, custom_actions, directory, storage, team
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -116,7 +116,7 @@ class Queue(Options, QueueSpec):
             lowest-price. [one of 'capacity-optimized', 'capacity-optimized-prioritized', 'lowest-price',
             'price-capacity-optimized', 'prioritized'; default None; change: nodes drain]
         further_subnet_ids: Further subnets of the VPC for its nodes, such as of other zones: without EFA and placement
-            group. Taking one away needs a stopped fleet. [default empty; change: at once]
+            group. [default empty; change: nodes drain]
         security_group_ids: Security groups that its nodes carry beside ParallelCluster's own. [default empty; change:
             at once]
         s3_access: Buckets that its nodes may read, or write. [default empty; change: at once]
@@ -198,6 +198,39 @@ class NodeAction(Values, custom_actions.NodeActionSpec):
             is no change here. [a file below the folder of this file, s3://BUCKET/KEY or https://...; required; change:
             as the key says]
         args: Its arguments. [default empty; change: as the key says]
+    """
+
+
+class S3Access(Values, cluster.S3AccessSpec):
+    """What nodes may do with a bucket that exists.
+
+    Attributes:
+        bucket: Name of the bucket. [the name of a bucket, 3 to 63 of a-z, 0-9, . and -; required; change: at once]
+        key: An object, or a prefix and *; None: all, and to list them. [a key, or a prefix and *, without / in front;
+            default None; change: at once]
+        write: Whether nodes may write and delete, too. [default False; change: at once]
+    """
+
+
+class EbsVolume(Values, storage.EbsVolumeSpec):
+    """An EBS volume of the head node, which nodes mount by NFS from there: for tools, not for data of training.
+
+    Attributes:
+        volume_id: A volume that exists, in the zone of the head node; None: one is made. [the id of a volume such as
+            vol-0123456789abcdef0; default None; change: new cluster]
+        snapshot_id: Snapshot that one is made of; None: it is empty. [the id of a snapshot such as
+            snap-0123456789abcdef0; default None; change: new cluster]
+        size_gib: Size of one that is made, of a snapshot that of the snapshot or more; None: 35 GiB. [GiB; 1 to 65,536;
+            default None; change: new cluster]
+        type: Type of one that is made. [one of 'gp3', 'gp2', 'io1', 'io2', 'st1', 'sc1'; default 'gp3'; change: new
+            cluster]
+        iops: Operations a second of gp3, io1 and io2; None: 3,000 of gp3, 100 of io1 and io2. [100 to 256,000; default
+            None; change: at once]
+        throughput_mibps: MiB/s of gp3; None: 125. [125 to 2,000; default None; change: at once]
+        kms_key_arn: Key that encrypts one that is made; None: the one that EBS manages. It is always encrypted. [the
+            ARN of a KMS key: arn:aws:kms:REGION:ACCOUNT:key/ID; default None; change: new cluster]
+        retention: What happens to one that was made, when the cluster ends. [one of 'delete', 'retain', 'snapshot';
+            default 'retain'; change: at once]
     """
 
 

@@ -9,10 +9,12 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
 from ultracluster.arguments import wrong_types
+from ultracluster.domain import storage
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.lustre import LustreSpec
-from ultracluster.domain.violations import InvalidArguments, Violation, kinds_of
+from ultracluster.domain.storage import EbsVolumeSpec
+from ultracluster.domain.violations import InvalidArguments, Violation, below, kinds_of
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.signatures import readable
 
@@ -117,16 +119,75 @@ class SharedStorage:
         return cls._of(volume, Mount("FsxOpenZfs", name or "", mount_dir, volume.volume_id))
 
     @classmethod
+    def ontap(
+        cls,
+        volume_id: str,
+        mount_dir: str,
+        *,
+        name: str | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+    ) -> Self:
+        """Return a volume of FSx for NetApp ONTAP, which has a junction path, mounted by NFS.
+
+        Args:
+            volume_id: Its id, such as ``fsvol-0123456789abcdef0``, of one made in this app or elsewhere.
+            mount_dir: Where nodes mount it, such as ``/projects``.
+            name: As of `lustre`.
+            security_groups: Groups that nodes carry to reach it by NFS. Default: none.
+        """
+        _check(cls.ontap, locals())
+        mount = _named(Mount("FsxOntap", name or "", mount_dir, volume_id), volume_id)
+        return cls(mount=mount, security_groups=security_groups)
+
+    @classmethod
+    def ebs(
+        cls,
+        mount_dir: str,
+        *,
+        name: str | None = None,
+        volume: ec2.IVolume | None = None,
+        options: EbsVolumeSpec | None = None,
+    ) -> Self:
+        """Return an EBS volume of the head node, which nodes mount by NFS from there: for tools, not for training data.
+
+        It comes and goes while there are no login nodes; compute nodes drain.
+
+        Args:
+            mount_dir: Where nodes mount it, such as ``/tools``.
+            name: As of `lustre`. Default: from the directory.
+            volume: One in the zone of the head node, made in this app or imported. Default: ParallelCluster makes one.
+            options: What it makes. Default: ``EbsVolume()``: encrypted, 35 GiB of gp3, which outlives the cluster.
+
+        Raises:
+            InvalidArguments: Arguments break rules, or there are both a volume and options.
+        """
+        broken = wrong_types(cls.ebs, locals())
+        if volume is not None and options is not None:
+            broken.append(Violation(("options",), options, "none beside a volume", "an existing volume is not changed"))
+        elif options is not None and not broken:
+            broken += below(("options",), storage.ebs_violations(options))
+        if broken:
+            raise InvalidArguments("SharedStorage.ebs", broken)
+        settings = {} if volume is not None else storage.ebs_settings(options or EbsVolumeSpec())
+        volume_id = options.volume_id if options is not None else None
+        mount = Mount("Ebs", name or "", mount_dir, volume.volume_id if volume is not None else volume_id, settings)
+        dependencies: list[IDependable] = [volume] if isinstance(volume, Construct) else []
+        return cls(mount=_named(mount, mount_dir), dependencies=dependencies)
+
+    @classmethod
     def _of(cls, file_system: IFileSystem | IOpenZfsVolume, mount: Mount) -> Self:
-        if not mount.name:
-            identity = file_system.node.path if isinstance(file_system, Construct) else mount.file_system_id
-            digest = hashlib.sha256(f"{identity} {mount.mount_dir}".encode()).hexdigest()[:12]
-            mount = replace(mount, name=f"{mount.kind[:3].lower()}-{digest}")
+        identity = file_system.node.path if isinstance(file_system, Construct) else str(mount.file_system_id)
         return cls(
-            mount=mount,
+            mount=_named(mount, identity),
             security_groups=file_system.connections.security_groups,
             dependencies=[file_system] if isinstance(file_system, Construct) else [],
         )
+
+
+def _named(mount: Mount, identity: str) -> Mount:
+    """Return what has a name; one that has none is named for what it is, and its directory."""
+    digest = hashlib.sha256(f"{identity} {mount.mount_dir}".encode()).hexdigest()[:12]
+    return mount if mount.name else replace(mount, name=f"{mount.kind[:3].lower()}-{digest}")
 
 
 def _check(function: Callable[..., SharedStorage], given: Mapping[str, object]) -> None:

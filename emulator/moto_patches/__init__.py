@@ -59,6 +59,7 @@ from emulator.moto_patches.s3 import Bucket, judge_signed_requests
 from emulator.moto_patches.service_quotas import ServiceQuotas
 from emulator.moto_patches.ssm import Ssm
 from emulator.moto_patches.volumes import tell_of_volumes
+from emulator.moto_patches.zones import choose_zone_ids
 
 
 def fill() -> None:
@@ -105,3 +106,4 @@ def fill() -> None:
     add_price_list()
     add_backup_jobs()
     tell_of_volumes()
+    choose_zone_ids()

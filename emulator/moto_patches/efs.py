@@ -1,4 +1,4 @@
-"""Amazon EFS: file systems with chosen ids."""
+"""Amazon EFS: file systems and access points with chosen ids."""
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
@@ -24,3 +24,8 @@ class Efs(EFSResponse):
         tags = {each["Key"]: each["Value"].removeprefix("fs-") for each in self._get_param("Tags") or []}
         with chosen_id(mock_random, "get_random_hex", tags):
             return super().create_file_system()
+
+    def create_access_point(self) -> Any:
+        tags = {each["Key"]: each["Value"].removeprefix("fsap-") for each in self._get_param("Tags") or []}
+        with chosen_id(mock_random, "get_random_hex", tags):
+            return super().create_access_point()

@@ -10,12 +10,10 @@ from typing import Any
 from uuid import uuid4
 
 from moto.core.exceptions import JsonRESTError
-from moto.ec2.models import ec2_backends
 from moto.fsx.exceptions import FileSystemNotFound
 from moto.fsx.models import Backup, FileSystem
-from moto.fsx.responses import FSxResponse
-from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
+from emulator.moto_patches.fsx_mounted import Mounted, chosen
 from emulator.resources.model import NOT_EMULATED
 
 _KINDS = ("OPENZFS", "WINDOWS", "ONTAP", "LUSTRE")
@@ -28,7 +26,7 @@ https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata
 """
 
 
-class Fsx(FSxResponse):
+class Fsx(Mounted):
     """FSx whose file systems have a network interface per subnet, a mount name, a VPC and ids of AWS's length.
 
     They can be updated, linked to buckets, and backed up: a backup is an entry of a list, in which nothing is copied.
@@ -44,7 +42,7 @@ class Fsx(FSxResponse):
         self._check_network()
         short = json.loads(super().create_file_system())["FileSystem"]["FileSystemId"]
         file_system = self.fsx_backend.file_systems.pop(short)
-        file_system.file_system_id = f"fs-{uuid4().hex[:17]}"
+        file_system.file_system_id = chosen(self._body) or f"fs-{uuid4().hex[:17]}"
         file_system.dns_name = file_system.dns_name.replace(short, file_system.file_system_id)
         arn = file_system.resource_arn.replace(short, file_system.file_system_id)
         self.fsx_backend.tagger.copy_tags(file_system.resource_arn, arn)
@@ -145,11 +143,15 @@ class Fsx(FSxResponse):
 
     def create_volume(self) -> str:
         options = self._body.get("OpenZFSConfiguration")
+        if options is None and self._body.get("OntapConfiguration") is not None:
+            volume = self.of_ontap()
+            self._volumes[volume["VolumeId"]] = volume
+            return json.dumps({"Volume": self._described_volume(volume)})
         if options is None:
             raise JsonRESTError("BadRequest", NOT_EMULATED.format(f"volumes of {self._body['VolumeType']}"))
         parent = self._volume(options["ParentVolumeId"])
         path = f"{parent['OpenZFSConfiguration']['VolumePath']}/{self._body['Name']}"
-        volume = self._add_volume(parent["FileSystemId"], self._body["Name"], path, options, _chosen(self._body))
+        volume = self._add_volume(parent["FileSystemId"], self._body["Name"], path, options, chosen(self._body))
         self.fsx_backend.tagger.tag_resource(volume["ResourceARN"], self._body.get("Tags", []))
         return json.dumps({"Volume": self._described_volume(volume)})
 
@@ -391,15 +393,6 @@ class Fsx(FSxResponse):
         return (each for each in self._associations.values() if each["FileSystemId"] == file_system_id)
 
     @property
-    def _body(self) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.body)
-        return body
-
-    @property
-    def _ec2_backend(self) -> Any:
-        return ec2_backends[self.current_account][self.region]
-
-    @property
     def _interfaces(self) -> dict[str, list[str]]:
         interfaces: dict[str, list[str]] = vars(self.fsx_backend).setdefault("network_interfaces", {})
         return interfaces
@@ -418,11 +411,6 @@ class Fsx(FSxResponse):
 def _included_metadata_iops(capacity: int) -> int:
     larger = min(12_000 * max(1, capacity // 24_000), 192_000)
     return next((iops for largest, iops in _METADATA_IOPS if capacity <= largest), larger)
-
-
-def _chosen(request: dict[str, Any]) -> str:
-    """Return the id in the tag of a request; empty: there is none."""
-    return next((each["Value"] for each in request.get("Tags", []) if each["Key"] == TAG_KEY_CUSTOM_ID), "")
 
 
 def _lets_in(group: Any, port: int) -> bool:

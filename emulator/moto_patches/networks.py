@@ -7,7 +7,14 @@ from typing import Any, cast
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
-from moto.ec2.models import elastic_network_interfaces, managed_prefixes, security_groups, subnets, vpcs
+from moto.ec2.models import (
+    elastic_block_store,
+    elastic_network_interfaces,
+    managed_prefixes,
+    security_groups,
+    subnets,
+    vpcs,
+)
 from moto.ec2.models.availability_zones_and_regions import Zone
 from moto.ec2.models.internet_gateways import InternetGateway
 from moto.ec2.models.nat_gateways import NatGateway
@@ -92,6 +99,14 @@ class Networks(EC2Response):
     def create_managed_prefix_list(self) -> ActionResult:
         with chosen_id(managed_prefixes, "random_managed_prefix_list_id", requested_tags(self, "prefix-list")):
             return super().create_managed_prefix_list()
+
+    def create_volume(self) -> ActionResult:
+        with chosen_id(elastic_block_store, "random_volume_id", requested_tags(self, "volume")):
+            return super().create_volume()
+
+    def create_snapshot(self) -> ActionResult:
+        with chosen_id(elastic_block_store, "random_snapshot_id", requested_tags(self, "snapshot")):
+            return super().create_snapshot()
 
     def delete_subnet(self) -> ActionResult:
         ec2, subnet_id = self.ec2_backend, self._get_param("SubnetId")

@@ -14,6 +14,17 @@ POLICY: Final = "AWS::IAM::ManagedPolicy"
 _POLICY: Final = r"^arn:aws[a-z-]*:iam::\d{12}:policy/.+$"
 """Of an account: AWS's own have `aws` in its place."""
 _OF_THE_NETWORK: Final = ("AWS::EC2::VPC", "AWS::EC2::Subnet")
+_SECTIONS: Final = {
+    "EfsSettings": "AWS::EFS::FileSystem",
+    "FsxLustreSettings": "AWS::FSx::FileSystem",
+    "FsxOpenZfsSettings": "AWS::FSx::Volume",
+    "FsxOntapSettings": "AWS::FSx::StorageVirtualMachine",
+}
+_IN_OVERRIDES: Final = {
+    "AWS::FSx::FileCache": r"^fc-[0-9a-f]{8,17}$",
+    "AWS::Route53::HostedZone": r"^Z[A-Z0-9]{6,31}$",
+}
+"""What only overrides name."""
 
 
 def references(settings: Settings) -> dict[str, tuple[str, ...]]:
@@ -70,9 +81,17 @@ def _patterns() -> dict[str, str]:
     return {key: pattern for key, pattern in found.items() if key not in _OF_THE_NETWORK}
 
 
-def _overridden(value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _overridden(each)
+def _overridden(value: Any, key: str = "", section: str = "") -> Iterator[tuple[str, str]]:
+    """Yield types and names within overrides. Ids of storage look alike: the section says of which type they are."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _overridden(each, name, section if name not in _SECTIONS else name)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _overridden(each, key, section)
     elif isinstance(value, str):
-        yield from ((resource_type, value) for resource_type, each in _patterns().items() if re.match(each, value))
+        of_section = _SECTIONS.get(section)
+        for resource_type, pattern in {**_patterns(), **_IN_OVERRIDES}.items():
+            is_storage = resource_type in _SECTIONS.values()
+            if re.match(pattern, value) and (not is_storage or resource_type == of_section):
+                yield resource_type, value

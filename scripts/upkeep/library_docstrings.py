@@ -22,6 +22,7 @@ from ultracluster.domain import (
     monitoring,
     network,
     snapshots,
+    storage,
     team,
 )
 from ultracluster.domain.spec import Setting, Spec
@@ -176,7 +177,9 @@ def _docstring(text: str, definition: str) -> list[str]:
 def _with_fields(text: str) -> str:
     """Return the source of options, whose classes list their fields."""
     domain = {
-        name: value for each in (cluster, budget, custom_actions, directory, team) for name, value in vars(each).items()
+        name: value
+        for each in (cluster, budget, custom_actions, directory, storage, team)
+        for name, value in vars(each).items()
     }
     for name in [each.name for each in ast.parse(text).body if isinstance(each, ast.ClassDef)]:
         definition = next(each for each in ast.parse(text).body if getattr(each, "name", "") == name)

@@ -20,7 +20,41 @@ DATABASE = {"host": "db", "user": "slurm", "password_secret_arn": DATABASE_ARN, 
 LEAVE_OUT = "leave it out (an existing VPC is not changed)"
 STACKS = "another name than trn1-network, trn1-storage, trn1-team, trn1-cluster, trn1-monitoring"
 
+
+def stored(*storage: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with storage, of names and directories of their own unless they say so."""
+    named = [{"name": f"s{index}", "mount_dir": f"/s{index}", **each} for index, each in enumerate(storage)]
+    return {"cluster.shared_storage": named}
+
+
 VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
+    (stored({}), "cluster.shared_storage[0]", "one of efs, fsx_lustre, fsx_openzfs, fsx_ontap, ebs"),
+    (stored({"efs": {"file_system_id": "fs-01234567"}, "ebs": {}}), "cluster.shared_storage[0]", "one of efs"),
+    (stored({"ebs": {"type": "gp2", "iops": 3000}}), "cluster.shared_storage[0].ebs.iops", "null"),
+    (
+        stored({"ebs": {"type": "io2", "throughput_mibps": 500}}),
+        "cluster.shared_storage[0].ebs.throughput_mibps",
+        "null",
+    ),
+    (
+        stored({"ebs": {"volume_id": "vol-01234567", "size_gib": 9}}),
+        "cluster.shared_storage[0].ebs.size_gib",
+        "leave it out with volume_id",
+    ),
+    (stored({"ebs": {"snapshot_id": "snap-01234567"}}), "cluster.shared_storage[0].ebs.size_gib", "the size of the"),
+    (stored({"ebs": {"kms_key_arn": KEY_ELSEWHERE}}), "cluster.shared_storage[0].ebs.kms_key_arn", "one in us-west-2"),
+    (stored(*({"ebs": {}} for _ in range(6))), "cluster.shared_storage", "at most 5 EBS volumes"),
+    (stored({"mount_dir": "data", "ebs": {}}), "cluster.shared_storage[0].mount_dir", "an absolute path"),
+    (stored({"mount_dir": "/home/x", "ebs": {}}), "cluster.shared_storage[0].mount_dir", "a directory outside /home"),
+    (stored({"mount_dir": "/fsx/x", "ebs": {}}), "cluster.shared_storage[0].mount_dir", "a path neither above nor"),
+    (
+        stored({"ebs": {}}, {"mount_dir": "/s0/x", "ebs": {}}),
+        "cluster.shared_storage[1].mount_dir",
+        "a path neither above nor below /s0",
+    ),
+    (stored({"ebs": {}}, {"name": "s0", "ebs": {}}), "cluster.shared_storage[1].name", "a name of its own"),
+    ({"homes": "efs", **stored({"name": "homes", "ebs": {}})}, "cluster.shared_storage[0].name", "a name of its own"),
+    (stored({"mount_dir": "/scratch", "ebs": {}}), f"{QUEUE}.scratch_dir", "a path neither above nor below /scratch"),
     ({"region": "us-gov-west-1"}, "region", "a Region of AWS's standard partition"),
     ({"zone_id": "use1-az4"}, "zone_id", "usw2-az1, usw2-az2, ..."),
     ({"bootstrap": {"kms_key_arn": KEY_ELSEWHERE}}, "bootstrap.kms_key_arn", "one in us-west-2"),
@@ -233,6 +267,10 @@ def test_violations(write: Write, values: dict[str, Any], place: str, allowed: s
 
 
 ALLOWED: list[dict[str, Any]] = [
+    stored(
+        *({"ebs": {}} for _ in range(5)),
+        {"mount_dir": "/data", "name": "data", "efs": {"file_system_id": "fs-01234567"}},
+    ),
     {"network.existing": VPC},
     {"network.flow_log_retention_days": None},
     {"homes": "efs", "cluster.head_node.shared_storage": "efs"},

@@ -188,6 +188,21 @@ CHANGES: dict[str, Any] = {
     "budget.usd_per_hour": {"trn1.32xlarge": 10},
 }
 _SITE = [{"script": "https://example.com/site.sh", "args": ["a"]}]
+STORED = "cluster.shared_storage"
+_EFS = {"file_system_id": "fs-0123456789abcdef0"}
+CHANGES |= {
+    STORED: [{"name": "a", "mount_dir": "/a", "efs": _EFS}],
+    **{f"{nodes}.security_group_ids": ["sg-01234567"] for nodes in (HEAD, QUEUE, LOGIN)},
+    **{f"{nodes}.s3_access": [{"bucket": "my-corpus"}] for nodes in (HEAD, QUEUE)},
+    **{
+        f"{nodes}.s3_access[0].{field}": value
+        for nodes in (HEAD, QUEUE)
+        for field, value in (("bucket", "others"), ("key", "corpus/*"), ("write", True))
+    },
+    f"{NODES}.alternative_types": ["trn1n.32xlarge"],
+    f"{QUEUE}.allocation_strategy": "prioritized",
+    f"{QUEUE}.further_subnet_ids": ["subnet-01234567"],
+}
 CHANGES |= {
     "cluster.head_node.custom_actions": {"on_node_configured": _SITE},
     "cluster.login_node_actions": {"on_node_updated": _SITE},
@@ -213,6 +228,15 @@ ELSEWHERE = {
         for place in CHANGES
         if place.rpartition(".")[2].startswith("on_node_")
         for field in ("script", "args")
+    },
+    **{
+        f"{STORED}[0].{field}": "as ParallelCluster says of all storage: tests/stacks/test_storage.py"
+        for field in (
+            *("name", "mount_dir", "efs", "fsx_lustre", "fsx_openzfs", "fsx_ontap", "ebs", "efs.file_system_id"),
+            *("efs.access_point_id", "efs.iam_authorization", "fsx_lustre.file_system_id", "fsx_openzfs.volume_id"),
+            *("fsx_ontap.volume_id", "ebs.volume_id", "ebs.snapshot_id", "ebs.size_gib", "ebs.type", "ebs.iops"),
+            *("ebs.throughput_mibps", "ebs.kms_key_arn", "ebs.retention"),
+        )
     },
     "users[0].account": "needs a database; the document of users has it, as the rest of them",
     "cluster.accepted_warnings[0].validator": "as cluster.accepted_warnings",
@@ -264,6 +288,17 @@ def with_actions(raw: Raw) -> None:
     cluster["queues"][0]["custom_actions"] = {}
 
 
+def with_fleets(raw: Raw) -> None:
+    queue = raw["cluster"]["queues"][0]
+    queue["placement_group"] = "none"
+    queue["compute_resources"][0].update(alternative_types=["trn1n.32xlarge"], efa=False)
+
+
+def with_buckets(raw: Raw) -> None:
+    for nodes in (raw["cluster"]["head_node"], raw["cluster"]["queues"][0]):
+        nodes["s3_access"] = [{"bucket": "my-corpus", "key": "a"}]
+
+
 BASES: dict[str, Callable[[Raw], None]] = {
     f"{LINK}.": linked,
     "network.existing.": in_existing_vpc,
@@ -275,6 +310,10 @@ BASES: dict[str, Callable[[Raw], None]] = {
     "users[0].": with_people,
     "cluster.directory.": with_directory,
     "cluster.head_node.custom_actions.": with_actions,
+    f"{QUEUE}.allocation_strategy": with_fleets,
+    f"{QUEUE}.further_subnet_ids": with_fleets,
+    f"{HEAD}.s3_access[0].": with_buckets,
+    f"{QUEUE}.s3_access[0].": with_buckets,
     "cluster.login_node_actions.": with_actions,
     f"{QUEUE}.custom_actions.": with_actions,
 }
@@ -496,6 +535,7 @@ def test_a_setting_of_people_reaches_their_document(place: str) -> None:
 
 
 DIRECTIONS: dict[str, tuple[Values, Change]] = {
+    "an EBS volume": ({STORED: [{"name": "a", "mount_dir": "/a", "ebs": {"size_gib": 50}}]}, Change.NO_LOGIN_NODES),
     "fewer nodes": ({f"{NODES}.max_count": 8}, Change.STOPPED_FLEET),
     "more static nodes instead of dynamic ones": ({f"{NODES}.min_count": 4}, Change.STOPPED_FLEET),
     "more static nodes": ({f"{NODES}.min_count": 4, f"{NODES}.max_count": 20}, Change.AT_ONCE),

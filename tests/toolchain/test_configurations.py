@@ -11,7 +11,9 @@ import yaml
 
 from scripts.check.validation import examine
 from scripts.core.options import CONFIG, deployments
+from tests.scripts.emulated.test_references import everything
 from tests.stacks.choices import ACCOUNT, chosen
+from tests.stacks.deployments import edited
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster.domain import overrides
 from ultracluster.domain.validator_warnings import accepted
@@ -35,7 +37,7 @@ def test_parallelcluster_accepts_it(
 def assert_accepted(prepared: Any, parallelcluster: ParallelCluster) -> None:
     accepting = accepted(prepared.settings.cluster_spec)
     validation = examine(parallelcluster, prepared.request, accepting)
-    assert validation.problems == ()
+    assert "\n".join(validation.problems) == ""
     warned = {message.validator for message in validation.messages}
     assert accepting.keys() <= warned, "no warning is accepted that does not occur"
 
@@ -64,6 +66,25 @@ def test_parallelcluster_accepts_the_overrides_of_the_guide(
     settings["cluster"] |= together
     (tmp_path / "overriding.yaml").write_text(json.dumps(settings), encoding="utf-8")
     assert_accepted(deployment(str(tmp_path / "overriding")), parallelcluster)
+
+
+def test_parallelcluster_accepts_what_people_bring(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path
+) -> None:
+    """Storage of each kind, groups, buckets, several types and subnets, and scripts."""
+    settings = edited("trn1-16", everything).model_dump(mode="json", exclude_unset=True)
+    del settings["cluster"]["overrides"], settings["accounting"], settings["cluster"]["directory"]
+    del settings["cluster"]["custom_ami"], settings["cluster"]["munge_key_secret_arn"]
+    settings["name"] = "bringing"
+    cluster = settings["cluster"]
+    *_, of_fleets = cluster["queues"]
+    cluster["queues"] = [cluster["queues"][0], of_fleets]
+    of_fleets |= {"allocation_strategy": "prioritized"}
+    of_fleets["compute_resources"][0]["alternative_types"] = ["c6i.large"]
+    script = [{"script": "https://example.com/a.sh", "args": ["x"]}]
+    cluster["login_node_actions"] = {"on_node_start": script, "on_node_configured": script, "on_node_updated": script}
+    (tmp_path / "bringing.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    assert_accepted(deployment(str(tmp_path / "bringing")), parallelcluster)
 
 
 def existing(settings: dict[str, Any]) -> None:

@@ -108,7 +108,7 @@ class EbsVolumeSpec(Spec):
     size_gib: Annotated[OptionalGib, Field(ge=1, le=65_536), FROM_SIZE, Setting(Change.NEW_CLUSTER, ".Size")] = default(
         None
     )
-    """Size of one that is made; None: the snapshot's, or 35 GiB."""
+    """Size of one that is made, of a snapshot that of the snapshot or more; None: 35 GiB."""
     type: Annotated[VolumeType, Setting(Change.NEW_CLUSTER, ".VolumeType")] = "gp3"
     """Type of one that is made."""
     iops: Annotated[int | None, Field(ge=100, le=256_000), Setting(Change.AT_ONCE, ".Iops")] = None
@@ -140,7 +140,7 @@ class SharedStorageSpec(Spec):
     """A volume of FSx for OpenZFS; None: it is of another kind."""
     fsx_ontap: Annotated[OntapMountSpec | None, Setting(Change.BY_KEY, page=_PAGE)] = None
     """A volume of FSx for NetApp ONTAP; None: it is of another kind."""
-    ebs: Annotated[EbsVolumeSpec | None, Setting(Change.NEW_CLUSTER, page=_PAGE)] = None
+    ebs: Annotated[EbsVolumeSpec | None, Setting(Change.NO_LOGIN_NODES, page=_PAGE)] = None
     """An EBS volume of the head node; None: it is of another kind."""
 
     @property
@@ -183,15 +183,19 @@ def _of_one(storage: SharedStorageSpec) -> Iterator[Violation]:
     if len(kinds) != 1:
         yield Violation((), kinds, f"one of {', '.join(KINDS)}", "it is storage of one kind")
     if storage.ebs is not None:
-        yield from below(("ebs",), _of_ebs(storage.ebs))
+        yield from below(("ebs",), ebs_violations(storage.ebs))
 
 
-def _of_ebs(volume: EbsVolumeSpec) -> Iterator[Violation]:
+def ebs_violations(volume: EbsVolumeSpec) -> Iterator[Violation]:
+    """Yield what EBS or ParallelCluster refuses of a volume."""
     made = {"snapshot_id", "size_gib", "type", "iops", "throughput_mibps", "kms_key_arn", "retention"}
     if volume.volume_id is not None:
         for field in sorted(made & volume.changed().keys()):
             yield volume.violation(field, "leave it out with volume_id", "an existing volume is not changed")
         return
+    if volume.snapshot_id is not None and volume.size_gib is None:
+        reason = "ParallelCluster makes 35 GiB otherwise, and a volume is not smaller than its snapshot"
+        yield volume.violation("size_gib", "the size of the snapshot, or more", reason)
     if volume.iops is not None and volume.type not in ("gp3", "io1", "io2"):
         yield volume.violation("iops", "null", f"{volume.type} has no such choice")
     if volume.throughput_mibps is not None and volume.type != "gp3":

@@ -25,6 +25,7 @@ from ultracluster.domain.cluster import (
     HeadNodeSpec,
     LoginPoolSpec,
     OperatingSystem,
+    S3AccessSpec,
     SlurmSpec,
 )
 from ultracluster.domain.cluster_rules import violations, zone_warnings
@@ -70,6 +71,7 @@ ON_AMAZON_LINUX: dict[str, Any] = {"os": "alinux2023", "pytorch": "2.8"}
 
 
 ALLOWED = [
+    with_nodes(alternative_types=["trn1n.32xlarge"]),
     CLUSTER,
     with_block(placement_group="none"),
     with_reserved_nodes(instance_type="p5.48xlarge"),
@@ -101,7 +103,43 @@ def test_allowed(spec: ClusterSpec) -> None:
     assert list(map(str, violations(spec))) == []
 
 
+CPU = changed(NODES, instance_type="c7i.8xlarge", alternative_types=["c6i.8xlarge", "m7i.8xlarge"])
+FURTHER = ["subnet-01234567"]
+BUCKETS = [S3AccessSpec(bucket="mine"), S3AccessSpec(bucket="mine", write=True)]
+
 VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
+    # several types and subnets, buckets
+    (
+        with_queue(changed(CPU, alternative_types=["c7i.8xlarge"])),
+        f"{TRN1_NODES}.alternative_types.0",
+        "each type once",
+    ),
+    (with_nodes(alternative_types=["trn1.2xlarge"]), f"{TRN1_NODES}.alternative_types.0", "a type with the vCPUs"),
+    (with_nodes(alternative_types=["c7i.8xlarge"]), f"{TRN1_NODES}.alternative_types.0", "a type with the vCPUs"),
+    (
+        with_queue(changed(CPU, capacity_reservation_id=RESERVATION)),
+        f"{TRN1_NODES}.capacity_reservation_id",
+        "null, or capacity_reservation_group_arn",
+    ),
+    (with_queue(allocation_strategy="prioritized"), f"{TRN1_QUEUE}.allocation_strategy", "null, or alternative_types"),
+    (
+        with_queue(CPU, allocation_strategy="capacity-optimized"),
+        f"{TRN1_QUEUE}.allocation_strategy",
+        "lowest-price or prioritized or null",
+    ),
+    (
+        with_queue(further_subnet_ids=FURTHER, placement_group="none"),
+        f"{TRN1_QUEUE}.further_subnet_ids",
+        "none, or efa",
+    ),
+    (
+        with_queue(CPU, further_subnet_ids=FURTHER, placement_group="mine"),
+        f"{TRN1_QUEUE}.further_subnet_ids",
+        "none, or placement_group: none",
+    ),
+    (with_queue(CPU, further_subnet_ids=FURTHER * 2), f"{TRN1_QUEUE}.further_subnet_ids", "each subnet once"),
+    *[(with_head(s3_access=BUCKETS), f"head_node.s3_access.{each}.bucket", "each bucket once") for each in range(2)],
+    *[(with_queue(s3_access=BUCKETS), f"queues.0.s3_access.{each}.bucket", "each bucket once") for each in range(2)],
     # names, tags
     (with_database(name="n" * 41, queues=[SHORT_NAMES]), "name", "at most 40 characters"),
     (

@@ -41,8 +41,20 @@ LOOKUPS: Mapping[str, Lookup] = {
         "PrefixLists"
     ][0],
     "AWS::EC2::SecurityGroup": lambda aws, each: ec2(aws).describe_security_groups(GroupIds=[each]),
+    "AWS::EC2::Snapshot": lambda aws, each: ec2(aws).describe_snapshots(SnapshotIds=[each])["Snapshots"][0],
     "AWS::EC2::Subnet": lambda aws, each: ec2(aws).describe_subnets(SubnetIds=[each]),
     "AWS::EC2::VPC": lambda aws, each: ec2(aws).describe_vpcs(VpcIds=[each]),
+    "AWS::EC2::Volume": lambda aws, each: ec2(aws).describe_volumes(VolumeIds=[each])["Volumes"][0],
+    "AWS::EFS::AccessPoint": lambda aws, each: aws.client("efs", REGION).describe_access_points(AccessPointId=each)[
+        "AccessPoints"
+    ][0],
+    "AWS::FSx::FileSystem": lambda aws, each: aws.client("fsx", REGION).describe_file_systems(FileSystemIds=[each]),
+    "AWS::FSx::StorageVirtualMachine": lambda aws, each: aws.client("fsx", REGION).describe_volumes(VolumeIds=[each])[
+        "Volumes"
+    ][0]["OntapConfiguration"],
+    "AWS::FSx::Volume": lambda aws, each: aws.client("fsx", REGION).describe_volumes(VolumeIds=[each])["Volumes"][0][
+        "OpenZFSConfiguration"
+    ],
     "AWS::EFS::FileSystem": lambda aws, each: (
         aws.client("efs", REGION).describe_mount_targets(FileSystemId=each)["MountTargets"][0]
         if each.startswith("fs-")
@@ -70,6 +82,18 @@ def everything(raw: Raw) -> None:
     raw["storage"]["file_system"].update(kms_key_arn=KEY(2), backup_retention_days=0)
     raw["storage"]["data_repositories"] = [{"path": "/runs", "bucket": "my-runs"}]
     raw["homes"] = {"type": "efs", "file_system_id": f"fs-{HEX}"}
+    raw["cluster"]["shared_storage"] = [
+        {
+            "name": "a",
+            "mount_dir": "/a",
+            "efs": {"file_system_id": f"fs-{HEX[:-1]}1", "access_point_id": f"fsap-{HEX}"},
+        },
+        {"name": "b", "mount_dir": "/b", "fsx_lustre": {"file_system_id": f"fs-{HEX[:-1]}2"}},
+        {"name": "c", "mount_dir": "/c", "fsx_openzfs": {"volume_id": f"fsvol-{HEX[:-1]}1"}},
+        {"name": "d", "mount_dir": "/d", "fsx_ontap": {"volume_id": f"fsvol-{HEX[:-1]}2"}},
+        {"name": "e", "mount_dir": "/e", "ebs": {"volume_id": f"vol-{HEX}"}},
+        {"name": "f", "mount_dir": "/f", "ebs": {"snapshot_id": f"snap-{HEX}", "size_gib": 50, "kms_key_arn": KEY(3)}},
+    ]
     database = {"host": "db.example.com", "user": "slurm", "security_group_id": f"sg-{HEX}"}
     raw["accounting"] = {"existing": {**database, "password_secret_arn": SECRET("database")}}
     cluster = raw["cluster"]
@@ -83,7 +107,11 @@ def everything(raw: Raw) -> None:
         "domain_read_only_user": "cn=reader,dc=corp,dc=example,dc=com",
         "password_secret_arn": SECRET("directory"),
     }
+    of_nodes = {"security_group_ids": [f"sg-{HEX[:-1]}1"], "s3_access": [{"bucket": "my-corpus"}]}
+    cluster["head_node"].update(of_nodes)
+    cluster["login_nodes"][0]["security_group_ids"] = [f"sg-{HEX[:-1]}1"]
     [queue] = cluster["queues"]
+    queue.update(of_nodes)
     [nodes] = queue["compute_resources"]
     nodes |= {"min_count": 0, "max_count": 2}
     group = ARN("resource-groups", "group/trn1")
@@ -91,6 +119,11 @@ def everything(raw: Raw) -> None:
         {**queue, "name": "a", "compute_resources": [{**nodes, "capacity_reservation_id": f"cr-{HEX}"}]},
         {**queue, "name": "b", "compute_resources": [{**nodes, "capacity_reservation_group_arn": group}]},
         {**queue, "name": "c", "placement_group": None, "existing_placement_group": "mine"},
+        {
+            "name": "d",
+            "further_subnet_ids": [f"subnet-{HEX[:-1]}2"],
+            "compute_resources": [{"name": "cpu", "instance_type": "c7i.large", "max_count": 1}],
+        },
     ]
     policies = [{"Policy": each} for each in POLICIES]
     cluster["overrides"] = {
@@ -188,6 +221,6 @@ def test_no_field_names_what_exists_without_saying_so() -> None:
 
 def test_a_type_that_nothing_makes_is_an_error(rehearsed_aws: EmulatedAws) -> None:
     known = prerequisites_of(edited("trn1-16", everything))
-    wanted = replace(known, existing={"AWS::Route53::HostedZone": ("Z1",)})
-    with pytest.raises(LookupError, match="AWS::Route53::HostedZone"):
+    wanted = replace(known, existing={"AWS::Route53::HealthCheck": ("Z1",)})
+    with pytest.raises(LookupError, match="AWS::Route53::HealthCheck"):
         prerequisites.create(rehearsed_aws, wanted)

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import jsii
-from aws_cdk import Annotations, CustomResource, IStableAnyProducer, Lazy, Stack, Stage, Tags, Token
+from aws_cdk import (
+    Annotations,
+    CustomResource,
+    IStableAnyProducer,
+    ITaggable,
+    Lazy,
+    Stack,
+    Stage,
+    TagManager,
+    Tags,
+    TagType,
+    Token,
+)
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -77,6 +89,7 @@ _CLUSTERS: "WeakKeyDictionary[IConstruct, list[ParallelCluster]]" = WeakKeyDicti
 
 
 @readable
+@jsii.implements(ITaggable)
 class ParallelCluster(IParallelCluster):
     """Define a cluster by AWS's own custom resource, with a provider of its own.
 
@@ -252,8 +265,7 @@ class ParallelCluster(IParallelCluster):
         if security_groups is None:
             group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=f"Nodes of {spec.name}")
             self.connections.add_security_group(group)
-        for key, value in spec.tags.items():
-            Tags.of(self).add(key, value)
+        self._tags = _tag_manager(self, spec.tags)
         self._scripts = NodeScripts(
             self,
             "Scripts",
@@ -317,6 +329,11 @@ class ParallelCluster(IParallelCluster):
             security_groups: What its nodes carry, for `connections`.
         """
         return IParallelCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
+
+    @property
+    def tags(self) -> TagManager:
+        """Tags of everything that ParallelCluster makes: those given, and those of ``cdk.Tags`` for what it is in."""
+        return self._tags
 
     @property
     def cluster_name(self) -> str:
@@ -557,6 +574,7 @@ class ParallelCluster(IParallelCluster):
         """Yield what stacks and grants that came later make wrong."""
         yield from (f"{dotted(each.path)}: {each}" for each in _stack_violations(self, self._spec.name))
         yield from self._too_many_policies()
+        yield from self._wrong_tags()
         yield from too_large(self._scripts.by_nodes)
 
     def _too_many_policies(self) -> Iterator[str]:
@@ -596,7 +614,16 @@ class ParallelCluster(IParallelCluster):
             login_nodes=self._login_node_binding,
             **{} if self._accounting is None else self._accounting.bindings,
         )
-        return render(self._spec, bindings)
+        return render(self._tagged, bindings)
+
+    @property
+    def _tagged(self) -> ClusterSpec:
+        """What was asked for, with the tags that the CDK adds before it synthesizes."""
+        return self._spec.model_copy(update={"tags": {**self._spec.tags, **self._tags.tag_values()}})
+
+    def _wrong_tags(self) -> Iterator[str]:
+        for each in below(("tags",), cluster_rules.tag_violations(self._tagged)):
+            yield f"{dotted(each.path)}: {each}"
 
     @property
     def _mount_dir(self) -> str:
@@ -695,6 +722,13 @@ class _Later:
 
     def produce(self) -> Any:
         return self._produce()
+
+
+def _tag_manager(cluster: Construct, tags: Mapping[str, str]) -> TagManager:
+    """Return what holds the tags of a cluster; those given are for what is in it, too."""
+    for key, value in tags.items():
+        Tags.of(cluster).add(key, value)
+    return TagManager(TagType.STANDARD, "Custom::PclusterCluster")
 
 
 def _called(field: Path) -> Path:

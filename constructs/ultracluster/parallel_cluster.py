@@ -9,10 +9,14 @@ from weakref import WeakKeyDictionary
 import jsii
 from aws_cdk import (
     Annotations,
+    Aspects,
+    CfnResource,
     CustomResource,
+    IAspect,
     IStableAnyProducer,
     ITaggable,
     Lazy,
+    RemovalPolicy,
     Stack,
     Stage,
     TagManager,
@@ -330,6 +334,23 @@ class ParallelCluster(IParallelCluster):
         """
         return IParallelCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
 
+    def apply_removal_policy(self, policy: RemovalPolicy) -> None:
+        """Say what happens to the cluster when it leaves its stack, or that is deleted.
+
+        Retained, it stays with all that it needs: head node, nodes and their storage cost until you delete the stack
+        of the cluster's name and then what is left of this one; no app can take it up again, because ParallelCluster's
+        resource adopts none.
+
+        Args:
+            policy: Retained or deleted.
+
+        Raises:
+            ValueError: It is neither: there are no snapshots of clusters.
+        """
+        if policy == RemovalPolicy.SNAPSHOT:
+            raise ValueError(f"policy: {self._construct} cannot be deleted with a snapshot; allowed: RETAIN or DESTROY")
+        Aspects.of(self).add(_Kept(policy))
+
     @property
     def tags(self) -> TagManager:
         """Tags of everything that ParallelCluster makes: those given, and those of ``cdk.Tags`` for what it is in."""
@@ -629,6 +650,18 @@ class ParallelCluster(IParallelCluster):
     def _mount_dir(self) -> str:
         """Where the file system of the Python environments is mounted; there is one if there is software."""
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
+
+
+@jsii.implements(IAspect)
+class _Kept:
+    """Gives all that a cluster needs its removal policy, what is added later, too."""
+
+    def __init__(self, policy: RemovalPolicy) -> None:
+        self._policy = policy
+
+    def visit(self, node: IConstruct) -> None:
+        if isinstance(node, CfnResource):
+            node.apply_removal_policy(self._policy)
 
 
 @jsii.implements(IValidation)

@@ -20,6 +20,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 import ultracluster
 from ultracluster import (
     ComputeResource,
+    EbsVolume,
     HeadNode,
     InvalidArguments,
     LoginPool,
@@ -481,3 +482,32 @@ def test_a_tag_of_what_it_is_in_that_parallelcluster_refuses_is_an_error(stack: 
     cdk.Tags.of(cluster).add("parallelcluster:x", "y")
     with pytest.raises(RuntimeError, match=r"tags\.parallelcluster:x: got 'parallelcluster:x'"):
         configurations(stack)
+
+
+def test_volumes_of_ontap_and_ebs_are_mounted(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    """Their names stay the same in each synthesis, also of ids that only CloudFormation knows."""
+    volume = ec2.Volume(stack, "Volume", availability_zone="us-west-2a", size=cdk.Size.gibibytes(20))
+    token = cdk.Fn.import_value("volume")
+    storage = [
+        SharedStorage.ontap("fsvol-0123456789abcdef0", "/a"),
+        SharedStorage.ontap(token, "/b"),
+        SharedStorage.ebs("/c", volume=volume, name="mine"),
+        SharedStorage.ebs("/d", options=EbsVolume(size_gib=cdk.Size.gibibytes(50), retention="delete")),
+    ]
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], shared_storage=storage)
+    [configuration] = configurations(stack)
+    mounts = {each["MountDir"]: each for each in configuration["SharedStorage"]}
+    assert mounts["/b"]["Name"] == SharedStorage.ontap(cdk.Fn.import_value("other"), "/b").mount.name
+    assert mounts["/a"]["FsxOntapSettings"] == {"VolumeId": "fsvol-0123456789abcdef0"}
+    assert mounts["/c"]["EbsSettings"]["VolumeId"] == {"Ref": stack.get_logical_id(volume.node.default_child)}  # type: ignore[arg-type]
+    assert mounts["/d"]["EbsSettings"] == {
+        "Size": 50,
+        "VolumeType": "gp3",
+        "Encrypted": True,
+        "DeletionPolicy": "Delete",
+    }
+    for wrong in ({"options": EbsVolume(type="gp2", iops=3000)}, {"volume": volume, "options": EbsVolume()}):
+        with pytest.raises(InvalidArguments, match=r"invalid arguments of SharedStorage.ebs:\n  options"):
+            SharedStorage.ebs("/e", **wrong)
+    with pytest.raises(InvalidArguments, match="volume_id: got 7"):
+        SharedStorage.ontap(7, "/f")  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ from textwrap import dedent
 
 import pytest
 
-from scripts.check.estimate.hardware import TRAINIUM_HARDWARE
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES
@@ -165,16 +164,10 @@ def test_a_kernel_that_the_release_was_not_tested_with_is_reported_and_one_that_
 
 
 def test_the_table_of_instance_types_is_the_one_in_python() -> None:
-    """But for Trn2, of which neuron-ls counts two cores as one."""
     each = 'look_up_instance_type "$type"; echo "$type" "$devices" "$cores" "$efa_devices"'
     done = call(f'for type in "${{!INSTANCE_TYPES[@]}}"; do {each}; done', "lib/instance_types.sh")
     assert {line.split()[0]: [int(word) for word in line.split()[1:]] for line in done.stdout.splitlines()} == {
-        name: [
-            TRAINIUM_HARDWARE[name].chips,
-            TRAINIUM_HARDWARE[name].neuron_cores // (2 if name.startswith("trn2") else 1),
-            kind.network_cards if kind.efa else 0,
-        ]
-        for name, kind in TRAINIUM_TYPES.items()
+        name: [kind.chips, kind.listed_cores, kind.efa_devices] for name, kind in TRAINIUM_TYPES.items()
     }
 
 

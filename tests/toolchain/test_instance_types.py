@@ -56,6 +56,7 @@ def test_a_trainium_type_is_what_aws_says(name: str) -> None:
     assert kind.network_cards == network["MaximumNetworkCards"]
     assert kind.efa == network["EfaSupported"]
     assert kind.capacity_blocks == ("capacity-block" in aws["SupportedUsageClasses"])
+    assert kind.spot == ("spot" in aws["SupportedUsageClasses"])
     assert list(kind.zones) == sorted(zone for region in aws_zones().values() for zone in region.get(name, ()))
 
 

@@ -5,7 +5,8 @@
 # queue, cluster, region: where the node stands
 # sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; kernels: first two
 # numbers of those that it was tested with, separated by commas; broken_kernel: those of the first one that it is known
-# not to work with; python: minor version of Python
+# not to work with. Nodes with Neuron devices need all but the last; others get none of them
+# python: minor version of Python
 # mount_dir: the file system that all nodes share; scratch_dir: local disks
 # without_efa: compute resources of the queue whose nodes have no EFA, separated by commas
 # metrics: on, if the node is to send metrics to CloudWatch
@@ -42,16 +43,17 @@ ended() {
     fi
 }
 
+readonly NEURON="sdk driver runtime collectives tools kernels"
 without_efa='' metrics='' broken_kernel='' failure='interrupted.'
 arguments=("$@") # in a trap, $@ may be that of a function
 trap 'ended "$?"' EXIT
-parse_arguments "queue cluster region sdk driver runtime collectives tools kernels python mount_dir scratch_dir" \
-    "broken_kernel without_efa metrics" "$@"
+parse_arguments "queue cluster region python mount_dir scratch_dir" "$NEURON broken_kernel without_efa metrics" "$@"
 remember "$@"
 use_system
 get_metadata instance-type
 instance_type=$metadata
 look_up_instance_type "$instance_type"
+((devices == 0)) || require_arguments "$NEURON"
 
 check_mounted "$mount_dir"
 check_scratch

@@ -7,14 +7,12 @@ from ultracluster.domain.instance_types import has_efa
 
 
 def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics: bool) -> dict[str, str]:
-    """Return the arguments for the compute nodes of a queue."""
-    release = neuron.RELEASES[spec.neuron_sdk]
-    arguments = {
-        "queue": queue.name,
-        "cluster": spec.name,
-        "region": spec.region,
-        "sdk": spec.neuron_sdk,
-        **release.packages(spec.os, spec.neuron_driver),
+    """Return the arguments for the compute nodes of a queue; those of Neuron are for nodes with its devices alone."""
+    arguments = {"queue": queue.name, "cluster": spec.name, "region": spec.region}
+    if queue.has_trainium:
+        release = neuron.RELEASES[spec.neuron_sdk]
+        arguments |= {"sdk": spec.neuron_sdk, **release.packages(spec.os, spec.neuron_driver)}
+    arguments |= {
         "python": neuron.SYSTEMS[spec.os].python,
         "mount_dir": mount_dir,
         "scratch_dir": queue.scratch_dir,

@@ -16,6 +16,7 @@ import pytest
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES
+from ultracluster.domain.type_facts import TypeFactsSpec
 
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "nodes"
@@ -169,6 +170,16 @@ def test_the_table_of_instance_types_is_the_one_in_python() -> None:
     assert {line.split()[0]: [int(word) for word in line.split()[1:]] for line in done.stdout.splitlines()} == {
         name: [kind.chips, kind.listed_cores, kind.efa_devices] for name, kind in TRAINIUM_TYPES.items()
     }
+
+
+def test_what_settings_say_of_other_types_stands_beside_the_table() -> None:
+    """A type of the table has what the table says; of others it is not known whether they have local disks."""
+    facts = TypeFactsSpec(vcpus=1, memory_gib=1, network_cards=9, efa_devices=8, neuron_devices=4, neuron_cores=16)
+    types = {"trn9.48xlarge": "4 16 8 0", "trn9.4xlarge": "0 0 0 0", "trn1.2xlarge": "1 2 0 1", "9.48xlarge": "0 0 0 0"}
+    told = ",".join(facts.for_nodes(each) for each in ("inf2.48xlarge", "trn9.48xlarge", "trn1.2xlarge"))
+    each = f'look_up_instance_type "$type" {told}; echo "$devices $cores $efa_devices $disks"'
+    done = call(f"for type in {' '.join(types)}; do {each}; done", "lib/instance_types.sh")
+    assert done.stdout.splitlines() == [*types.values()]
 
 
 def hashed_requirements(path: Path) -> dict[str, str]:

@@ -296,34 +296,23 @@ _COMMON_TYPE = re.compile(r"(?:[cmr][567]i?|[cmr][56]a|[cmr]7a|[cmr][678]g|t3a?)
 _ARM_TYPE = re.compile(r"(?:a1|[a-z]+\d+g[a-z-]*)\.")
 
 
-def has_efa(instance_type: str) -> bool:
-    """Return whether a node of this type can have EFA."""
-    return efa_devices(instance_type) > 0
+def cards_of(instance_type: str) -> tuple[int, int]:
+    """Return the numbers of network cards and EFA devices."""
+    return NETWORK_CARDS.get(instance_type, (1, 0))
 
 
-def network_cards(instance_type: str) -> int:
-    """Return the number of network cards."""
-    return NETWORK_CARDS.get(instance_type, (1, 0))[0]
-
-
-def efa_devices(instance_type: str) -> int:
-    """Return the number of EFA devices."""
-    return NETWORK_CARDS.get(instance_type, (1, 0))[1]
-
-
-def addresses_per_node(instance_type: str, *, efa: bool, interface_type: EfaInterfaceType) -> int:
+def addresses_per_node(cards: tuple[int, int], *, efa: bool, interface_type: EfaInterfaceType) -> int:
     """Return how many IPv4 addresses ParallelCluster gives a node of the subnet.
 
-    An ``efa-only`` device takes none; every other interface, one per network card, takes one.
+    An ``efa-only`` device takes none; every other interface, one per network card, takes one. ``cards`` are network
+    cards and EFA devices, as of `cards_of`.
     """
-    return 1 if efa and interface_type == "efa-only" else network_cards(instance_type)
+    return 1 if efa and interface_type == "efa-only" else cards[0]
 
 
-def interfaces_per_node(instance_type: str, *, efa: bool, interface_type: EfaInterfaceType) -> int:
+def interfaces_per_node(cards: tuple[int, int], *, efa: bool, interface_type: EfaInterfaceType) -> int:
     """Return how many network interfaces, the unit of quota L-DF5E4CA3, ParallelCluster gives a node."""
-    if efa and interface_type == "efa-only":
-        return efa_devices(instance_type) + 1
-    return network_cards(instance_type)
+    return cards[1] + 1 if efa and interface_type == "efa-only" else cards[0]
 
 
 def memory_gib(instance_type: str) -> float | None:

@@ -7,6 +7,7 @@ import re
 from scripts.core.document import Document
 from scripts.core.figures import Number
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, TrainiumType, memory_gib
+from ultracluster.domain.type_facts import TypeFactsSpec
 
 
 class Hardware(Document):
@@ -47,6 +48,15 @@ def _trainium(kind: TrainiumType) -> Hardware:
 
 
 TRAINIUM_HARDWARE = {name: _trainium(kind) for name, kind in TRAINIUM_TYPES.items()}
+
+
+def stated(facts: TypeFactsSpec) -> Hardware:
+    """Return what an instance has of a type that the settings describe; of its chips they say no more than cores."""
+    return Hardware(
+        vcpus=facts.vcpus, memory_gib=facts.memory_gib, chips=facts.neuron_devices, neuron_cores=facts.neuron_cores
+    )
+
+
 _BURSTABLE_VCPUS = {"xlarge": 4, "2xlarge": 8}
 
 

@@ -8,6 +8,7 @@ from ultracluster.domain import instance_type_names
 from ultracluster.domain.instance_types import (
     EfaInterfaceType,
     addresses_per_node,
+    cards_of,
     interfaces_per_node,
 )
 from ultracluster.domain.violations import WORDS
@@ -25,8 +26,8 @@ def test_interfaces_and_addresses_of_a_node() -> None:
     of_nodes = {
         name: [
             (
-                interfaces_per_node(name, efa=on, interface_type=kind),
-                addresses_per_node(name, efa=on, interface_type=kind),
+                interfaces_per_node(cards_of(name), efa=on, interface_type=kind),
+                addresses_per_node(cards_of(name), efa=on, interface_type=kind),
             )
             for on, kind in modes
         ]

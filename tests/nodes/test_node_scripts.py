@@ -13,6 +13,7 @@ from textwrap import dedent
 
 import pytest
 
+from training.submit import WORKERS_PER_NODE
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES
@@ -170,6 +171,15 @@ def test_the_table_of_instance_types_is_the_one_in_python() -> None:
     assert {line.split()[0]: [int(word) for word in line.split()[1:]] for line in done.stdout.splitlines()} == {
         name: [kind.chips, kind.listed_cores, kind.efa_devices] for name, kind in TRAINIUM_TYPES.items()
     }
+
+
+def test_what_is_made_for_a_type_is_made_for_those_whose_chips_are_verified() -> None:
+    """Floors of the acceptance test, and workers of jobs, which stand apart from the table."""
+    text = (SCRIPTS / "health/acceptance.sh").read_text(encoding="utf-8")
+    [floors] = re.findall(r"^declare -Ar FLOORS=\((.*)\)$", text, re.MULTILINE)
+    with_efa = {name for name, kind in TRAINIUM_TYPES.items() if kind.efa and kind.chip.verified_sdks}
+    assert {*re.findall(r"\[(.*?)\]=", floors)} == with_efa
+    assert {TRAINIUM_TYPES[name].listed_cores for name in with_efa} == {WORKERS_PER_NODE}
 
 
 def test_what_settings_say_of_other_types_stands_beside_the_table() -> None:

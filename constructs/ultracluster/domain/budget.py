@@ -67,8 +67,9 @@ def known_prices(
         instance_types: Their types.
         stated: Prices on demand of types that the table does not have.
     """
-    listed = {each: prices.usd_per_hour(each) for each in instance_types if region in prices.TABLE_REGIONS}
-    listed |= {each: stated[each] for each in instance_types if each in stated}
+    in_table = region in prices.TABLE_REGIONS
+    listed = {each: prices.usd_per_hour(each) if in_table else None for each in instance_types}
+    listed = {each: stated.get(each) if price is None else price for each, price in listed.items()}
     own = {each: Decimal(str(spec.usd_per_hour[each])) for each in instance_types if each in spec.usd_per_hour}
     return {each: price for each, price in {**listed, **own}.items() if price is not None}
 

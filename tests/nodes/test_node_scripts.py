@@ -13,7 +13,9 @@ from textwrap import dedent
 
 import pytest
 
+from tests.constructs.domain.specs import NODES, changed, with_queue
 from training.submit import WORKERS_PER_NODE
+from ultracluster.domain import node_arguments
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES
@@ -190,6 +192,18 @@ def test_what_settings_say_of_other_types_stands_beside_the_table() -> None:
     each = f'look_up_instance_type "$type" {told}; echo "$devices $cores $efa_devices $disks"'
     done = call(f"for type in {' '.join(types)}; do {each}; done", "lib/instance_types.sh")
     assert done.stdout.splitlines() == [*types.values()]
+
+
+def test_nodes_take_the_arguments_that_they_are_given() -> None:
+    text = (SCRIPTS / "compute_node.sh").read_text(encoding="utf-8")
+    [neuron] = re.findall(r'^readonly NEURON="(.*)"$', text, re.MULTILINE)
+    [(required, optional)] = re.findall(r'^parse_arguments "(.*)" "(.*)" "\$@"$', text, re.MULTILINE)
+    facts = TypeFactsSpec(vcpus=1, memory_gib=1, neuron_devices=1, neuron_cores=1)
+    nodes = changed(NODES, instance_type="trn9.3xlarge", type_facts=facts)
+    without_efa = changed(NODES, name="other", efa=False)
+    spec = changed(with_queue(nodes, without_efa), neuron_sdk="2.27.1")
+    given = node_arguments.compute_node(spec, spec.queues[0], "/fsx", metrics=True)
+    assert {*required.split(), *optional.replace("$NEURON", neuron).split()} == given.keys()
 
 
 def hashed_requirements(path: Path) -> dict[str, str]:

@@ -184,7 +184,7 @@ class Settings(Spec):
         spec = self.cluster_spec
         of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         of_cluster += [*cluster_rules.untested_warnings(spec), *cluster_rules.accelerator_warnings(spec)]
-        of_cluster += cluster_rules.type_warnings(spec)
+        of_cluster += [*cluster_rules.type_warnings(spec), *cluster_rules.chip_warnings(spec)]
         of_cluster += below(("overrides",), override_rules.warnings(spec))
         if spec.directory is not None:
             of_cluster += below(("directory",), directory.warnings(spec.directory))
@@ -199,7 +199,14 @@ class Settings(Spec):
             warnings += below(("accounting",), accounting_rules.warnings(self.accounting, spec.max_nodes))
         if self.budget is not None:
             nodes, alarms = spec.max_nodes_by_type, self.monitoring
-            never = budget.warnings(self.budget, self.region, nodes, alarms.emails, node_metrics=alarms.node_metrics)
+            never = budget.warnings(
+                self.budget,
+                self.region,
+                nodes,
+                alarms.emails,
+                node_metrics=alarms.node_metrics,
+                stated=spec.stated_prices,
+            )
             warnings += below(("budget",), never)
         if self._file not in (None, self.name):
             reason = f"commands take {self._file}, the file, and the stacks are {self.name}-network and so on"

@@ -22,6 +22,7 @@ from ultracluster import (
     ComputeResource,
     EbsVolume,
     HeadNode,
+    InstanceTypeFacts,
     InvalidArguments,
     LoginPool,
     MonitoringOptions,
@@ -31,6 +32,7 @@ from ultracluster import (
     SharedStorage,
     Slurm,
 )
+from ultracluster.domain import neuron
 from ultracluster.domain.cluster import ClusterOptions
 from ultracluster.domain.violations import dotted
 
@@ -261,6 +263,32 @@ def test_software_reaches_all_nodes_and_needs_a_file_system(stack: cdk.Stack, vp
     assert "sg-0123456789abcdef0" in groups
     with pytest.raises(InvalidArguments, match=r"shared_storage: got \[\]; allowed: at least one"):
         ParallelCluster(stack, "Other", vpc=vpc, queues=[queue()], software=NeuronSoftware())
+
+
+def test_chips_that_no_release_is_verified_on_are_warned_of_where_there_is_one(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    """Nodes are told of chips that the library does not know, and those of the queue beside them of no release."""
+    facts = InstanceTypeFacts(
+        vcpus=192,
+        memory_gib=cdk.Size.gibibytes(2048),
+        network_cards=16,
+        efa_devices=8,
+        neuron_devices=16,
+        neuron_cores=64,
+    )
+    nodes = ComputeResource(name="nodes", instance_type="trn9.48xlarge", max_count=4, type_facts=facts)
+    new = [Queue(name="new", compute_resources=[nodes]), queue()]
+    said = assertions.Match.string_like_regexp("trn9.48xlarge.*Neuron SDK")
+    storage = SharedStorage.lustre(file_system(stack), "/data")
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=new, shared_storage=[storage], software=NeuronSoftware())
+    other = cdk.Stack(stack.node.root, "Other")  # type: ignore[arg-type]
+    ParallelCluster(other, "Plain", vpc=vpc, queues=new)
+    assertions.Annotations.from_stack(stack).has_warning("/Training/Cluster", said)
+    assertions.Annotations.from_stack(other).has_no_warning("*", said)
+    described, plain = queues(stack)
+    told, others = ({*map(str, each["CustomActions"]["OnNodeConfigured"]["Args"])} for each in (described, plain))
+    assert {"types=trn9.48xlarge:16:64:8", f"sdk={neuron.DEFAULT_SDK}"} <= told
+    assert not [each for each in others if each.startswith(("sdk=", "driver=", "types="))]
+    assert described["ComputeResources"][0]["Efa"]["Enabled"]
 
 
 def test_grants_reach_the_policy_of_the_nodes_that_they_are_for(stack: cdk.Stack, vpc: ec2.IVpc) -> None:

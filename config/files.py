@@ -8,7 +8,6 @@ from typing import Any
 
 from config.messages import SettingsError
 from config.yaml_source import YamlSource
-from ultracluster.domain import custom_actions
 
 USERS = "users.yaml"
 """How the name of a file of people ends, by which it is no settings file."""
@@ -38,6 +37,8 @@ def deployments(folder: Path) -> list[str]:
 
 def copy(path: Path, target: Path) -> None:
     """Copy a settings file into another directory, with what it may name: files of people, and scripts of nodes."""
+    from ultracluster.domain import custom_actions  # noqa: PLC0415 -- the names of files alone need no pydantic
+
     shutil.copy(path, target)
     for script in custom_actions.files_of(_value(path)):
         of_copy = target.parent / script

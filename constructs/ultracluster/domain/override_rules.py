@@ -104,7 +104,7 @@ def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[
             yield from ((key, (*place, name)) for key in keys if key)
 
 
-_FIELDS: Mapping[str, Path] = {
+FIELDS: Mapping[str, Path] = {
     **dict(_modelled()),
     "Tags": ("tags",),
     "DevSettings.EfaInterfaceType": ("efa_interface_type",),
@@ -139,8 +139,8 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
         key = without_indices(path)
         if key in _FEATURES and _FEATURES[key][0](value):
             yield Violation(path, value, *_FEATURES[key][1:])
-        elif key in _FIELDS:
-            yield Violation(path, value, f"{dotted(called(_FIELDS[key]))} sets it", _WORTH)
+        elif key in FIELDS:
+            yield Violation(path, value, f"{dotted(called(FIELDS[key]))} sets it", _WORTH)
     for q, queue in enumerate(mappings(at(spec.overrides, ("Scheduling", "SlurmQueues")))):
         place: Path = ("Scheduling", "SlurmQueues", q)
         name = queue.get("Name")
@@ -151,6 +151,16 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
             if resource.get("Name") not in known[name]:
                 allowed = f"one of {', '.join(sorted(known[name]))}, or a compute resource of queues"
                 yield Violation((*place, "ComputeResources", r, "Name"), resource.get("Name"), allowed, _WORTH)
+
+
+def is_of_session_manager(policy: str) -> bool:
+    """Return whether a policy is AWS's for Session Manager, which nodes other than those for logins may not have."""
+    return policy.endswith(_SSM_POLICY)
+
+
+def is_attachable(policy: object) -> bool:
+    """Return whether ParallelCluster's provider may attach a policy to roles of nodes."""
+    return _matches(policy, _ATTACHED)
 
 
 def accounting_warnings(spec: ClusterSpec) -> Iterator[Violation]:
@@ -198,10 +208,10 @@ def _nameless(path: Path, value: Any) -> Iterator[Violation]:
 
 
 def _policy_violations(path: Path, value: Any) -> Iterator[Violation]:
-    if path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
+    if path[0] != "LoginNodes" and is_of_session_manager(str(value)):
         allowed = "leave it out: the nodes' own policy already has Session Manager"
         yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
-    elif not _matches(value, _ATTACHED):
+    elif not is_attachable(value):
         yield Violation(path, value, _ATTACHABLE, "ParallelCluster's provider may attach no others")
 
 

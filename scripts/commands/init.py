@@ -4,7 +4,7 @@ What is not given by options is asked for at a terminal. Without a terminal the 
 of the Region, and named. An existing file is never overwritten. All settings are in
 docs/reference/settings.md.
 
-With --from what the configuration has goes to settings, what has none to cluster.overrides. Nothing of it is lost: what
+With --from or --from-cluster what the configuration has goes to settings, what has none to cluster.overrides. Nothing of it is lost: what
 is changed or added is said, with the reason, and what cannot be taken is an error that names the line. Without a
 terminal all values that are missing are named at once (docs/guides/import.md).
 
@@ -60,6 +60,7 @@ class NewName(click.ParamType[str]):
     ("init research --region us-east-1 --zone use1-az6 --nodes 4", "asks nothing"),
     ("init research --template dev", "small, and nothing is retained"),
     ("init research --from pcluster.yaml", "takes over a configuration of ParallelCluster"),
+    ("init research --from-cluster hpc", "takes over that of a cluster in the account"),
 )
 @click.argument("name", metavar="DEPLOYMENT", type=NewName())
 @click.option("--region", "aws_region", metavar="REGION", help="AWS Region, such as us-west-2.")
@@ -78,14 +79,20 @@ class NewName(click.ParamType[str]):
     help="Configuration of ParallelCluster 3 to take over, also one in a CloudFormation template.",
 )
 @click.option(
+    "--from-cluster",
+    metavar="CLUSTER",
+    help="Cluster of ParallelCluster 3 in the account, whose configuration is taken over; nothing of it is changed.",
+)
+@click.option(
     "--value",
     "values",
     multiple=True,
     metavar="KEY=VALUE",
     callback=answers,
-    help="With --from: a value that the file leaves open, such as a placeholder. May be given several times.",
+    help="With --from or --from-cluster: a value that is left open, such as a placeholder. May be given several times.",
 )
-@click.option("--new-network", is_flag=True, help="With --from: make a network, instead of using the file's subnets.")
+@click.option("--new-network", is_flag=True, help="With them: make a network, and use none of the subnets.")
+@options.profile
 def command(
     *,
     name: str,
@@ -94,6 +101,7 @@ def command(
     nodes: int | None,
     template: str | None,
     source: Path | None,
+    from_cluster: str | None,
     values: dict[str, str],
     new_network: bool,
 ) -> int:
@@ -101,11 +109,23 @@ def command(
     path = options.settings_file(name)
     if path.exists():
         raise OperationError(f"{options.shown(path)} exists already", f"./ultracluster estimate {name}")
-    if source is not None:
-        options.exclusive(**{"from": True, "template": template, "nodes": nodes})
-        return _take(path, name, source, {**values, **_given(name, aws_region, zone)}, new_network=new_network)
+    if source is not None or from_cluster is not None:
+        used = {"from": source, "from_cluster": from_cluster, "template": template, "nodes": nodes}
+        options.exclusive(**used)
+        if source is not None:
+            text, called = source.read_bytes(), str(source)
+        else:
+            assert from_cluster is not None  # noqa: S101 - one of the two
+            aws_region, text = _of_cluster(from_cluster, name, aws_region)
+            called = f"{from_cluster}.yaml"
+        given = {**values, **_given(name, aws_region, zone)}
+        _take(path, name, text, called, given, new_network=new_network)
+        if from_cluster is not None:
+            echo(f"It is a new cluster beside {from_cluster}: the custom resource that makes it adopts none.", err=True)
+        terminal.suggest(f"estimate {name}", "sizes and costs", always=True)
+        return ExitCode.DONE
     if values or new_network:
-        raise click.UsageError(f"{'--value' if values else '--new-network'} is of use with --from alone.")
+        raise click.UsageError(f"{'--value' if values else '--new-network'} is of use with --from or --from-cluster.")
 
     from scripts.change.init.draft import NODES, REGION, ZONE, Draft, Keys
 
@@ -130,7 +150,21 @@ def _given(name: str, region: str | None, zone: str | None) -> dict[str, str]:
     return {key: value for key, value in known.items() if value is not None}
 
 
-def _take(path: Path, name: str, source: Path, given: dict[str, str], *, new_network: bool) -> int:
+def _of_cluster(cluster: str, name: str, region: str | None) -> tuple[str, bytes]:
+    """Return the Region and the configuration of a cluster."""
+    from scripts.account.deployment import session
+    from scripts.change.init.cluster import configuration_of
+
+    if cluster == name:
+        raise click.UsageError(
+            f"got {name} for both; allowed: another name: the cluster keeps its own beside the new one."
+        )
+    if (region := region or session().region_name) is None:
+        raise click.UsageError("--region is missing, and the profile has none.")
+    return region, configuration_of(cluster, region)
+
+
+def _take(path: Path, name: str, text: bytes, source: str, given: dict[str, str], *, new_network: bool) -> None:
     """Write settings that have what a configuration has."""
     from scripts.change.init.source import Question, read
     from scripts.change.init.taking import report, take
@@ -143,7 +177,7 @@ def _take(path: Path, name: str, source: Path, given: dict[str, str], *, new_net
 
     is_asking = sys.stdin.isatty()
     result = take(
-        lambda known: read(source.read_bytes(), str(source), known),
+        lambda known: read(text, source, known),
         name,
         given,
         ask if is_asking else None,
@@ -152,7 +186,5 @@ def _take(path: Path, name: str, source: Path, given: dict[str, str], *, new_net
     with path.open("x", encoding="utf-8") as file:
         file.write(result.text)
     echo(f"Wrote {options.shown(path)}", err=True)
-    for line in report(result, str(source)):
+    for line in report(result, source):
         echo(line, err=True)
-    terminal.suggest(f"estimate {name}", "sizes and costs", always=True)
-    return ExitCode.DONE

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from config.settings import load
+from scripts.account.deployment import Account
 from scripts.core import options
 from scripts.core.errors import ExitCode
 from tests.command_line import ultracluster
@@ -56,8 +59,8 @@ def test_without_a_terminal_all_that_is_missing_is_named(folder: Path, capsys: p
     [
         (["--from", "ours.yaml", "--nodes", "3"], "--from and --nodes exclude each other"),
         (["--from", "ours.yaml", "--template", "dev"], "--from and --template exclude each other"),
-        (["--value", "a=b"], "--value is of use with --from alone"),
-        (["--new-network"], "--new-network is of use with --from alone"),
+        (["--value", "a=b"], "--value is of use with --from or --from-cluster"),
+        (["--new-network"], "--new-network is of use with --from or --from-cluster"),
         (["--from", "ours.yaml", "--value", "a"], "got a; allowed: KEY=VALUE"),
         (["--from", "ours.yaml", *GIVEN, "--value", "typo=1"], "got typo; allowed: what ours.yaml leaves open"),
     ],
@@ -81,3 +84,68 @@ def test_what_was_answered_is_repeated_when_the_configuration_cannot_be_taken(
     said = capsys.readouterr().err
     assert "ours.yaml:5: HeadNode.InstanceType" in said
     assert "--value 'TYPE=no-such.type'" in said
+
+
+class FakeAws:
+    """Answers what is asked of a cluster, and notes it."""
+
+    def __init__(self, stack: dict[str, object] | None) -> None:
+        self.stack, self.asked = stack, list[tuple[str, dict[str, str]]]()
+
+    def describe_stacks(self, **parameters: str) -> dict[str, object]:
+        self.asked.append(("describe_stacks", parameters))
+        if self.stack is None:
+            error = {"Error": {"Code": "ValidationError", "Message": "Stack with id hpc does not exist"}}
+            raise ClientError(error, "DescribeStacks")
+        return {"Stacks": [self.stack]}
+
+    def get_object(self, **parameters: str) -> dict[str, object]:
+        self.asked.append(("get_object", parameters))
+        return {"Body": BytesIO(PLAIN.encode())}
+
+
+STACK = {
+    "StackName": "hpc",
+    "StackStatus": "UPDATE_COMPLETE",
+    "Parameters": [
+        {"ParameterKey": "ResourcesS3Bucket", "ParameterValue": "bucket"},
+        {"ParameterKey": "ArtifactS3RootDirectory", "ParameterValue": "parallelcluster/3.11.1/clusters/hpc-x"},
+        {"ParameterKey": "ConfigVersion", "ParameterValue": "v7"},
+    ],
+}
+
+
+def test_a_cluster_of_the_account_is_read_by_two_questions_that_change_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws = FakeAws(STACK)
+    monkeypatch.setattr(Account, "client", lambda *_: aws)
+    assert ultracluster("init", "mine", "--from-cluster", "hpc", "--region", "us-east-2", *GIVEN) == ExitCode.DONE
+    key = "parallelcluster/3.11.1/clusters/hpc-x/configs/cluster-config.yaml"
+    assert aws.asked == [
+        ("describe_stacks", {"StackName": "hpc"}),
+        ("get_object", {"Bucket": "bucket", "Key": key, "VersionId": "v7"}),
+    ]
+    assert "a new cluster beside hpc" in capsys.readouterr().err
+    assert load(folder / "config/mine.yaml").tags == {"team": "a"}
+
+
+@pytest.mark.parametrize(
+    ("stack", "name", "said"),
+    [
+        (None, "mine", "us-east-2 has no cluster hpc"),
+        ({**STACK, "Parameters": []}, "mine", "is none that ParallelCluster 3 made"),
+        (STACK, "hpc", "another name: the cluster keeps its own"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_is_no_other_cluster_is_refused(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    stack: dict[str, object] | None,
+    name: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr(Account, "client", lambda *_: FakeAws(stack))
+    assert ultracluster("init", name, "--from-cluster", "hpc", "--region", "us-east-2") == ExitCode.UNUSABLE
+    assert said in capsys.readouterr().err

@@ -4,9 +4,9 @@ What is not given by options is asked for at a terminal. Without a terminal the 
 of the Region, and named. An existing file is never overwritten. All settings are in
 docs/reference/settings.md.
 
-With --from or --from-cluster what the configuration has goes to settings, what has none to cluster.overrides. Nothing of it is lost: what
-is changed or added is said, with the reason, and what cannot be taken is an error that names the line. Without a
-terminal all values that are missing are named at once (docs/guides/import.md).
+With --from or --from-cluster what the configuration has goes to settings, what has none to cluster.overrides. Nothing
+of it is lost: what is changed or added is said, with the reason; what cannot be taken is an error that names the line.
+Without a terminal all values that are missing are named at once (docs/guides/import.md).
 
 Exit code 0: written; 1: the file exists already; 2: the values or arguments cannot be used, and nothing is
 written; 130: Ctrl-C.
@@ -117,7 +117,7 @@ def command(
         else:
             assert from_cluster is not None  # noqa: S101 - one of the two
             aws_region, text = _of_cluster(from_cluster, name, aws_region)
-            called = f"{from_cluster}.yaml"
+            called = from_cluster
         given = {**values, **_given(name, aws_region, zone)}
         _take(path, name, text, called, given, new_network=new_network)
         if from_cluster is not None:
@@ -156,9 +156,7 @@ def _of_cluster(cluster: str, name: str, region: str | None) -> tuple[str, bytes
     from scripts.change.init.cluster import configuration_of
 
     if cluster == name:
-        raise click.UsageError(
-            f"got {name} for both; allowed: another name: the cluster keeps its own beside the new one."
-        )
+        raise click.UsageError(f"got {name} for both; allowed: another name: the cluster keeps its own.")
     if (region := region or session().region_name) is None:
         raise click.UsageError("--region is missing, and the profile has none.")
     return region, configuration_of(cluster, region)

@@ -163,6 +163,13 @@ def is_attachable(policy: object) -> bool:
     return _matches(policy, _ATTACHED)
 
 
+def is_usable(key: str, value: object) -> bool:
+    """Return whether ParallelCluster's provider may use a role (InstanceRole), or make some (ResourcePrefix)."""
+    if key == "InstanceRole":
+        return _matches(value, _PASSED)
+    return not isinstance(value, str) or "/" not in value or value.startswith("/parallelcluster/")
+
+
 def accounting_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     """Yield what overrides take from accounting."""
     for key in _OF_ACCOUNTING:
@@ -191,7 +198,7 @@ def _violations(spec: ClusterSpec) -> Iterator[Violation]:
             yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
         elif path[-1] == "Policy" and "AdditionalIamPolicies" in path:
             yield from _policy_violations(path, value)
-        elif path[-1] == "InstanceRole" and not _matches(value, _PASSED):
+        elif path[-1] == "InstanceRole" and not is_usable("InstanceRole", value):
             allowed = "the ARN of a role with the path /parallelcluster/"
             yield Violation(path, value, allowed, "ParallelCluster's provider may pass no others to nodes")
         elif path[-1] == "CustomSlurmSettings":
@@ -220,7 +227,7 @@ def _place_violations(spec: ClusterSpec) -> Iterator[Violation]:
     region, prefix = spec.overrides.get("Region"), at(spec.overrides, ("Iam", "ResourcePrefix"))
     if region is not None and region != spec.region and not is_token(spec.region):
         yield Violation(("Region",), region, spec.region, "ParallelCluster's provider is in the Region of the stack")
-    if isinstance(prefix, str) and "/" in prefix and not prefix.startswith("/parallelcluster/"):
+    if not is_usable("ResourcePrefix", prefix):
         allowed = "a prefix without /, or a path below /parallelcluster/"
         yield Violation(("Iam", "ResourcePrefix"), prefix, allowed, "the provider may make no other roles")
 
@@ -234,7 +241,10 @@ def _custom_setting_violations(path: Path, value: Any) -> Iterator[Violation]:
         items = [((*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else items
     for where, item in items:
         if isinstance(item, dict) and all(isinstance(key, str) for key in item):
-            yield from below(where, slurm_rules.violations(item, line))
+            is_line = line is slurm_rules.CLUSTER
+            yield from below(
+                where, slurm_rules.line_violations(item) if is_line else slurm_rules.violations(item, line)
+            )
         else:
             yield Violation(where, item, "a mapping of parameters", "they become a line of slurm.conf")
 

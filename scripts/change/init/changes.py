@@ -36,6 +36,8 @@ _GONE_VALUES = {
     ("Scheduling.Scheduler", "awsbatch"): "ParallelCluster 3.16.0 took AWS Batch out; there is slurm",
     ("Scheduling.Scheduler", "plugin"): "ParallelCluster 3.8.0 took scheduler plugins out; there is slurm",
 }
+_UNUSED = {"AwsBatchCliPackage"}
+"""Of these, keys of DevSettings that Slurm never read."""
 _OLD_SYSTEMS = {"alinux2": "3.16.0", "centos7": "3.10.1", "ubuntu1804": "3.8.0", "ubuntu2004": "3.14.0"}
 _BURSTABLE = re.compile(r"t\d")
 _IMPLIED_NODES = 10
@@ -57,6 +59,13 @@ class Change:
     was: Any
     now: Any
     reason: str
+
+
+def is_left_out(path: Path) -> bool:
+    """Return whether a key that ParallelCluster had once is left out, as nothing of a cluster of Slurm needs it."""
+    return ".".join(map(str, path)) in {f"DevSettings.{key}" for key in _UNUSED} or (
+        path[:1] == ("LoginNodes",) and path[-2:] == ("Ssh", "KeyName")
+    )
 
 
 def gone(path: Path, value: Any) -> str | None:
@@ -127,12 +136,14 @@ class Changes:
         self._encryption()
         self._sources()
         self._policies()
+        self._roles()
         self._queues()
         self._volumes()
         self._tags()
         self._others()
         if new_network:
             self._network()
+        self.wanted = _without_empty(self.wanted)
 
     def _set(self, section: Section, path: Path, now: Any, reason: str) -> None:
         """Change a value, or with None take it away."""
@@ -226,9 +237,26 @@ class Changes:
                 if not kept:
                     del iam["AdditionalIamPolicies"]
 
+    def _roles(self) -> None:
+        """Ask for roles and a prefix of them that ParallelCluster's provider may use."""
+        places: list[tuple[Path, Section, str]] = [
+            ((*path, "Iam"), node["Iam"], "InstanceRole") for path, node in self._nodes() if "Iam" in node
+        ]
+        if "Iam" in self.wanted:
+            places.append((("Iam",), self.wanted["Iam"], "ResourcePrefix"))
+        for path, iam, key in places:
+            if key in iam and not override_rules.is_usable(key, iam[key]):
+                reason = "ParallelCluster's provider may use roles of the path /parallelcluster/ alone"
+                where = (*path, key)
+                answer = self._ask(
+                    str(iam[key]), where, f"{reason}: give one, or {NONE}, and ParallelCluster makes them"
+                )
+                self._set(iam, where, None if answer == NONE else answer, reason)
+
     def _queues(self) -> None:
         for path, queue in self._nodes("Scheduling.SlurmQueues"):
             resources = mappings(queue.get("ComputeResources"))
+            self._reservation(path, queue, resources)
             one_subnet = len(at(queue, ("Networking", "SubnetIds")) or []) <= 1
             for index, resource in enumerate(resources):
                 where = (*path, "ComputeResources", index)
@@ -251,6 +279,15 @@ class Changes:
 
             self._group(path, queue)
 
+    def _reservation(self, path: Path, queue: Section, resources: list[Section]) -> None:
+        """Let each compute resource name the reservation of its queue, which means the same."""
+        target = queue.get("CapacityReservationTarget")
+        if target is not None and resources:
+            for resource in resources:
+                resource.setdefault("CapacityReservationTarget", target)
+            reason = "each compute resource names it"
+            self._set(queue, (*path, "CapacityReservationTarget"), None, reason)
+
     def _group(self, path: Path, queue: Section) -> None:
         """Take a placement group that ParallelCluster would make for each compute resource."""
         networking, resources = queue.get("Networking", {}), mappings(queue.get("ComputeResources"))
@@ -261,9 +298,7 @@ class Changes:
         with_efa = [each for each in resources if at(each, ("Efa", "Enabled")) or _has_efa(each)]
         if group.get("Enabled") is False and not with_efa:
             del networking["PlacementGroup"]
-        reserved = "CapacityReservationTarget" in queue or any(
-            "CapacityReservationTarget" in each for each in resources
-        )
+        reserved = any("CapacityReservationTarget" in each for each in resources)
         if group.get("Enabled") is True and not reserved and not any(map(_BURSTABLE.match, types)):
             reason = (
                 "the deployment makes one group for all nodes of the queue; ParallelCluster one by compute resource"
@@ -302,6 +337,10 @@ class Changes:
             software = self.wanted["AdditionalPackages"]["IntelSoftware"]
             self._set(software, path, None, "no system that ParallelCluster still has takes it")
 
+        development = self.wanted.get("DevSettings", {})
+        for key in _UNUSED & development.keys():
+            self._set(development, ("DevSettings", key), None, _GONE[f"DevSettings.{key}"])
+
     def _network(self) -> None:
         """Take away what is of another VPC."""
         reason = "the deployment makes a network"
@@ -309,6 +348,14 @@ class Changes:
             for key in ("SubnetId", "SubnetIds", "SecurityGroups", "AdditionalSecurityGroups"):
                 if key in section:
                     self._set(section, (*path, key), None, reason)
+
+
+def _without_empty(value: Any) -> Any:
+    """Return a configuration without sections that say nothing."""
+    if isinstance(value, dict):
+        kept = {key: _without_empty(each) for key, each in value.items()}
+        return {key: each for key, each in kept.items() if each != {}}
+    return [_without_empty(each) for each in value] if isinstance(value, list) else value
 
 
 def _has_efa(resource: Mapping[str, Any]) -> bool:

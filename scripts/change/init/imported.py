@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from config.messages import error_path, text_of
 from config.settings import Settings
 from scripts.change.init.additions import additions
-from scripts.change.init.changes import Change, Changes, Section, gone, typed
+from scripts.change.init.changes import Change, Changes, Section, gone, is_left_out, typed
 from scripts.change.init.mapping import Bound, Mapped, RefusedError, covered, mapped
 from scripts.change.init.source import Question, Source
 from scripts.core import options
@@ -122,9 +122,7 @@ class _Import:
         problems: list[tuple[Path, str]] = []
         for each in parallelcluster_schema.violations(configuration):
             replaced = gone(each.path, each.got)
-            if without_indices(each.path) == "LoginNodes.Pools.Ssh.KeyName":
-                continue
-            if without_indices(each.path) == "Image.Os":
+            if is_left_out(each.path) or without_indices(each.path) == "Image.Os":
                 continue
             problems.append((each.path, f"got {shown(each.got)}; {replaced}" if replaced else str(each)))
         told = {path for path, _ in problems}

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from config.messages import text_of
 from scripts.change.init.changes import Section
-from ultracluster.domain import custom_actions, override_rules, parallelcluster_schema
+from ultracluster.domain import custom_actions, override_rules, parallelcluster_schema, slurm_rules
 from ultracluster.domain.cluster import NO_PLACEMENT_GROUP, ClusterOptions, ClusterSpec
 from ultracluster.domain.cluster_configuration import Bindings, Mount, render
 from ultracluster.domain.custom_actions import NodeActionsSpec, QueueActionsSpec
@@ -105,7 +105,9 @@ def covered(wanted: Any, has: Any, path: Path) -> Iterator[Path]:
     elif path[-1:] == ("CustomSlurmSettings",) and isinstance(wanted, list) and isinstance(has, list):
         lines = {name.lower(): str(value) for item in mappings(has) for name, value in item.items()}
         for index, item in enumerate(mappings(wanted)):
-            if any(not _line_holds(name, str(value), lines.get(name.lower())) for name, value in item.items()):
+            is_one = len(item) > 1 and slurm_rules.named(item) is not None
+            others = any(not _line_holds(name, str(value), lines.get(name.lower())) for name, value in item.items())
+            if item not in has if is_one else others:
                 yield (*path, index)
         repeated = [name.lower() for item in mappings(wanted) for name in item]
         if len(set(repeated)) < len(repeated) and not all(item in has for item in wanted):

@@ -153,6 +153,8 @@ class _Reader:
         if self._left < 0:
             raise SourceError(f"{self.name}:{self._line(node)}: its aliases stand for too much")
         self.lines.setdefault(path, self._line(node))
+        if path and (other := self.answers.get(dotted(path))) is not None:
+            return other
         if (placeholder := _in_braces(node)) is not None:
             return self.ask(placeholder, path)
         if isinstance(node, yaml.MappingNode):
@@ -280,6 +282,9 @@ class _Template(_Reader):
 
     def value(self, node: yaml.Node, path: Path) -> Any:
         """Return what a node stands for, functions of CloudFormation evaluated."""
+        if path and (other := self.answers.get(dotted(path))) is not None:
+            self.lines.setdefault(path, self._line(node))
+            return other
         if node.tag.startswith("!"):
             name = node.tag[1:]
             self.lines.setdefault(path, self._line(node))

@@ -56,10 +56,13 @@ def take(
                 asked.append(question.key)
     except SourceError as error:
         again = " ".join(f"--value '{key}={answers[key]}'" for key in asked)
-        raise UnusableError(str(error), f"the same answers again: {again}" if again else "") from None
+        hint = "--value 'KEY=VALUE', with a key that is named, gives another value than the file"
+        raise UnusableError(str(error), f"{hint}; the same answers again: {again}" if again else hint) from None
     if unused := sorted(key for key in given.keys() - answers.used - {*_OPTIONS} if not key.startswith("AWS::")):
-        known = ", ".join(sorted(key for key in answers.used if key not in _OPTIONS))
-        raise UnusableError(f"--value: got {unused[0]}; allowed: what {source.name} leaves open: {known}")
+        places = {dotted(path) for path in source.lines}
+        known = ", ".join(sorted(key for key in answers.used - places if key not in _OPTIONS))
+        allowed = f"a key of {source.name}, or what it leaves open: {known}"
+        raise UnusableError(f"--value: got {unused[0]}; allowed: {allowed}")
     with temporary_directory() as directory:
         path = directory / f"{name}.yaml"
         path.write_text(result.text, encoding="utf-8")

@@ -74,6 +74,9 @@ KNOWN = {
 }
 
 
+ANSWERS = {**KNOWN, "region": "us-west-2", "zone_id": "usw2-az4", "cluster.os": "ubuntu2404"}
+
+
 def source(text: str, answers: Mapping[str, str] = KNOWN) -> Source:
     return read(text.encode(), "ours.yaml", answers)
 
@@ -184,7 +187,7 @@ def with_key(path: str) -> dict[str, Any]:
 def test_no_key_that_parallelcluster_knows_is_lost(path: str) -> None:
     """Each is in what the settings lead to, or among the changes; one that a setting has is no override."""
     configuration = with_key(path)
-    answers = {**KNOWN, "region": "us-west-2", "zone_id": "usw2-az4", "cluster.os": "ubuntu2404"}
+    answers = dict(ANSWERS)
     if path == "Scheduling.SlurmQueues.Networking.SubnetIds":  # the sample is that of the head node
         answers["network.existing.public_subnet_id"] = "subnet-0123456789abcdef9"
     configuration = in_sequences(configuration)
@@ -257,6 +260,48 @@ def test_what_breaks_a_promise_is_changed_and_told(given: str, was: str, key: st
     assert any(each.startswith(key) for each in told)
 
 
+def test_roles_that_the_provider_may_not_use_are_asked_for() -> None:
+    role = "arn:aws:iam::123456789012:role/ours"
+    given = "      - Policy: arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore\n"
+    policies = given + given.replace("AmazonSSMManagedInstanceCore", "AmazonS3ReadOnlyAccess")
+    text = PLAIN.replace(f"    AdditionalIamPolicies:\n{policies}", f"    InstanceRole: {role}\n")
+    text = text.replace("Tags:", "Iam: {ResourcePrefix: /ours/}\nTags:")
+    assert {each.key for each in take(text).questions} == {role, "/ours/"}
+    own = "arn:aws:iam::123456789012:role/parallelcluster/ours"
+    result = take(text, {**KNOWN, role: own, "/ours/": "none"})
+    assert at(result.configuration, ("HeadNode", "Iam", "InstanceRole")) == own
+    assert "Iam" not in result.configuration
+
+
+def test_a_reservation_of_a_queue_is_one_of_its_compute_resources() -> None:
+    target = "      CapacityReservationTarget: {CapacityReservationId: cr-0123456789abcdef0}\n"
+    block = f"    - Name: batch\n      CapacityType: CAPACITY_BLOCK\n{target}"
+    text = PLAIN.replace("    - Name: batch\n", block).replace("{Enabled: true}", "{Enabled: false}")
+    text = text.replace("          DisableS", "          MinCount: 4\n          MaxCount: 4\n          DisableS")
+    [queue] = settings(text)["cluster"]["queues"]
+    assert queue["compute_resources"][0]["capacity_reservation_id"] == "cr-0123456789abcdef0"
+
+
+def test_another_value_may_be_given_for_any_key() -> None:
+    values = settings(PLAIN, **{"Scheduling.SlurmQueues[0].Name": "other", "HeadNode.InstanceType": "c5.2xlarge"})
+    assert values["cluster"]["queues"][0]["name"] == "other"
+    assert values["cluster"]["head_node"]["instance_type"] == "c5.2xlarge"
+
+
+def test_settings_of_slurm_on_one_line_stay_together() -> None:
+    lines = "[{MessageTimeout: 60}, {NodeSet: some, Nodes: batch-dy-large-1}, {PartitionName: small, Nodes: some}]"
+    text = PLAIN.replace("  SlurmQueues:", f"  SlurmSettings: {{CustomSlurmSettings: {lines}}}\n  SlurmQueues:")
+    found = at(take(text).configuration, ("Scheduling", "SlurmSettings", "CustomSlurmSettings"))
+    assert {"NodeSet": "some", "Nodes": "batch-dy-large-1"} in found
+    with pytest.raises(SourceError, match="Nodez"):
+        take(text.replace("small, Nodes", "small, Nodez"))
+    apart = settings(text.replace("Nodes: some", "MaxTime: 60").replace(", Nodes: batch-dy-large-1", ""))
+    assert "slurm" not in apart["cluster"]
+    text = text.replace(", {PartitionName: small, Nodes: some}", "")
+    single = settings(text.replace("NodeSet: some, Nodes: batch-dy-large-1", "KillWait: 3"))
+    assert single["cluster"]["slurm"]["custom_settings"] == {"MessageTimeout": "60", "KillWait": "3"}
+
+
 def test_several_types_and_subnets_stay_a_fleet() -> None:
     text = PLAIN.replace("[{InstanceType: c6i.8xlarge}]", "[{InstanceType: c6i.8xlarge}, {InstanceType: c6a.8xlarge}]")
     [queue] = settings(text)["cluster"]["queues"]
@@ -309,9 +354,9 @@ def test_a_file_system_of_parallelcluster_becomes_the_deployments() -> None:
         ("  Ssh:", "  Iam: {}\n  Ssh:", "ours.yaml:12: HeadNode.Iam: given twice"),
         ("  InstanceType: m5.4xlarge", "  # none", "HeadNode.InstanceType: missing"),
         (
-            "      - Policy: arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess",
-            "    InstanceRole: arn:aws:iam::123456789012:role/ours",
-            "HeadNode.Iam.InstanceRole: got 'arn:aws:iam::123456789012:role/ours'",
+            "m5.4xlarge",
+            "c7g.4xlarge",
+            "ours.yaml:5: HeadNode.InstanceType: got 'c7g.4xlarge'; allowed: an x86 instance",
         ),
         ("Tags:", "Tags: [\n", "not YAML"),
         ("Tags:", "{% if x %}\nTags:", "render it first"),

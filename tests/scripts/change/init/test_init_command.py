@@ -62,7 +62,10 @@ def test_without_a_terminal_all_that_is_missing_is_named(folder: Path, capsys: p
         (["--value", "a=b"], "--value is of use with --from or --from-cluster"),
         (["--new-network"], "--new-network is of use with --from or --from-cluster"),
         (["--from", "ours.yaml", "--value", "a"], "got a; allowed: KEY=VALUE"),
-        (["--from", "ours.yaml", *GIVEN, "--value", "typo=1"], "got typo; allowed: what ours.yaml leaves open"),
+        (
+            ["--from", "ours.yaml", *GIVEN, "--value", "typo=1"],
+            "got typo; allowed: a key of ours.yaml, or what it leaves open",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(
@@ -104,7 +107,7 @@ class FakeAws:
         return {"Body": BytesIO(PLAIN.encode())}
 
 
-STACK = {
+STACK: dict[str, object] = {
     "StackName": "hpc",
     "StackStatus": "UPDATE_COMPLETE",
     "Parameters": [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from ultracluster.domain import addresses, neuron, override_rules, parallelclust
 from ultracluster.domain.cluster_configuration import NOBODY
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa
 from ultracluster.domain.overrides import at, mappings, sections
-from ultracluster.domain.violations import Path
+from ultracluster.domain.violations import Path, is_token
 
 Section = dict[str, Any]
 Ask = Callable[[str, Path, str], str | None]
@@ -88,7 +87,7 @@ def typed(value: Any, key: str = "") -> Any:
             if each is not None
         }
     if isinstance(value, list):
-        return [typed(each, key) for each in value]
+        return [typed(each, key) for each in value if each is not None]
     if field is None or value is None:
         return value
     if field.kind == "text" and not field.choices:
@@ -128,7 +127,7 @@ class Changes:
     """
 
     def __init__(self, configuration: Section, ask: Ask, *, new_network: bool) -> None:
-        self.wanted, self.made, self._ask = deepcopy(configuration), list[Change](), ask
+        self.wanted, self.made, self._ask = _without_unknown(configuration), list[Change](), ask
         self.groups = set[int]()
         self._actions()
         self._system()
@@ -348,6 +347,21 @@ class Changes:
             for key in ("SubnetId", "SubnetIds", "SecurityGroups", "AdditionalSecurityGroups"):
                 if key in section:
                     self._set(section, (*path, key), None, reason)
+
+
+def _without_unknown(value: Any, key: str = "") -> Any:
+    """Return a configuration without sections that are asked for as a whole."""
+    if isinstance(value, dict):
+        kept = {name: each for name, each in value.items() if not _is_unknown(each, _below(key, name))}
+        return {name: _without_unknown(each, _below(key, name)) for name, each in kept.items()}
+    if isinstance(value, list):
+        return [_without_unknown(each, key) for each in value if not _is_unknown(each, key)]
+    return value
+
+
+def _is_unknown(value: Any, key: str) -> bool:
+    field = parallelcluster_schema.fields().get(key)
+    return is_token(value) and field is not None and field.kind == "section"
 
 
 def _without_empty(value: Any) -> Any:

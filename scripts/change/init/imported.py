@@ -118,6 +118,8 @@ class _Import:
 
     def _read(self) -> Section:
         """Return the configuration with the types of the schema, which knows all of it."""
+        if not isinstance(self._source.value, dict):
+            raise self._source.report([((), "got no mapping; allowed: a configuration of ParallelCluster 3")])
         configuration = typed(self._source.value)
         problems: list[tuple[Path, str]] = []
         for each in parallelcluster_schema.violations(configuration):

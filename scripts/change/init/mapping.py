@@ -32,6 +32,9 @@ _NEEDED = ("name", "instance_type", "max_count", "count")
 """Fields by which checks, quotas and prices go: an override of them alone would deceive those."""
 
 
+_LISTS_OF_NODES = ("queues", "compute_resources", "login_nodes")
+
+
 class RefusedError(ValueError):
     """Fields that are needed do not take what a configuration has: where, and why."""
 
@@ -242,8 +245,9 @@ class _Mapping:
                 needed = [(leaf, each) for leaf, each in refused if leaf is not None and leaf.place[-1] in _NEEDED]
                 if needed:
                     raise RefusedError([(leaf.path, text_of(each, {})) for leaf, each in needed]) from None
-                lacking = [each["loc"][:-1] for each in errors if each["type"] == "missing"]
-                if not wrong and not self._leave_out(lacking):
+                others = [each["loc"] for each in errors if each["type"] == "missing"]
+                others += [each["loc"] for leaf, each in refused if leaf is None]
+                if not wrong and not self._leave_out(others):
                     raise
             else:
                 wrong = [
@@ -259,11 +263,11 @@ class _Mapping:
                 self._put(leaf.place, leaf.candidates[0])
 
     def _leave_out(self, places: Sequence[tuple[Any, ...]]) -> bool:
-        """Leave out sections that lack what they need; return whether there are any."""
-        left_out = {place[:1] for place in places if len(place) == 1}
+        """Leave out the sections that hold what is missing or wrong; return whether there are any."""
+        left_out = {holder for place in places if (holder := _optional(place))}
         for place in left_out:
             self._put(place, _UNSET)
-            self._leaves = [leaf for leaf in self._leaves if leaf.place[:1] != place]
+            self._leaves = [leaf for leaf in self._leaves if leaf.place[: len(place)] != place]
         return bool(left_out)
 
     def _drop_defaults(self, rendered: Section) -> None:
@@ -376,6 +380,14 @@ def _models(kind: Any) -> Iterator[type[Spec]]:
         yield kind
     for each in get_args(kind):
         yield from _models(each)
+
+
+def _optional(place: tuple[Any, ...]) -> Path:
+    """Return the innermost section around a place that settings may do without; empty: there is none."""
+    while place := place[:-1]:
+        if isinstance(place[-1], str) and place[-1] not in _LISTS_OF_NODES:
+            return place
+    return ()
 
 
 def _is_label(name: Any) -> bool:

@@ -49,6 +49,10 @@ def take(
     answers, asked = _Answers(given), list[str]()
     try:
         while (result := imported(source := read(answers), name, answers, new_network=new_network)).questions:
+            own = [each.key for each in result.questions if each.where == "Region" and each.key not in answers]
+            if own and REGION in answers:  # what the file calls the Region
+                answers.update(dict.fromkeys(own, answers[REGION]))
+                continue
             if ask is None:
                 raise _missing(result.questions, source)
             for question in result.questions:

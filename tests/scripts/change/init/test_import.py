@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -366,6 +367,25 @@ def test_what_cannot_be_taken_is_named_with_its_line_and_reason(old: str, new: s
     with pytest.raises(SourceError) as refused:
         take(PLAIN.replace(old, new, 1))
     assert said in str(refused.value)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in members:
+        yield (*path, key)
+        yield from places(each, (*path, key))
+
+
+@pytest.mark.parametrize("odd", [None, "x", [], {}, "${Q}", [None]], ids=repr)
+def test_a_value_of_any_shape_anywhere_is_taken_asked_for_or_refused(odd: Any) -> None:
+    for *above, last in places(yaml.safe_load(PLAIN)):
+        configuration = yaml.safe_load(PLAIN)
+        holder = configuration
+        for key in above:
+            holder = holder[key]
+        holder[last] = odd
+        with suppress(SourceError):
+            take(yaml.safe_dump(configuration), new_network=True)
 
 
 def test_all_that_is_missing_is_asked_at_once() -> None:

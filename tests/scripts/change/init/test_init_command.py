@@ -44,6 +44,16 @@ def test_it_writes_the_settings_and_tells_each_difference(folder: Path, capsys: 
     assert path.read_text(encoding="utf-8") == before
 
 
+def test_what_the_file_calls_the_region_is_the_region(folder: Path) -> None:
+    text = PLAIN.replace("us-east-2", "${AWS_REGION}").replace("s3://ours", "s3://ours-${AWS_REGION}")
+    (folder / "ours.yaml").write_text(text, encoding="utf-8")
+    assert ultracluster("init", "mine", "--from", "ours.yaml", "--region", "us-east-2", *GIVEN) == ExitCode.DONE
+    settings = load(folder / "config/mine.yaml")
+    actions = settings.cluster.queues[0].custom_actions
+    assert actions is not None
+    assert actions.on_node_configured[0].script == "s3://ours-us-east-2/setup.sh"
+
+
 def test_without_a_terminal_all_that_is_missing_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = PLAIN.replace("ours\n    Allowed", "<key>\n    Allowed")
     (folder / "ours.yaml").write_text(text, encoding="utf-8")

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from scripts.change.init.changes import NONE
 from scripts.change.init.imported import imported
 from scripts.change.init.source import Question, SourceError, read
 from toolchain.parallelcluster import PYTHON
@@ -155,8 +156,8 @@ def _corrections(error: str) -> Iterator[tuple[str, str]]:
 
 def _sample(question: Question) -> str:
     """Return an answer of the shape that is needed."""
-    if "ParallelCluster's provider may" in question.reason:
-        return "none"
+    if question.or_none:
+        return NONE
     for pattern, answer in _SAMPLES:
         if re.search(pattern, question.key):
             return answer

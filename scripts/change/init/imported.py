@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from config.messages import error_path, text_of
 from config.settings import Settings
 from scripts.change.init.additions import additions
-from scripts.change.init.changes import Change, Changes, Section, gone, is_left_out, typed
+from scripts.change.init.changes import OS, Change, Changes, Section, gone, is_left_out, typed
 from scripts.change.init.mapping import Bound, Mapped, RefusedError, covered, mapped
 from scripts.change.init.source import Question, Source
 from scripts.core import options
@@ -142,7 +142,8 @@ class _Import:
     def _ask(self, key: str, path: Path, reason: str) -> str | None:
         """Return an answer; without one, ask if there is a reason."""
         if (answer := self._answers.get(key)) is None and reason:
-            self._questions.setdefault(key, Question(key, self._source.line(path), dotted(path), reason))
+            question = Question(key, self._source.line(path), dotted(path), reason, or_none=key != OS)
+            self._questions.setdefault(key, question)
         return answer
 
     def _required(self, key: str, known: Any, where: str, reason: str) -> str:

@@ -50,12 +50,14 @@ class Question:
         line: The line that needs it; 0: none.
         where: What needs it.
         reason: Why it is asked; empty: the file has a placeholder.
+        or_none: Whether it may be left out, by the answer ``none``.
     """
 
     key: str
     line: int
     where: str
     reason: str = ""
+    or_none: bool = False
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from config.settings import Settings
 from scripts.change.init.additions import additions
 from scripts.change.init.changes import OS, Change, Changes, Section, gone, is_left_out, typed
 from scripts.change.init.mapping import Bound, Mapped, RefusedError, covered, mapped
-from scripts.change.init.source import Question, Source
+from scripts.change.init.source import Question, Source, asked
 from scripts.core import options
 from ultracluster.domain import lustre, neuron, parallelcluster_schema, snapshots
 from ultracluster.domain.cluster import ClusterOptions
@@ -71,13 +71,15 @@ def imported(source: Source, name: str, answers: Mapping[str, str], *, new_netwo
 class _Import:
     def __init__(self, source: Source, name: str, answers: Mapping[str, str], *, new_network: bool) -> None:
         self._source, self._name, self._answers, self._new_network = source, name, answers, new_network
-        self._questions = dict(source.missing)
+        self._questions: dict[str, Question] = {}
         self._further = list[str]()
 
     def result(self) -> Imported:
         configuration = self._read()
         changes = Changes(configuration, self._ask, new_network=self._new_network)
         wanted = changes.wanted
+        unknown = {key for text in _texts(wanted) for key in self._source.missing if asked(key) in text}
+        self._questions |= {key: each for key, each in self._source.missing.items() if key in unknown}
         region = self._required(REGION, wanted.get("Region"), "Region", "the Region of the deployment")
         zone = self._required(ZONE, None, "", "the availability zone, by its id")
         network, public, private = self._network(wanted)
@@ -329,6 +331,14 @@ def _file_system(storage: Section) -> dict[str, Any] | None:
     if spec is None or broken:
         return None
     return {"file_system": spec.changed(), **({} if retain else {"retain": False})}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in members:
+        yield from _texts(each)
+    if isinstance(value, str):
+        yield value
 
 
 def _has(value: Any, key: str | int) -> bool:

@@ -195,7 +195,7 @@ class _Reader:
         if (known := self.answers.get(key, default)) is not None:
             return known
         self.missing.setdefault(key, Question(key, self._line_of(path), dotted(path)))
-        return f"{_UNKNOWN}{key}]}}"
+        return asked(key)
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> Any:
         yaml.SafeLoader("").flatten_mapping(node)
@@ -317,9 +317,9 @@ class _Template(_Reader):
             "Fn::Select": self._select,
             "Fn::Split": self._split,
             "Fn::Equals": self._equals,
-            "Fn::Not": lambda node, path: not self._arguments(node, path)[0],
-            "Fn::And": lambda node, path: all(self._arguments(node, path)),
-            "Fn::Or": lambda node, path: any(self._arguments(node, path)),
+            "Fn::Not": lambda node, path: self._decide(lambda values: not values[0], node, path),
+            "Fn::And": lambda node, path: self._decide(all, node, path),
+            "Fn::Or": lambda node, path: self._decide(any, node, path),
         }
         if name not in functions:
             return self.ask(f"{name} of line {self._line(node)}", path)
@@ -407,9 +407,18 @@ class _Template(_Reader):
             return items
         return items[int(index)]
 
-    def _equals(self, node: yaml.Node, path: Path) -> bool:
-        one, other = self._arguments(node, path)
-        return _as_text(one) == _as_text(other)
+    def _equals(self, node: yaml.Node, path: Path) -> Any:
+        return self._decide(lambda values: _as_text(values[0]) == _as_text(values[1]), node, path)
+
+    def _decide(self, rule: Callable[[list[Any]], bool], node: yaml.Node, path: Path) -> Any:
+        """Return whether a rule holds of values; what is not known yet stands for the answer."""
+        values = self._arguments(node, path)
+        return next(filter(_is_unknown, values), None) or rule(values)
+
+
+def asked(key: str) -> str:
+    """Return what stands for a value that is asked for."""
+    return f"{_UNKNOWN}{key}]}}"
 
 
 def _is_unknown(value: Any) -> bool:

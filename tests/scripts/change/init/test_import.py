@@ -425,7 +425,9 @@ Parameters:
   Subnets: {Type: "List<AWS::EC2::Subnet::Id>"}
   Most: {Type: Number, Default: 4}
   Kind: {Type: String, Default: x86}
+  Size: {Type: String}
 Conditions:
+  IsLarge: !Not [!Equals [!Ref Size, small]]
   IsX86: !Equals [!Ref Kind, x86]
 Mappings:
   Types: {x86: {Compute: c6i.8xlarge}}
@@ -451,16 +453,18 @@ Resources:
               ComputeResources:
                 - {Name: large, InstanceType: !FindInMap [Types, !Ref Kind, Compute], MaxCount: !Ref Most}
               Networking: {SubnetIds: !Ref Subnets}
+              JobExclusiveAllocation: !If [IsLarge, true, false]
 """
 
 
 def test_a_template_is_evaluated_and_asked_for_what_it_does_not_have() -> None:
     given = {**KNOWN, "AWS::StackName": "mine"}
-    assert {each.key for each in take(TEMPLATE, given).questions} == {"mine-net", "Subnets", "Other.Name"}
+    assert {each.key for each in take(TEMPLATE, given).questions} == {"mine-net", "Subnets", "Other.Name", "Size"}
     answers = {
         "mine-net": "subnet-0123456789abcdef0,subnet-0123456789abcdef9",
         "Subnets": "subnet-0123456789abcdef1",
         "Other.Name": "one",
+        "Size": "small",
     }
     of_template = take(TEMPLATE, {**given, **answers})
     values = yaml.safe_load(of_template.text)
@@ -488,7 +492,9 @@ def test_a_template_may_have_the_configuration_as_text() -> None:
 
 def test_without_its_subnets_the_deployment_makes_a_network() -> None:
     known = {"region": "us-east-2", "zone_id": "use2-az1"}
-    result = take(PLAIN, known, new_network=True)
+    text = PLAIN.replace("subnet-0123456789abcdef0", "${HEAD}").replace("subnet-0123456789abcdef1", "<compute>")
+    result = take(text, known, new_network=True)
+    assert result.questions == []
     assert "network" not in yaml.safe_load(result.text)
     told = {without_indices(each.path) for each in result.changes}
     assert {"HeadNode.Networking.SubnetId", "Scheduling.SlurmQueues.Networking.SubnetIds"} <= told

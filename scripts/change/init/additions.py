@@ -85,5 +85,5 @@ def _further(wanted: Any, has: Any, path: Path) -> Iterator[tuple[Path, Any]]:
             key = named(path, item)
             own = [each for each in mappings(wanted) if each == item or (key and each.get(key) == item[key])]
             yield from _further(own[0] if own else None, item, (*path, index))
-    elif wanted is None:
+    elif wanted is None and has != []:
         yield path, has

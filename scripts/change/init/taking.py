@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from config.settings import SettingsError, load
 from scripts.change.init.changes import Change
 from scripts.change.init.imported import REGION, ZONE, Imported, imported
-from scripts.change.init.source import Question, Source, SourceError
+from scripts.change.init.source import Question, Source, SourceError, asked
 from scripts.core.errors import UnusableError
 from scripts.core.temporary import temporary_directory
 from ultracluster.domain.overrides import without_indices
@@ -46,7 +46,7 @@ def take(
     Raises:
         UnusableError: The configuration cannot be taken, or there are questions and nobody to ask.
     """
-    answers, asked = _Answers(given), list[str]()
+    answers, typed = _Answers(given), list[str]()
     try:
         while (result := imported(source := read(answers), name, answers, new_network=new_network)).questions:
             own = [each.key for each in result.questions if each.where == "Region" and each.key not in answers]
@@ -57,9 +57,9 @@ def take(
                 raise _missing(result.questions, source)
             for question in result.questions:
                 answers[question.key] = ask(question)
-                asked.append(question.key)
+                typed.append(question.key)
     except SourceError as error:
-        again = " ".join(f"--value '{key}={answers[key]}'" for key in asked)
+        again = " ".join(f"--value '{key}={answers[key]}'" for key in typed)
         hint = "--value 'KEY=VALUE', with a key that is named, gives another value than the file"
         raise UnusableError(str(error), f"{hint}; the same answers again: {again}" if again else hint) from None
     if unused := sorted(key for key in given.keys() - answers.used - {*_OPTIONS} if not key.startswith("AWS::")):
@@ -105,7 +105,8 @@ def _lines(changes: Sequence[Change]) -> Iterator[str]:
     """Yield a line for each change; the same ones of several queues are one."""
     groups: dict[tuple[str, ...], list[Change]] = {}
     for each in changes:
-        groups.setdefault((without_indices(each.path), shown(each.was), shown(each.now), each.reason), []).append(each)
+        was = "what the file leaves open" if asked("").removesuffix("]}") in repr(each.was) else shown(each.was)
+        groups.setdefault((without_indices(each.path), was, shown(each.now), each.reason), []).append(each)
     for (_, was, now, reason), same in groups.items():
         change = now if same[0].was is None else f"{was} is left out" if same[0].now is None else f"{was} becomes {now}"
         more = f" ({len(same)} times)" if len(same) > 1 else ""

@@ -122,7 +122,7 @@ def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[
             yield from ((key, (*place, name)) for key in keys if key)
 
 
-_FIELDS: Mapping[str, Path] = {
+FIELDS: Mapping[str, Path] = {
     **dict(_modelled()),
     "Tags": ("tags",),
     "DevSettings.EfaInterfaceType": ("efa_interface_type",),
@@ -142,7 +142,7 @@ _TAKEN: Mapping[str, str] = {
     "SharedStorage": "all file systems, the deployment's and homes among them",
     "Scheduling.SlurmSettings.Database": "the database of accounting",
     "LoginNodes": "the pools of login nodes",
-    **{key: f"what {dotted(field)} sets" for key, field in _FIELDS.items()},
+    **{key: f"what {dotted(field)} sets" for key, field in FIELDS.items()},
 }
 """What a null takes away, by key, whatever it is in."""
 
@@ -174,8 +174,8 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
             yield Violation(path, value, "leave it", f"null takes away {_TAKEN[lost[0]]}")
         elif key in _FEATURES and _FEATURES[key][0](value):
             yield Violation(path, value, *_FEATURES[key][1:])
-        elif key in _FIELDS:
-            yield Violation(path, value, f"{dotted(called(_FIELDS[key]))} sets it", _WORTH)
+        elif key in FIELDS:
+            yield Violation(path, value, f"{dotted(called(FIELDS[key]))} sets it", _WORTH)
     for index, storage in enumerate(mappings(spec.overrides.get("SharedStorage"))):
         if "StorageType" in storage:
             allowed = f"{dotted(called(('shared_storage',)))}, which has most kinds"
@@ -202,6 +202,23 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
 def _is_new_and_open(settings: object) -> bool:
     """Return whether EFS would make a file system that is not encrypted."""
     return isinstance(settings, Mapping) and not settings.get("FileSystemId") and "Encrypted" not in settings
+
+
+def is_of_session_manager(policy: str) -> bool:
+    """Return whether a policy is AWS's for Session Manager, which nodes other than those for logins may not have."""
+    return policy.endswith(_SSM_POLICY)
+
+
+def is_attachable(policy: object) -> bool:
+    """Return whether ParallelCluster's provider may attach a policy to roles of nodes."""
+    return _matches(policy, _ATTACHED)
+
+
+def is_usable(key: str, value: object) -> bool:
+    """Return whether ParallelCluster's provider may use a role (InstanceRole), or make some (ResourcePrefix)."""
+    if key == "InstanceRole":
+        return _matches(value, _PASSED)
+    return value is None or (isinstance(value, str) and ("/" not in value or value.startswith("/parallelcluster/")))
 
 
 def accounting_warnings(spec: ClusterSpec) -> Iterator[Violation]:
@@ -233,7 +250,7 @@ def _violations(spec: ClusterSpec) -> Iterator[Violation]:
             yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
         elif path[-1] == "Policy" and "AdditionalIamPolicies" in path:
             yield from _policy_violations(path, value)
-        elif path[-1] == "InstanceRole" and value is not None and not _matches(value, _PASSED):
+        elif path[-1] == "InstanceRole" and value is not None and not is_usable("InstanceRole", value):
             allowed = "the ARN of a role with the path /parallelcluster/"
             yield Violation(path, value, allowed, "ParallelCluster's provider may pass no others to nodes")
         elif path[-1] == "ExtraChefAttributes" and "imds" in str(value).lower():
@@ -257,10 +274,10 @@ def _nameless(path: Path, value: Any) -> Iterator[Violation]:
 
 
 def _policy_violations(path: Path, value: Any) -> Iterator[Violation]:
-    if path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
+    if path[0] != "LoginNodes" and is_of_session_manager(str(value)):
         allowed = "leave it out: the nodes' own policy already has Session Manager"
         yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
-    elif not _matches(value, _ATTACHED):
+    elif not is_attachable(value):
         yield Violation(path, value, _ATTACHABLE, "ParallelCluster's provider may attach no others")
 
 
@@ -269,9 +286,7 @@ def _place_violations(spec: ClusterSpec) -> Iterator[Violation]:
     region, prefix = spec.overrides.get("Region"), at(spec.overrides, ("Iam", "ResourcePrefix"))
     if region is not None and region != spec.region and not is_token(spec.region):
         yield Violation(("Region",), region, spec.region, "ParallelCluster's provider is in the Region of the stack")
-    if prefix is not None and (
-        not isinstance(prefix, str) or ("/" in prefix and not prefix.startswith("/parallelcluster/"))
-    ):
+    if not is_usable("ResourcePrefix", prefix):
         allowed = "a prefix without /, or a path below /parallelcluster/"
         yield Violation(("Iam", "ResourcePrefix"), prefix, allowed, "the provider may make no other roles")
 
@@ -285,7 +300,10 @@ def _custom_setting_violations(path: Path, value: Any) -> Iterator[Violation]:
         items = [((*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else items
     for where, item in items:
         if isinstance(item, dict) and all(isinstance(key, str) for key in item):
-            yield from below(where, slurm_rules.violations(item, line))
+            is_line = line is slurm_rules.CLUSTER
+            yield from below(
+                where, slurm_rules.line_violations(item) if is_line else slurm_rules.violations(item, line)
+            )
         else:
             yield Violation(where, item, "a mapping of parameters", "they become a line of slurm.conf")
 

@@ -190,6 +190,7 @@ def _add_provider(s3: Any, region: str, published: PublishedVersion) -> None:
     modules = {str(path.relative_to(_ROOT)): path.read_text(encoding="utf-8") for path in _PROVIDER_MODULES}
     for key, body in {
         "templates/custom_resource/cluster.yaml": template.encode(),
+        "templates/policies/policies.yaml": (_PROVIDER / "policies.yaml").read_bytes(),
         "templates/custom_resource/cluster.zip": _archive(modules),
         "layers/aws-parallelcluster/lambda-layer.zip": _archive({"python/README": "This is .venv-pcluster."}),
     }.items():

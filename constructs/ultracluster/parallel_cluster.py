@@ -15,7 +15,7 @@ from constructs import Construct, IConstruct, IValidation
 
 from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
-from ultracluster.cluster_provider import cluster_provider
+from ultracluster.cluster_provider import ClusterProvider
 from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import cluster_rules, names, override_rules, team_rules
 from ultracluster.domain.budget import BudgetSpec
@@ -34,6 +34,7 @@ from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.overrides import at, mappings, plain
+from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Spec
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
@@ -50,6 +51,7 @@ from ultracluster.node_policies import OF_PARALLELCLUSTER, too_large, too_many
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
 from ultracluster.placement import elsewhere, is_public, node_subnets
+from ultracluster.roles import BoundaryProbe, apply_roles
 from ultracluster.shared_storage import SharedStorage
 from ultracluster.signatures import readable
 from ultracluster.ways_out import shut_in, warn_of_imported
@@ -136,6 +138,9 @@ class ParallelCluster(IParallelCluster):
             jobs when they have ended. [change: new cluster]
         directory: Active Directory or another LDAP server with users. Default: none. [change: stopped fleet, no login
             nodes]
+        roles: What all roles have: those that ParallelCluster makes, and that of its provider, which gets a role of its
+            own then. ``iam.PermissionsBoundary.of(scope).apply(policy)`` is honoured without it. Default: nothing.
+            [change: as its options say]
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for. [one
             of '3.16.1', '3.16.2', '3.16.3'; change: new cluster]
 
@@ -184,6 +189,7 @@ class ParallelCluster(IParallelCluster):
         munge_key: "secretsmanager.ISecret | None" = None,
         accounting: "SlurmAccounting | None" = None,
         directory: DirectorySpec | None = None,
+        roles: RolesSpec | None = None,
         parallelcluster_version: str | None = None,
     ) -> None:
         self._construct = construct_name(type(self), scope, construct_id)
@@ -214,6 +220,7 @@ class ParallelCluster(IParallelCluster):
             "accepted_warnings": listed(accepted_warnings),
             "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
             "directory": directory,
+            "roles": roles,
             "parallelcluster_version": parallelcluster_version,
         }
         self._accounting = None if accounting is None or broken else accounting
@@ -268,10 +275,15 @@ class ParallelCluster(IParallelCluster):
         self._warned: set[str] = set()
         self._default_places = public, private
         self._queue_bindings: dict[str, Mapping[str, Any]] = {}
+        self._probe = BoundaryProbe(self, "Boundary", self._bound)
+        self._provider = ClusterProvider(self, spec, munge_key, password)
+        if spec.roles is not None:
+            self._provider.set_roles(spec.roles)
+            apply_roles(self, spec.roles)
         resource = CustomResource(
             self,
             "Resource",
-            service_token=cluster_provider(self, spec, munge_key, password).get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._provider.stack.get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -524,6 +536,12 @@ class ParallelCluster(IParallelCluster):
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script, queue.custom_actions)
         self._place(("queues", queue.name), given)
 
+    def _bound(self, boundary: str | None) -> None:
+        """Let the provider's role have the boundary of all roles here, of which the CDK tells when it synthesizes."""
+        roles = self._spec.roles or RolesSpec()
+        if boundary is not None or self._provider.has_role:
+            self._provider.set_roles(roles.model_copy(update={"permissions_boundary_arn": boundary}))
+
     def _check_when_whole(self, vpc: ec2.IVpc) -> None:
         """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
         warn_of_imported(self, vpc, self._places)
@@ -594,6 +612,7 @@ class ParallelCluster(IParallelCluster):
             head_node=self._head_node_binding,
             queues=self._queue_bindings,
             login_nodes=self._login_node_binding,
+            permissions_boundary=self._probe.boundary,
             **{} if self._accounting is None else self._accounting.bindings,
         )
         return render(self._spec, bindings)

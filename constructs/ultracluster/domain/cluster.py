@@ -17,6 +17,8 @@ from ultracluster.domain.instance_types import (
     has_efa,
     interfaces_per_node,
 )
+from ultracluster.domain.roles import PAGE as ROLES_PAGE
+from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import (
     FEW,
@@ -443,6 +445,8 @@ class ClusterSpec(ClusterOptions):
     """AWS Region."""
     tags: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, "Tags")] = {}
     """Tags of everything that ParallelCluster makes."""
+    roles: Annotated[RolesSpec | None, Setting(Change.AT_ONCE, page=ROLES_PAGE)] = None
+    """What all roles have; None: nothing in common."""
 
     @property
     def max_nodes(self) -> int:

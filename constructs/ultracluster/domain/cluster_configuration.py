@@ -69,7 +69,8 @@ class Bindings:
     Slurm's accounting. ``slurm_settings`` go into ``slurm.conf``, before those of the cluster, which win. The head
     node, login nodes and each queue, by name, have the keys ``CustomActions`` and ``Iam``. A head node's
     ``OnNodeConfigured`` can never change in the life of a cluster. The provider attaches policies of the path
-    ``/parallelcluster/`` or of such a name.
+    ``/parallelcluster/`` or of such a name. ``permissions_boundary`` bounds the cluster's roles in place of that
+    of the specification.
     """
 
     public_subnet_id: str
@@ -84,6 +85,7 @@ class Bindings:
     database: Mapping[str, str] | None = None
     head_node_security_group_ids: Sequence[str] = ()
     slurm_settings: Mapping[str, str] = field(default_factory=dict)
+    permissions_boundary: str | None = None
 
 
 def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
@@ -114,6 +116,12 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
     }
     if spec.login_nodes:
         configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_nodes]}
+    boundary, roles = bindings.permissions_boundary, spec.roles
+    if boundary is None and roles is not None:
+        boundary = roles.permissions_boundary_arn
+    prefix = None if roles is None else roles.resource_prefix
+    if iam := _present(PermissionsBoundary=boundary, ResourcePrefix=prefix):
+        configuration["Iam"] = iam
     if spec.directory is not None:
         configuration["DirectoryService"] = _directory(spec.directory)
     return overrides.merged(configuration, spec.overrides)

@@ -208,6 +208,7 @@ def _days(value: Any) -> Any:
     return next((days for days, each in retention_periods(type(value)).items() if each is value), value)
 
 
+FromManagedPolicy = _by("iam.IManagedPolicy", "managed_policy_arn")
 FROM_SIZE = _by("cdk.Size", "to_gibibytes")
 FROM_DAYS = _by("cdk.Duration", "to_days")
 FROM_HOURS = _by("cdk.Duration", "to_hours")
@@ -240,6 +241,11 @@ class _PlacementGroup(Protocol):
     def placement_group_name(self) -> str: ...
 
 
+class _ManagedPolicy(Protocol):
+    @property
+    def managed_policy_arn(self) -> str: ...
+
+
 InstanceTypeName = Annotated[
     str,
     text(
@@ -268,6 +274,7 @@ if TYPE_CHECKING:
     OptionalTime = Converted[int | None, int | _Duration | None]
     KeyPairName = Converted[str | None, str | _KeyPair | None]
     PlacementGroupName = Converted[str | None, str | _PlacementGroup | None]
+    OptionalPolicyArn = Converted[str | None, str | _ManagedPolicy | None]
     ClusterLogDays = Converted[int, int | _Duration | Enum]
 else:
     InstanceType = Annotated[InstanceTypeName, _by("ec2.InstanceType", "to_string")]

@@ -108,6 +108,7 @@ class Prerequisites:
         os: That of the nodes, as ParallelCluster names it.
         existing: Ids, names and ARNs of what exists, by type in CloudFormation.
         munge_key_secret_arn: Which of the secrets has a Munge key; the others have a password.
+        permissions_boundary_arn: Which of the policies bounds roles.
         file_system_key_id: Which of the keys encrypts the file system.
         network: The network, if there is one already.
     """
@@ -122,6 +123,7 @@ class Prerequisites:
     os: str = "ubuntu2404"
     existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     munge_key_secret_arn: str | None = None
+    permissions_boundary_arn: str | None = None
     file_system_key_id: str | None = None
     network: ExistingNetwork | None = None
     reservations: tuple[ReservationPrerequisite, ...] = ()
@@ -248,9 +250,10 @@ def _add_secret(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
 
 
 def _add_policy(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
-    """Make a policy that allows nothing but to say who asks."""
+    """Make a policy that allows nothing but to say who asks; a boundary, which grants nothing, takes nothing away."""
     path, _, name = arn.partition(":policy")[2].rpartition("/")
-    allowed = {"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}
+    is_boundary = arn == wanted.permissions_boundary_arn
+    allowed = {"Effect": "Allow", "Action": "*" if is_boundary else "sts:GetCallerIdentity", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
     tags = [{"Key": "_custom_id_", "Value": arn}]
     aws.client("iam", wanted.region).create_policy(PolicyName=name, Path=f"{path}/", PolicyDocument=document, Tags=tags)

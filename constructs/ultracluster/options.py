@@ -6,7 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
 from ultracluster.arguments import until_looked_up
-from ultracluster.domain import budget, cluster, custom_actions, directory, storage, team
+from ultracluster.domain import budget, cluster, custom_actions, directory, roles, storage, team
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -336,6 +336,22 @@ class BudgetSpec(Values, budget.BudgetSpec):
         action: What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts,
             those that run continue; stop: those that run are cancelled, too. [one of 'none', 'drain', 'stop'; default
             'none'; change: at once]
+    """
+
+
+class Roles(Options, roles.RolesSpec):
+    """What all roles have.
+
+    Attributes:
+        permissions_boundary_arn: Managed policy beyond which no role can do anything, whatever its own policies say;
+            None: none. It must allow what nodes and provider need. To take it off, deploy once with None here, and
+            without these options after that. [the ARN of a policy of yours without a path:
+            arn:aws:iam::ACCOUNT:policy/NAME, a name of A-Z, a-z, 0-9, _ and -; default None; change: at once]
+        path: Path of all roles, from which the provider's permissions follow; None: /parallelcluster/CLUSTER/ of the
+            cluster's, / of others. [/parallelcluster/, or below it such as /parallelcluster/lab/; default None; change:
+            new cluster]
+        name_prefix: How the names of all roles begin; None: CloudFormation's names, which begin with that of the stack.
+            [1 to 10 of A-Z, a-z, 0-9 and _.,+@=-, such as lab-; default None; change: new cluster]
     """
 
 

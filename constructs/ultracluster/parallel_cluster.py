@@ -34,7 +34,7 @@ from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.overrides import at, mappings, plain
-from ultracluster.domain.roles import RolesSpec
+from ultracluster.domain.roles import BOUNDARY_ALLOWED, BOUNDARY_NAME, RolesSpec
 from ultracluster.domain.spec import Spec
 from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
@@ -140,7 +140,7 @@ class ParallelCluster(IParallelCluster):
             nodes]
         roles: What all roles have: those that ParallelCluster makes, and that of its provider, which gets a role of its
             own then. ``iam.PermissionsBoundary.of(scope).apply(policy)`` is honoured without it. Default: nothing.
-            [change: as its options say]
+            [change: at once]
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for. [one
             of '3.16.1', '3.16.2', '3.16.3'; change: new cluster]
 
@@ -576,6 +576,12 @@ class ParallelCluster(IParallelCluster):
         yield from (f"{dotted(each.path)}: {each}" for each in _stack_violations(self, self._spec.name))
         yield from self._too_many_policies()
         yield from too_large(self._scripts.by_nodes)
+        name = (self._probe.boundary or "").partition(":policy/")[2]
+        if name and not Token.is_unresolved(name) and not BOUNDARY_NAME.fullmatch(name):
+            wrong = Violation(
+                (), self._probe.boundary, BOUNDARY_ALLOWED, "AWS's template of the provider takes no other"
+            )
+            yield f"permissions boundary: {wrong}"
 
     def _too_many_policies(self) -> Iterator[str]:
         """Yield which roles have more policies than IAM attaches, with those of overrides."""

@@ -59,13 +59,24 @@ class BoundaryProbe(iam.CfnRole):
 
     def __init__(self, scope: Construct, construct_id: str, heard: Callable[[str | None], None]) -> None:
         self._tell = heard
+        self._property: str | None = None
         self._overridden: tuple[str | None] | None = None
         super().__init__(scope, construct_id, assume_role_policy_document={})
 
     @property
     def boundary(self) -> str | None:
         """What bounds roles of the scope; None: nothing, or Aspects have not run yet."""
-        return self.permissions_boundary if self._overridden is None else self._overridden[0]
+        return self._property if self._overridden is None else self._overridden[0]
+
+    @property
+    def permissions_boundary(self) -> str | None:
+        """The property, which Aspects of an app set."""
+        return self._property
+
+    @permissions_boundary.setter
+    def permissions_boundary(self, value: str | None) -> None:
+        self._property = value
+        self._tell(self.boundary)
 
     def _should_synthesize(self) -> bool:
         return False
@@ -74,4 +85,4 @@ class BoundaryProbe(iam.CfnRole):
         """Take note of an override; there is no template to put it in."""
         if path == _BOUNDARY:
             self._overridden = (value,)
-            self._tell(value)
+            self._tell(self.boundary)

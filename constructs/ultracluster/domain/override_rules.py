@@ -39,6 +39,7 @@ _OPEN = "without it the port is open to the world"
 _HEAD_NODE_KEYS = "else each of its users gets the credentials of the head node"
 _WORTH = "what checks, counts and prices it goes by that alone"
 _UNENCRYPTED = "the volume is not encrypted"
+_OF_ROLES = "the roles of stacks and of ParallelCluster's provider have none by this key"
 _FEATURES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     "Monitoring.Logs.CloudWatch.Enabled": (lambda value: not value, "true", "nobody learns why a node has failed"),
     "HeadNode.LocalStorage.RootVolume.Encrypted": (lambda value: not value, "true", _UNENCRYPTED),
@@ -107,6 +108,8 @@ def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[
 _FIELDS: Mapping[str, Path] = {
     **dict(_modelled()),
     "Tags": ("tags",),
+    "Iam.PermissionsBoundary": ("roles", "permissions_boundary_arn"),
+    "Iam.ResourcePrefix": ("roles", "path"),
     "DevSettings.EfaInterfaceType": ("efa_interface_type",),
     "Scheduling.SlurmQueues.Networking.SubnetIds": ("queues",),
     "Scheduling.SlurmQueues.ComputeResources.Instances": ("queues", "compute_resources", "instance_type"),
@@ -140,7 +143,8 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
         if key in _FEATURES and _FEATURES[key][0](value):
             yield Violation(path, value, *_FEATURES[key][1:])
         elif key in _FIELDS:
-            yield Violation(path, value, f"{dotted(called(_FIELDS[key]))} sets it", _WORTH)
+            reason = _OF_ROLES if key.startswith("Iam.") else _WORTH
+            yield Violation(path, value, f"{dotted(called(_FIELDS[key]))} sets it", reason)
     for q, queue in enumerate(mappings(at(spec.overrides, ("Scheduling", "SlurmQueues")))):
         place: Path = ("Scheduling", "SlurmQueues", q)
         name = queue.get("Name")

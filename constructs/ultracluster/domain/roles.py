@@ -1,6 +1,7 @@
 """Roles of IAM: what bounds all that a deployment makes, where they are, and how their names begin."""
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from ultracluster.domain.spec import Change, Setting, Spec
@@ -8,7 +9,8 @@ from ultracluster.domain.types import TOKENS, Existing, FromManagedPolicy, defau
 
 PAGE = "https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html"
 POLICIES = "AWS::IAM::ManagedPolicy"
-BOUNDARY_PATTERN = r"^arn:aws[a-z-]*:iam::\d{12}:policy/[A-Za-z0-9_-]{1,128}$"
+BOUNDARY_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_BOUNDARY = rf"^arn:aws[a-z-]*:iam::\d{{12}}:policy/{BOUNDARY_NAME.pattern}$"
 BOUNDARY_ALLOWED = (
     "the ARN of a policy of yours without a path: arn:aws:iam::ACCOUNT:policy/NAME, a name of A-Z, a-z, 0-9, _ and -"
 )
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from ultracluster.domain.types import OptionalPolicyArn
 else:
     OptionalPolicyArn = Annotated[
-        Annotated[str, text(BOUNDARY_PATTERN, BOUNDARY_ALLOWED), TOKENS] | None, FromManagedPolicy, Existing(POLICIES)
+        Annotated[str, text(_BOUNDARY, BOUNDARY_ALLOWED), TOKENS] | None, FromManagedPolicy, Existing(POLICIES)
     ]
     """An ARN, or an ``iam.IManagedPolicy``."""
 RolePath = Annotated[

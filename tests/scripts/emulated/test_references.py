@@ -76,6 +76,7 @@ LOOKUPS: Mapping[str, Lookup] = {
 def everything(raw: Raw) -> None:
     """Name as existing whatever can be, with homes on EFS."""
     raw["bootstrap"] = {"kms_key_arn": KEY(1)}
+    raw["roles"] = {"permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/boundary"}
     blocks = {key: value for key, value in raw["network"].items() if key.endswith("cidr")}
     vpc = {"vpc_id": f"vpc-{HEX}", "public_subnet_id": f"subnet-{HEX}", "private_subnet_id": f"subnet-{HEX[:-1]}1"}
     raw["network"] = {**blocks, "existing": vpc}

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import Duration, Stack
+from aws_cdk import Annotations, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -33,9 +32,11 @@ class NodeGroup(iam.PrincipalBase):
     bucket of another account allow this account instead.
     """
 
-    def __init__(self, cluster_name: str, policies: Callable[[], Iterable[NodePolicies]]) -> None:
+    def __init__(
+        self, cluster_name: str, policies: Callable[[], Iterable[NodePolicies]], scope: Construct | None = None
+    ) -> None:
         super().__init__()
-        self._cluster_name, self._policies = cluster_name, policies
+        self._cluster_name, self._policies, self._scope = cluster_name, policies, scope
 
     @property
     def policy_fragment(self) -> iam.PrincipalPolicyFragment:
@@ -56,6 +57,8 @@ class NodeGroup(iam.PrincipalBase):
 
     @property
     def _stack(self) -> Stack:
+        if self._scope is not None:
+            return Stack.of(self._scope)
         [first, *_] = self._policies()
         return Stack.of(first.first)
 
@@ -66,6 +69,13 @@ class NodeGroup(iam.PrincipalBase):
     def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
         """Add a statement to the nodes' policies."""
         added = [each.add(statement) for each in self._policies()]
+        if self._scope is not None:
+            Annotations.of(self._scope).add_warning_v2(
+                "ultracluster:importedGrant",
+                f"nodes of {self._cluster_name} get no policy, because the cluster is not of this app: only what has "
+                "a policy of its own in this app, such as a bucket or a key, lets them in",
+            )
+            return iam.AddToPrincipalPolicyResult(statement_added=False)
         policies = DependencyGroup(*(each.policy_dependable for each in added if each.policy_dependable is not None))
         return iam.AddToPrincipalPolicyResult(statement_added=True, policy_dependable=policies)
 
@@ -92,15 +102,13 @@ class IParallelCluster(Construct):
         """ParallelCluster's name of the cluster."""
         return self._name
 
-    if not TYPE_CHECKING:  # to type checkers it is no iam.IGrantable
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """All nodes, to be granted permissions. Roles of an imported cluster get no policy.
 
-        @property
-        def grant_principal(self):
-            """Refuse grants to nodes whose roles are not known here."""
-            raise ValueError(
-                f"{self.node.path} is not made in this app, which cannot grant its nodes permissions: grant them where "
-                "the cluster is made, or give its nodes a policy by `overrides`"
-            )
+        They are named in the policy of the resource, if it is of this app and has one, as buckets and keys do.
+        """
+        return NodeGroup(self._name, tuple, self)
 
     @property
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes

@@ -220,7 +220,7 @@ class EbsVolume(Values, storage.EbsVolumeSpec):
             vol-0123456789abcdef0; default None; change: new cluster]
         snapshot_id: Snapshot that one is made of; None: it is empty. [the id of a snapshot such as
             snap-0123456789abcdef0; default None; change: new cluster]
-        size_gib: Size of one that is made, of a snapshot that of the snapshot or more; None: 35 GiB. [GiB; 1 to 65,536;
+        size_gib: Size of one that is made, of a snapshot that of the snapshot or more; None: 40 GiB. [GiB; 1 to 65,536;
             default None; change: new cluster]
         type: Type of one that is made. [one of 'gp3', 'gp2', 'io1', 'io2', 'st1', 'sc1'; default 'gp3'; change: new
             cluster]

@@ -7,7 +7,23 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import jsii
-from aws_cdk import Annotations, CustomResource, IStableAnyProducer, Lazy, Stack, Stage, Tags, Token
+from aws_cdk import (
+    Annotations,
+    Aspects,
+    CfnResource,
+    CustomResource,
+    IAspect,
+    IStableAnyProducer,
+    ITaggable,
+    Lazy,
+    RemovalPolicy,
+    Stack,
+    Stage,
+    TagManager,
+    Tags,
+    TagType,
+    Token,
+)
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -79,6 +95,7 @@ _CLUSTERS: "WeakKeyDictionary[IConstruct, list[ParallelCluster]]" = WeakKeyDicti
 
 
 @readable
+@jsii.implements(ITaggable)
 class ParallelCluster(IParallelCluster):
     """Define a cluster by AWS's own custom resource, with a provider of its own.
 
@@ -259,8 +276,7 @@ class ParallelCluster(IParallelCluster):
         if security_groups is None:
             group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=f"Nodes of {spec.name}")
             self.connections.add_security_group(group)
-        for key, value in spec.tags.items():
-            Tags.of(self).add(key, value)
+        self._tags = _tag_manager(self, spec.tags)
         self._scripts = NodeScripts(
             self,
             "Scripts",
@@ -329,6 +345,28 @@ class ParallelCluster(IParallelCluster):
             security_groups: What its nodes carry, for `connections`.
         """
         return IParallelCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
+
+    def apply_removal_policy(self, policy: RemovalPolicy) -> None:
+        """Say what happens to the cluster when it leaves its stack, or that is deleted.
+
+        Retained, it stays with all that it needs: head node, nodes and their storage cost until you delete the stack
+        of the cluster's name and then what is left of this one; no app can take it up again, because ParallelCluster's
+        resource adopts none.
+
+        Args:
+            policy: Retained or deleted.
+
+        Raises:
+            ValueError: It is neither: there are no snapshots of clusters.
+        """
+        if policy == RemovalPolicy.SNAPSHOT:
+            raise ValueError(f"policy: {self._construct} cannot be deleted with a snapshot; allowed: RETAIN or DESTROY")
+        Aspects.of(self).add(_Kept(policy))
+
+    @property
+    def tags(self) -> TagManager:
+        """Tags of everything that ParallelCluster makes: those given, and those of ``cdk.Tags`` for what it is in."""
+        return self._tags
 
     @property
     def cluster_name(self) -> str:
@@ -575,6 +613,7 @@ class ParallelCluster(IParallelCluster):
         """Yield what stacks and grants that came later make wrong."""
         yield from (f"{dotted(each.path)}: {each}" for each in _stack_violations(self, self._spec.name))
         yield from self._too_many_policies()
+        yield from self._wrong_tags()
         yield from too_large(self._scripts.by_nodes)
         name = (self._probe.boundary or "").partition(":policy/")[2]
         if name and not Token.is_unresolved(name) and not BOUNDARY_NAME.fullmatch(name):
@@ -621,12 +660,33 @@ class ParallelCluster(IParallelCluster):
             permissions_boundary=self._probe.boundary,
             **{} if self._accounting is None else self._accounting.bindings,
         )
-        return render(self._spec, bindings)
+        return render(self._tagged, bindings)
+
+    @property
+    def _tagged(self) -> ClusterSpec:
+        """What was asked for, with the tags that the CDK adds before it synthesizes."""
+        return self._spec.model_copy(update={"tags": {**self._spec.tags, **self._tags.tag_values()}})
+
+    def _wrong_tags(self) -> Iterator[str]:
+        for each in below(("tags",), cluster_rules.tag_violations(self._tagged)):
+            yield f"{dotted(each.path)}: {each}"
 
     @property
     def _mount_dir(self) -> str:
         """Where the file system of the Python environments is mounted; there is one if there is software."""
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
+
+
+@jsii.implements(IAspect)
+class _Kept:
+    """Gives all that a cluster needs its removal policy, what is added later, too."""
+
+    def __init__(self, policy: RemovalPolicy) -> None:
+        self._policy = policy
+
+    def visit(self, node: IConstruct) -> None:
+        if isinstance(node, CfnResource):
+            node.apply_removal_policy(self._policy)
 
 
 @jsii.implements(IValidation)
@@ -720,6 +780,13 @@ class _Later:
 
     def produce(self) -> Any:
         return self._produce()
+
+
+def _tag_manager(cluster: Construct, tags: Mapping[str, str]) -> TagManager:
+    """Return what holds the tags of a cluster; those given are for what is in it, too."""
+    for key, value in tags.items():
+        Tags.of(cluster).add(key, value)
+    return TagManager(TagType.STANDARD, "Custom::PclusterCluster")
 
 
 def _called(field: Path) -> Path:

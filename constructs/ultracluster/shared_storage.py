@@ -156,7 +156,7 @@ class SharedStorage:
             mount_dir: Where nodes mount it, such as ``/tools``.
             name: As of `lustre`. Default: from the directory.
             volume: One in the zone of the head node, made in this app or imported. Default: ParallelCluster makes one.
-            options: What it makes. Default: ``EbsVolume()``: encrypted, 35 GiB of gp3, which outlives the cluster.
+            options: What it makes. Default: ``EbsVolume()``: encrypted, 40 GiB of gp3, which outlives the cluster.
 
         Raises:
             InvalidArguments: Arguments break rules, or there are both a volume and options.

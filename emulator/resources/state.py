@@ -262,6 +262,7 @@ STATES: Final[Mapping[str, State]] = {
         "RouteTables[0]",
         {"SubnetId": None},
     ),
+    "AWS::EC2::Volume": State("ec2.describe_volumes", _of("VolumeIds"), "Volumes[0]"),
     "AWS::EC2::VPC": State("ec2.describe_vpcs", _of("VpcIds"), "Vpcs[0]", more=_vpc),
     "AWS::EC2::VPCEndpoint": State(
         "ec2.describe_vpc_endpoints",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -51,12 +52,15 @@ def settings_page() -> str:
     """Return the page, in Markdown."""
     schema = Settings.model_json_schema()
     rows = "".join(f"| {change} | {_MEANINGS[change]} |\n" for change in Change)
-    return "".join([_INTRODUCTION, rows, *_section(schema, schema, "")])
+    return "".join([_INTRODUCTION, rows, *_section(schema, schema, "", {})])
 
 
-def _section(schema: dict[str, Any], model: dict[str, Any], place: str) -> Iterator[str]:
-    """Yield a section for a model, then those of the models within it."""
+def _section(schema: dict[str, Any], model: dict[str, Any], place: str, shown: dict[int, str]) -> Iterator[str]:
+    """Yield a section for a model, then those of the models within it; where it was shown before, a link to that."""
     yield f"\n## {place or 'The file'}\n\n{_text(model)}\n"
+    if (first := shown.setdefault(id(model), place)) != place:
+        yield f"\nAs [{first}](#{re.sub('[^a-z0-9_]', '', first.lower())}).\n"
+        return
     required, within = model.get("required", ()), []
     for name, node in model["properties"].items():
         below = f"{place}.{name}" if place else name
@@ -66,7 +70,7 @@ def _section(schema: dict[str, Any], model: dict[str, Any], place: str) -> Itera
         if inner is not None:
             within.append((inner, f"{below}{suffix}"))
     for inner, below in within:
-        yield from _section(schema, inner, below)
+        yield from _section(schema, inner, below, shown)
 
 
 def _model(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:

@@ -460,3 +460,24 @@ def test_names_are_imported_when_they_are_used() -> None:
     }
     with pytest.raises(AttributeError, match="no attribute 'Cluster'"):
         ultracluster.Cluster  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_tags_of_what_it_is_in_reach_its_nodes(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    """Those of the cluster win."""
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], tags={"team": "own"})
+    cdk.Tags.of(stack).add("project", "bert")
+    cdk.Tags.of(stack).add("team", "other")
+    cdk.Tags.of(cluster).add("owner", "ada")
+    [configuration] = configurations(stack)
+    assert {each["Key"]: each["Value"] for each in configuration["Tags"]} == {
+        "project": "bert",
+        "team": "own",
+        "owner": "ada",
+    }
+
+
+def test_a_tag_of_what_it_is_in_that_parallelcluster_refuses_is_an_error(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    cluster = ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()])
+    cdk.Tags.of(cluster).add("parallelcluster:x", "y")
+    with pytest.raises(RuntimeError, match=r"tags\.parallelcluster:x: got 'parallelcluster:x'"):
+        configurations(stack)

@@ -299,6 +299,37 @@ def test_grants_beyond_the_size_of_a_policy_are_in_further_ones() -> None:
     )
 
 
+def test_a_cluster_that_is_retained_keeps_all_that_it_needs() -> None:
+    stack = new_stack()
+    vpc, _ = imported(stack, "private")
+    cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU])
+    cluster.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
+    cluster.add_queue(
+        uc.Queue(name="more", compute_resources=[uc.ComputeResource(name="c", instance_type="c7i.large", max_count=1)])
+    )
+    s3.Bucket(stack, "Bucket", removal_policy=cdk.RemovalPolicy.DESTROY).grant_read(cluster.queue("more"))
+    resources = assertions.Template.from_stack(stack).to_json()["Resources"]
+    kept = {each["Type"] for each in resources.values() if each.get("DeletionPolicy") == "Retain"}
+    assert {each["Type"] for each in resources.values()} - kept == {"AWS::S3::Bucket"}
+    assert {"Custom::PclusterCluster", "AWS::CloudFormation::Stack", "AWS::IAM::ManagedPolicy"} <= kept
+    with pytest.raises(ValueError, match="allowed: RETAIN or DESTROY"):
+        cluster.apply_removal_policy(cdk.RemovalPolicy.SNAPSHOT)
+
+
+def test_nodes_of_an_imported_cluster_are_named_in_the_policy_of_a_bucket() -> None:
+    """Their roles are not known here, but for their path; what has no policy of its own is warned of."""
+    stack = new_stack()
+    known = uc.ParallelCluster.from_cluster_attributes(stack, "Known", cluster_name="other")
+    assert s3.Bucket(stack, "Bucket").grant_read(known).success
+    template = assertions.Template.from_stack(stack)
+    [policy] = template.find_resources("AWS::S3::BucketPolicy").values()
+    assert "role/parallelcluster/other/*" in json.dumps(policy)
+    assert template.find_resources("AWS::IAM::ManagedPolicy") == {}
+    assertions.Annotations.from_stack(stack).has_warning(
+        "/Training/Known", assertions.Match.string_like_regexp("nodes of other get no policy")
+    )
+
+
 def test_a_grant_to_a_cluster_reaches_all_its_nodes() -> None:
     stack = new_stack()
     vpc, _ = imported(stack, "private")
@@ -306,9 +337,6 @@ def test_a_grant_to_a_cluster_reaches_all_its_nodes() -> None:
     cluster = uc.ParallelCluster(stack, "Cluster", vpc=vpc, queues=[CPU], login_nodes=pools)
     bucket = s3.Bucket(stack, "Bucket")
     assert bucket.grant_read(cluster).success
-    known = uc.ParallelCluster.from_cluster_attributes(stack, "Known", cluster_name="other")
-    with pytest.raises(RuntimeError, match="Training/Known is not made in this app"):
-        bucket.grant_read(cast(iam.IGrantable, known))
     policies = assertions.Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values()
     assert [json.dumps(each).count('"s3:GetObject*"') for each in policies] == [1, 1, 1]
 

@@ -98,6 +98,7 @@ def resources(image: str) -> dict[str, dict[str, Any]]:
         "AWS::EC2::NatGateway": {"AllocationId": attribute("EIP", "AllocationId"), "SubnetId": ref("Subnet")},
         "AWS::EC2::NetworkInterface": {"SubnetId": ref("Subnet")},
         "AWS::EC2::PlacementGroup": {"Strategy": "cluster"},
+        "AWS::EC2::Volume": {"AvailabilityZone": "us-west-2a", "Size": 20, "VolumeType": "gp3", "Encrypted": True},
         "AWS::EC2::Route": {
             "DestinationCidrBlock": "0.0.0.0/0",
             "GatewayId": ref("InternetGateway"),
@@ -240,4 +241,4 @@ def resources(image: str) -> dict[str, dict[str, Any]]:
 
 def _logical_id(resource_type: str) -> str:
     _, *service, part = resource_type.split("::")
-    return f"{service[0]}{part}" if part == "FileSystem" else part
+    return f"{service[0]}{part}" if part in ("FileSystem", "Volume") else part

@@ -33,6 +33,8 @@ KINDS: dict[Kind, Literal["FsxLustre", "FsxOpenZfs", "FsxOntap", "Efs", "Ebs"]] 
     "ebs": "Ebs",
 }
 """Fields of `SharedStorageSpec`, with what ParallelCluster calls them."""
+MADE_GIB = 40
+"""Size of an EBS volume of which none is said (constants.py, EBS_VOLUME_SIZE_DEFAULT)."""
 MAX_EBS, MAX_EFS, MAX_FSX = 5, 20, 20
 _FILE_SYSTEM = r"^fs-[0-9a-f]{8,17}$", "the id of a file system such as fs-0123456789abcdef0"
 _VOLUME = r"^fsvol-[0-9a-f]{17}$", "the id of a volume such as fsvol-0123456789abcdef0"
@@ -108,7 +110,7 @@ class EbsVolumeSpec(Spec):
     size_gib: Annotated[OptionalGib, Field(ge=1, le=65_536), FROM_SIZE, Setting(Change.NEW_CLUSTER, ".Size")] = default(
         None
     )
-    """Size of one that is made, of a snapshot that of the snapshot or more; None: 35 GiB."""
+    """Size of one that is made, of a snapshot that of the snapshot or more; None: 40 GiB."""
     type: Annotated[VolumeType, Setting(Change.NEW_CLUSTER, ".VolumeType")] = "gp3"
     """Type of one that is made."""
     iops: Annotated[int | None, Field(ge=100, le=256_000), Setting(Change.AT_ONCE, ".Iops")] = None
@@ -194,7 +196,7 @@ def ebs_violations(volume: EbsVolumeSpec) -> Iterator[Violation]:
             yield volume.violation(field, "leave it out with volume_id", "an existing volume is not changed")
         return
     if volume.snapshot_id is not None and volume.size_gib is None:
-        reason = "ParallelCluster makes 35 GiB otherwise, and a volume is not smaller than its snapshot"
+        reason = "ParallelCluster makes 40 GiB otherwise, and a volume is not smaller than its snapshot"
         yield volume.violation("size_gib", "the size of the snapshot, or more", reason)
     if volume.iops is not None and volume.type not in ("gp3", "io1", "io2"):
         yield volume.violation("iops", "null", f"{volume.type} has no such choice")

@@ -16,6 +16,7 @@ from scripts.core.document import Document
 from scripts.core.figures import Dollars
 from ultracluster.domain import metrics
 from ultracluster.domain.parallelcluster_versions import VERSIONS
+from ultracluster.domain.storage import MADE_GIB
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -166,6 +167,7 @@ def parts(settings: Settings) -> list[Part]:
     return [
         *_nodes(settings),
         *_head_and_login_nodes(settings),
+        *_volumes(settings),
         *_file_system(settings),
         *_homes(settings),
         *_accounting(settings),
@@ -221,6 +223,18 @@ def _head_and_login_nodes(settings: Settings) -> Iterator[Part]:
         yield _always(f"login nodes {pool.name}, {pool.instance_type}", instance, pool.count)
         yield _always(f"login nodes {pool.name}, root volumes of {of_image} GiB", products.GP3, pool.count * of_image)
         yield _always(f"login nodes {pool.name}, load balancer", products.LOAD_BALANCER, 1)
+
+
+def _volumes(settings: Settings) -> Iterator[Part]:
+    """Yield the EBS volumes that are made as shared storage."""
+    for each in settings.cluster.shared_storage:
+        volume = each.ebs
+        if volume is not None and volume.volume_id is None:
+            gib = volume.size_gib or MADE_GIB
+            product = products.GP3 if volume.type == "gp3" else products.ebs(volume.type)
+            more = volume.iops is not None or volume.throughput_mibps is not None
+            remark = "without its iops and throughput" if more else ""
+            yield _always(f"shared storage {each.name}, EBS volume of {gib} GiB", product, gib, remark=remark)
 
 
 def _file_system(settings: Settings) -> Iterator[Part]:

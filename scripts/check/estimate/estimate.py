@@ -77,5 +77,7 @@ def _remarks(settings: Settings, nodes: FleetSizes) -> Iterator[str]:
             yield f"{instance_type}: vCPUs and memory are not known, and are not in the sums and quotas"
     if settings.network.existing is not None:
         yield "existing VPC: what else is in its subnets, and the cost of its NAT gateway, are not included"
+    if any(resource.alternative_types for queue in settings.cluster.queues for resource in queue.compute_resources):
+        yield "nodes are priced and counted as their instance_type; their alternative_types may cost more"
     if settings.cluster.overrides:
         yield "cluster.overrides are not evaluated"

@@ -74,6 +74,13 @@ GP3 = Product("EBS gp3", "GB-month", "AmazonEC2", "EBS:VolumeUsage.gp3", {"volum
 EBS_SNAPSHOT = Product(
     "EBS snapshots", "GB-month", "AmazonEC2", "EBS:SnapshotUsage", {"productFamily": "Storage Snapshot"}
 )
+
+
+def ebs(volume_type: str) -> Product:
+    """Return a GiB of a volume of EBS, whose price is not looked up: it depends on operations, too."""
+    return Product(f"EBS {volume_type}", "GB-month")
+
+
 EFS_BACKUP = Product("EFS backup", "GB-month")
 _OPENZFS = {"operation": "CreateFileSystem:OpenZFS"}
 OPENZFS_BACKUP = Product("FSx OpenZFS backup", "GB-month", "AmazonFSx", "BackupUsage", _OPENZFS)

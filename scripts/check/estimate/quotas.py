@@ -30,6 +30,7 @@ from scripts.check.estimate.costs import image_gib
 from scripts.check.estimate.hardware import hardware
 from scripts.check.estimate.sizes import fleet, others
 from ultracluster.domain.cluster import CapacityType
+from ultracluster.domain.storage import MADE_GIB
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -174,6 +175,11 @@ def _of_storage(settings: Settings) -> Iterator[Quota]:
     shares = _shares(fleet(settings.cluster_spec).kinds, lambda kind: (kind.root_volume_gib or of_image) / _GIB_PER_TIB)
     logins = sum(pool.count for pool in cluster.login_nodes)
     others_gib = (cluster.head_node.root_volume_gib or of_image) + of_image * logins
+    others_gib += sum(
+        each.ebs.size_gib or MADE_GIB
+        for each in cluster.shared_storage
+        if each.ebs is not None and each.ebs.volume_id is None and each.ebs.type == "gp3"
+    )
     name = "Storage for General Purpose SSD (gp3) volumes, in TiB"
     yield Quota("ebs", "L-7A658B76", name, "TiB", 50, shares, others_gib / _GIB_PER_TIB)
 

@@ -117,6 +117,28 @@ def test_what_is_not_on_demand_says_what_its_price_means() -> None:
     assert "at most" in parts(changed(queue={"capacity_type": "SPOT"}))[0].remark
 
 
+def test_volumes_that_are_made_cost_and_count() -> None:
+    """Those of gp3 by their size; what is not looked up is not in the sums, and says so."""
+    made = [{"size_gib": 500, "iops": 6000}, {"type": "io2", "size_gib": 100}, {}, {"volume_id": "vol-01234567"}]
+    storage = [{"name": f"v{index}", "mount_dir": f"/v{index}", "ebs": ebs} for index, ebs in enumerate(made)]
+    with_volumes = changed(cluster={"shared_storage": storage})
+    found = {part.name: part for part in parts(with_volumes) if part.name.startswith("shared storage")}
+    assert [(each.units.at_max_count, each.product) for each in found.values()] == [
+        (500, products.GP3),
+        (100, products.ebs("io2")),
+        (40, products.GP3),
+    ]
+    assert found["shared storage v0, EBS volume of 500 GiB"].remark == "without its iops and throughput"
+    assert "shared storage v1, EBS volume of 100 GiB" in costs(with_volumes, TABLE).not_in_the_sums
+    before, after = ([each for each in quotas(one) if each.code == "L-7A658B76"] for one in (settings(), with_volumes))
+    assert after[0].fixed - before[0].fixed == pytest.approx(540 / 1024)
+
+
+def test_types_that_are_not_priced_are_said() -> None:
+    remarks = estimate("x", changed(nodes={"alternative_types": ["trn1n.32xlarge"]}), TABLE, None).remarks
+    assert any("alternative_types may cost more" in each for each in remarks)
+
+
 def units(part: Part) -> tuple[int, int]:
     return part.units.at_min_count, part.units.at_max_count
 

@@ -94,10 +94,12 @@ def _account_of_key(settings: Settings) -> Iterator[Violation]:
 
 
 def _account_of_boundary(settings: Settings) -> Iterator[Violation]:
-    arn = None if settings.roles is None else settings.roles.permissions_boundary_arn
-    if arn and settings.account and arn.split(":")[4:5] != [settings.account]:
-        reason = "roles take boundaries of their own account alone"
-        yield Violation(("permissions_boundary_arn",), arn, f"one of account {settings.account}", reason)
+    roles = settings.roles
+    if roles is not None and roles.permissions_boundary_arn and settings.account:
+        account = roles.permissions_boundary_arn.split(":")[4:5]
+        if account != [settings.account]:
+            reason = "roles take boundaries of their own account alone"
+            yield roles.violation("permissions_boundary_arn", f"one of account {settings.account}", reason)
 
 
 def _existing_network(settings: Settings) -> Iterator[Violation]:

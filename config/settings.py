@@ -136,6 +136,11 @@ class Settings(Spec):
         return self.tags if self.budget is None else {**self.tags, names.DEPLOYMENT_TAG: self.name}
 
     @property
+    def permissions_boundary_arn(self) -> str | None:
+        """What bounds all roles; None: nothing."""
+        return None if self.roles is None else self.roles.permissions_boundary_arn
+
+    @property
     def emails_of_budget(self) -> Sequence[str]:
         """Whom AWS Budgets writes to."""
         own = None if self.budget is None else self.budget.emails

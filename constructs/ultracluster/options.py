@@ -343,10 +343,10 @@ class Roles(Options, roles.RolesSpec):
     """What all roles have.
 
     Attributes:
-        permissions_boundary_arn: Managed policy beyond which no role can do anything, whatever its own policies say;
-            None: none. It must allow what nodes and provider need. To take it off, deploy once with None here, and
-            without these options after that. [the ARN of a policy of yours without a path:
-            arn:aws:iam::ACCOUNT:policy/NAME, a name of A-Z, a-z, 0-9, _ and -; default None; change: at once]
+        permissions_boundary_arn: Managed policy beyond which no role may do anything, whatever its own policies say;
+            None: none. It must allow what nodes and provider need. To take it off, deploy once with None here; then
+            these options may go, too. [the ARN of a policy of yours without a path: arn:aws:iam::ACCOUNT:policy/NAME, a
+            name of A-Z, a-z, 0-9, _ and -; default None; change: at once]
         path: Path of all roles, from which the provider's permissions follow; None: /parallelcluster/CLUSTER/ of the
             cluster's, / of others. [/parallelcluster/, or below it such as /parallelcluster/lab/; default None; change:
             new cluster]

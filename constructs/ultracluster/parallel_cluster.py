@@ -291,15 +291,10 @@ class ParallelCluster(IParallelCluster):
         self._warned: set[str] = set()
         self._default_places = public, private
         self._queue_bindings: dict[str, Mapping[str, Any]] = {}
-        self._probe = BoundaryProbe(self, "Boundary", self._bound)
-        self._provider = ClusterProvider(self, spec, munge_key, password)
-        if spec.roles is not None:
-            self._provider.set_roles(spec.roles)
-            apply_roles(self, spec.roles)
         resource = CustomResource(
             self,
             "Resource",
-            service_token=self._provider.stack.get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._make_provider(munge_key, password),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -573,6 +568,17 @@ class ParallelCluster(IParallelCluster):
         script = None if software is None else software.compute_node(self._spec, queue, self._mount_dir)
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script, queue.custom_actions)
         self._place(("queues", queue.name), given)
+
+    def _make_provider(
+        self, munge_key: "secretsmanager.ISecret | None", password: "secretsmanager.ISecret | None"
+    ) -> str:
+        """Make the provider, and return its function's ARN."""
+        self._probe = BoundaryProbe(self, "Boundary", self._bound)
+        self._provider = ClusterProvider(self, self._spec, munge_key, password)
+        if self._spec.roles is not None:
+            self._provider.set_roles(self._spec.roles)
+            apply_roles(self, self._spec.roles)
+        return self._provider.stack.get_att("Outputs.ServiceToken").to_string()
 
     def _bound(self, boundary: str | None) -> None:
         """Let the provider's role have the boundary of all roles here, of which the CDK tells when it synthesizes."""

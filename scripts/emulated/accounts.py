@@ -174,8 +174,7 @@ def reason_to_stay(settings: Settings, resource_type: str, name: str) -> str:
 def _boundary(settings: Settings) -> str | None:
     """Return the policy that bounds roles, where settings or overrides name one."""
     overridden = at(settings.cluster.overrides, ("Iam", "PermissionsBoundary"))
-    own = None if settings.roles is None else settings.roles.permissions_boundary_arn
-    return overridden if isinstance(overridden, str) else own
+    return overridden if isinstance(overridden, str) else settings.permissions_boundary_arn
 
 
 def _key_id(arn: str | None) -> str | None:

@@ -44,8 +44,8 @@ class RolesSpec(Spec):
     permissions_boundary_arn: Annotated[OptionalPolicyArn, Setting(Change.AT_ONCE, ".PermissionsBoundary")] = default(
         None
     )
-    """Managed policy beyond which no role can do anything, whatever its own policies say; None: none. It must allow what
-    nodes and provider need. To take it off, deploy once with None here, and without these options after that."""
+    """Managed policy beyond which no role may do anything, whatever its own policies say; None: none. It must allow
+    what nodes and provider need. To take it off, deploy once with None here; then these options may go, too."""
     path: Annotated[RolePath | None, Setting(Change.NEW_CLUSTER, ".ResourcePrefix")] = None
     """Path of all roles, from which the provider's permissions follow; None: /parallelcluster/CLUSTER/ of the
     cluster's, / of others."""

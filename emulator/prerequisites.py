@@ -259,6 +259,17 @@ def _add_policy(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
     aws.client("iam", wanted.region).create_policy(PolicyName=name, Path=f"{path}/", PolicyDocument=document, Tags=tags)
 
 
+def _add_role(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
+    """Make a role of nodes that may do everything: what people give theirs is not known."""
+    path, _, name = arn.partition(":role")[2].rpartition("/")
+    trusts = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+    allowed = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    trust, policy = (json.dumps({"Version": "2012-10-17", "Statement": [each]}) for each in (trusts, allowed))
+    iam = aws.client("iam", wanted.region)
+    iam.create_role(RoleName=name, Path=f"{path}/", AssumeRolePolicyDocument=trust)
+    iam.put_role_policy(RoleName=name, PolicyName="everything", PolicyDocument=policy)
+
+
 def _add_prefix_list(aws: EmulatedAws, wanted: Prerequisites, list_id: str) -> None:
     aws.client("ec2", wanted.region).create_managed_prefix_list(
         PrefixListName=list_id,
@@ -516,6 +527,7 @@ _MAKERS: Final[Mapping[str, Callable[[EmulatedAws, Prerequisites, str], None]]] 
     "AWS::EC2::Snapshot": _add_snapshot,
     "AWS::EC2::Volume": _add_volume,
     "AWS::IAM::ManagedPolicy": _add_policy,
+    "AWS::IAM::Role": _add_role,
     "AWS::KMS::Key": _add_key,
     "AWS::S3::Bucket": _add_bucket,
     "AWS::SecretsManager::Secret": _add_secret,

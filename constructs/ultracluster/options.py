@@ -120,6 +120,9 @@ class Queue(Options, QueueSpec):
         security_group_ids: Security groups that its nodes carry beside ParallelCluster's own. [default empty; change:
             at once]
         s3_access: Buckets that its nodes may read, or write. [default empty; change: at once]
+        instance_role_arn: Role of yours for its nodes, in place of ParallelCluster's; None: that one. It must allow
+            what such nodes do: preflight says what it lacks. Grants, policies and buckets that are named elsewhere do
+            not reach it. [the ARN of a role with the path /parallelcluster/; default None; change: at once]
         root_volume_gib: Root volume of each node; None: the image's size. [GiB; 45 to 16,384; default 200; change:
             nodes drain]
         scratch_dir: Where the node-local NVMe storage is mounted. [an absolute path such as /local; default '/scratch';
@@ -153,6 +156,9 @@ class HeadNode(Options, HeadNodeSpec):
         security_group_ids: Security groups that it carries beside ParallelCluster's own. [default empty; change: at
             once]
         s3_access: Buckets that it may read, or write. [default empty; change: at once]
+        instance_role_arn: Role of yours for it, in place of ParallelCluster's; None: that one. It must allow what such
+            nodes do: preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach
+            it. [the ARN of a role with the path /parallelcluster/; default None; change: at once]
         custom_actions: Scripts of yours that it runs; None: none. [default None; change: at once]
         subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change:
             new cluster]
@@ -178,6 +184,9 @@ class LoginPool(Options, LoginPoolSpec):
             change: at once]
         security_group_ids: Security groups that they carry beside ParallelCluster's own. [default empty; change: no
             login nodes]
+        instance_role_arn: Role of yours for them, in place of ParallelCluster's; None: that one. It must allow what
+            such nodes do: preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not
+            reach it. [the ARN of a role with the path /parallelcluster/; default None; change: no login nodes]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody, Session Manager alone. [an IPv4
             block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: no login nodes]
         subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change:

@@ -50,9 +50,9 @@ from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.overrides import at, mappings, plain
-from ultracluster.domain.roles import BOUNDARY_ALLOWED, BOUNDARY_NAME, RolesSpec
+from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.types import listed
+from ultracluster.domain.types import BOUNDARY_ALLOWED, BOUNDARY_NAME, listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
     InvalidArguments,

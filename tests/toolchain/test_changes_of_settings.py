@@ -203,6 +203,10 @@ CHANGES |= {
         for nodes in (HEAD, QUEUE)
         for field, value in (("bucket", "others"), ("key", "corpus/*"), ("write", True))
     },
+    **{
+        f"{nodes}.instance_role_arn": f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/nodes"
+        for nodes in (HEAD, QUEUE, LOGIN)
+    },
     f"{NODES}.alternative_types": ["trn1n.32xlarge"],
     f"{QUEUE}.allocation_strategy": "prioritized",
     f"{QUEUE}.further_subnet_ids": ["subnet-01234567"],

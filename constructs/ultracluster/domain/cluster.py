@@ -35,6 +35,7 @@ from ultracluster.domain.types import (
     Items,
     KeyPairName,
     OptionalGib,
+    OptionalRoleArn,
     PlacementGroupName,
     SecretArn,
     SecurityGroupId,
@@ -206,6 +207,9 @@ class QueueSpec(Spec):
     """Security groups that its nodes carry beside ParallelCluster's own."""
     s3_access: Annotated[Items[S3AccessSpec], FEW, Setting(Change.AT_ONCE, ".Iam.S3Access")] = []
     """Buckets that its nodes may read, or write."""
+    instance_role_arn: Annotated[OptionalRoleArn, Setting(Change.AT_ONCE, ".Iam.InstanceRole")] = default(None)
+    """Role of yours for its nodes, in place of ParallelCluster's; None: that one. It must allow what such nodes do:
+    preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach it."""
     root_volume_gib: Annotated[
         OptionalGib,
         ROOT_VOLUME,
@@ -266,6 +270,9 @@ class HeadNodeSpec(Spec):
     """Security groups that it carries beside ParallelCluster's own."""
     s3_access: Annotated[Items[S3AccessSpec], FEW, Setting(Change.AT_ONCE, ".Iam.S3Access")] = []
     """Buckets that it may read, or write."""
+    instance_role_arn: Annotated[OptionalRoleArn, Setting(Change.AT_ONCE, ".Iam.InstanceRole")] = default(None)
+    """Role of yours for it, in place of ParallelCluster's; None: that one. It must allow what such nodes do:
+    preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach it."""
     custom_actions: Annotated[NodeActionsSpec | None, Setting(Change.AT_ONCE, page=ACTIONS_PAGE)] = None
     """Scripts of yours that it runs; None: none."""
 
@@ -292,6 +299,9 @@ class LoginPoolSpec(Spec):
         Items[SecurityGroupId], FEW, Setting(Change.NO_LOGIN_NODES, ".Networking.AdditionalSecurityGroups")
     ] = []
     """Security groups that they carry beside ParallelCluster's own."""
+    instance_role_arn: Annotated[OptionalRoleArn, Setting(Change.NO_LOGIN_NODES, ".Iam.InstanceRole")] = default(None)
+    """Role of yours for them, in place of ParallelCluster's; None: that one. It must allow what such nodes do:
+    preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach it."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; None: nobody, Session Manager alone."""
 

@@ -160,7 +160,7 @@ def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         **_EFS if head.shared_storage == "efs" else {},
-        **_with_buckets(bindings.head_node, head.s3_access),
+        **_with_role(_with_buckets(bindings.head_node, head.s3_access), head.instance_role_arn),
         Imds={"Secured": True},
     )
 
@@ -178,7 +178,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
             pool.security_group_ids,
         ),
         Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
-        **bindings.login_nodes,
+        **_with_role(bindings.login_nodes, pool.instance_role_arn),
     )
 
 
@@ -202,7 +202,7 @@ def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
                 "EphemeralVolume": {"MountDir": queue.scratch_dir},
             }
         },
-        **_with_buckets(bindings.queues.get(queue.name, {}), queue.s3_access),
+        **_with_role(_with_buckets(bindings.queues.get(queue.name, {}), queue.s3_access), queue.instance_role_arn),
         CustomSlurmSettings=dict(queue.custom_slurm_settings),
         ComputeResources=[_compute_resource(resource, len(subnets) > 1) for resource in queue.compute_resources],
     )
@@ -217,6 +217,11 @@ def _with_buckets(nodes: Mapping[str, Any], buckets: Sequence[S3AccessSpec]) -> 
     ]
     iam = nodes.get("Iam", {})
     return {**nodes, "Iam": {**iam, "S3Access": [*iam.get("S3Access", ()), *given]}}
+
+
+def _with_role(nodes: Mapping[str, Any], role_arn: str | None) -> dict[str, Any]:
+    """Return what nodes do, in a role that exists; ParallelCluster takes no policies and buckets beside it."""
+    return {**nodes, **({} if role_arn is None else {"Iam": {"InstanceRole": role_arn}})}
 
 
 def _compute_resource(resource: ComputeResourceSpec, as_fleet: bool) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from ultracluster.domain.cluster_configuration import Bindings, render
 from ultracluster.domain.overrides import at, given, mappings, sections, without_indices
 from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.spec import Setting, Spec
+from ultracluster.domain.types import PASSED_ROLES
 from ultracluster.domain.violations import Path, Violation, below, dotted, is_token
 
 _SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
@@ -26,8 +27,7 @@ _ATTACHABLE = (
     "the ARN of a policy of yours whose name begins with parallelcluster, or whose path is /parallelcluster/, or of "
     "AWS's CloudWatchAgentServerPolicy or AmazonS3ReadOnlyAccess"
 )
-_PASSED = re.compile(r"arn:[a-z-]+:iam::\d{12}:role/parallelcluster/[\w+=,.@/-]+")
-"""Roles that the provider may pass to nodes (the same file, PassRole)."""
+_PASSED = re.compile(PASSED_ROLES)
 _DEEPEST = 40
 """Levels of mappings and lists; the schema has ten."""
 

@@ -1,31 +1,15 @@
 """Roles of IAM: what bounds all that a deployment makes, where they are, and how their names begin."""
 
 import hashlib
-import re
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from ultracluster.domain.spec import Change, Setting, Spec
-from ultracluster.domain.types import TOKENS, Existing, FromManagedPolicy, default, text
+from ultracluster.domain.types import OptionalPolicyArn, default, text
 
 PAGE = "https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html"
-POLICIES = "AWS::IAM::ManagedPolicy"
-BOUNDARY_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_BOUNDARY = rf"^arn:aws[a-z-]*:iam::\d{{12}}:policy/{BOUNDARY_NAME.pattern}$"
-BOUNDARY_ALLOWED = (
-    "the ARN of a policy of yours without a path: arn:aws:iam::ACCOUNT:policy/NAME, a name of A-Z, a-z, 0-9, _ and -"
-)
-"""What AWS's template of the provider's policies takes (aws/aws-parallelcluster,
-cloudformation/policies/parallelcluster-policies.yaml, PermissionsBoundaryPolicy)."""
 _NAME, _DIGEST = 64, 12
 """Characters of a role's name at most (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html)."""
 
-if TYPE_CHECKING:
-    from ultracluster.domain.types import OptionalPolicyArn
-else:
-    OptionalPolicyArn = Annotated[
-        Annotated[str, text(_BOUNDARY, BOUNDARY_ALLOWED), TOKENS] | None, FromManagedPolicy, Existing(POLICIES)
-    ]
-    """An ARN, or an ``iam.IManagedPolicy``."""
 RolePath = Annotated[
     str,
     text(r"^/parallelcluster/([\w+=,.@-]+/)*$", "/parallelcluster/, or below it such as /parallelcluster/lab/"),

@@ -23,7 +23,7 @@ def with_a_boundary(raw: Raw) -> None:
 
 def bound(iam: Any, *denied: str) -> None:
     """Let the boundary allow everything but some actions."""
-    statements = [{"Effect": "Allow", "Action": "*", "Resource": "*"}]
+    statements: list[dict[str, Any]] = [{"Effect": "Allow", "Action": "*", "Resource": "*"}]
     if denied:
         statements.append({"Effect": "Deny", "Action": list(denied), "Resource": "*"})
     document = json.dumps({"Version": "2012-10-17", "Statement": statements})

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from config.settings import Settings
 from emulator.aws import ACCOUNT, EmulatedAws
-from scripts.account.deployment import Deployment
+from scripts.account.deployment import Account
+from scripts.check.preflight.check import Check
 from scripts.check.preflight.roles import NEEDED, lacking, own_roles, permissions_boundary
-from scripts.core.findings import FAIL, PASS
-from tests.stacks.deployments import edited, raw_settings
+from scripts.core.findings import FAIL, PASS, CheckStatus
+from tests.scripts.check.preflight.accounts import REGION, Case, Raw, new_network
 
 GOLDEN = Path(__file__).parents[1] / "golden/permissions.txt"
 PARTS = {"head node": "-RoleHeadNode-", "login nodes": "-LoginNodesNested-", "compute nodes": "-ComputeFleetQueu-"}
@@ -67,46 +67,37 @@ def test_the_actions_of_nodes_are_those_of_the_roles_that_are_made() -> None:
         assert NEEDED[kind] == made | OF_AGENT, kind
 
 
-def deployment(aws: EmulatedAws, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Deployment:
-    for name, value in aws.environment.items():
-        monkeypatch.setenv(name, value)
-    return Deployment("trn1-16", settings)
+def with_roles(raw: Raw) -> None:
+    raw["account"] = ACCOUNT
+    raw["roles"] = {"permissions_boundary_arn": BOUNDARY}
+    raw["cluster"]["head_node"]["instance_role_arn"] = ROLE
 
 
 def test_roles_and_boundary_are_looked_up_in_the_account(aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_roles(raw: dict[str, Any]) -> None:
-        raw["roles"] = {"permissions_boundary_arn": BOUNDARY}
-        raw["cluster"]["head_node"]["instance_role_arn"] = ROLE
+    for name, value in aws.environment.items():
+        monkeypatch.setenv(name, value)
+    iam = aws.client("iam", REGION)
 
-    iam = aws.client("iam", "us-west-2")
+    def verify(check: Check, status: CheckStatus, *says: str) -> None:
+        Case(check, status, says, edit=with_roles, base=new_network).verify(Account(REGION))
 
-    def found() -> list[tuple[Any, str]]:
-        asked = deployment(aws, edited("trn1-16", with_roles), monkeypatch)
-        [role] = list(own_roles.evaluate(asked))  # type: ignore[arg-type]
-        boundary = permissions_boundary.evaluate(asked)
-        return [(each.status, each.sentence) for each in (boundary, role)]  # type: ignore[union-attr]
-
-    (boundary, _), (role, says) = found()
-    assert (boundary, role) == (FAIL, FAIL)
-    assert "there is no role" in says
+    verify(permissions_boundary, FAIL, f"there is no policy {BOUNDARY}")
+    verify(own_roles, FAIL, f"there is no role {ROLE}")
 
     iam.create_policy(PolicyName="boundary", PolicyDocument=json.dumps(document({"NotAction": "iam:*"})))
     trust = document({"Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}})
     del trust["Statement"][0]["Resource"]
     made = {"RoleName": "nodes", "Path": "/parallelcluster/", "PermissionsBoundary": BOUNDARY}
-    iam.create_role(**made, AssumeRolePolicyDocument=json.dumps(trust))
+    iam.create_role(**made, AssumeRolePolicyDocument="{}")
+    verify(own_roles, FAIL, "EC2 may not assume nodes")
+
+    iam.update_assume_role_policy(RoleName="nodes", PolicyDocument=json.dumps(trust))
     some = document({"Action": sorted(NEEDED["head node"] - {"ec2:RunInstances"})})
     iam.put_role_policy(RoleName="nodes", PolicyName="p", PolicyDocument=json.dumps(some))
-    (boundary, _), (role, says) = found()
-    assert (boundary, role) == (PASS, FAIL)
-    assert says.endswith(": ec2:RunInstances, iam:PassRole")
+    iam.attach_role_policy(RoleName="nodes", PolicyArn="arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess")
+    verify(permissions_boundary, PASS)
+    verify(own_roles, FAIL, "nodes lacks 2 of the", ": ec2:RunInstances, iam:PassRole")
 
     iam.put_role_policy(RoleName="nodes", PolicyName="p", PolicyDocument=json.dumps(EVERYTHING))
     iam.delete_role_permissions_boundary(RoleName="nodes")
-    assert [status for status, _ in found()] == [PASS, PASS]
-
-
-def test_nothing_is_looked_up_without_roles(aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = deployment(aws, Settings.model_validate(raw_settings("trn1-16")), monkeypatch)
-    assert permissions_boundary.evaluate(asked) is None
-    assert list(own_roles.evaluate(asked)) == []  # type: ignore[arg-type]
+    verify(own_roles, PASS)

@@ -7,6 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from ultracluster.acknowledgements import acknowledge_managed_policy, acknowledge_wildcards
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import secret_arns
 from ultracluster.domain.parallelcluster_versions import policies_template, provider_template
@@ -17,6 +18,12 @@ if TYPE_CHECKING:  # to import it takes a twentieth of a second
 
 _POLICIES = ("ParallelClusterClusterPolicy1", "ParallelClusterClusterPolicy2", "DefaultParallelClusterIamAdminPolicy")
 """Outputs of AWS's template of policies whose ARNs its provider attaches to its role."""
+_WILDCARDS = {
+    "Action::s3:*Object": "as AWS's own template gives it to the provider",
+    "Resource::arn:<AWS::Partition>:events:": "as AWS's own template gives it to the provider",
+    "Resource::arn:<AWS::Partition>:iam:": "roles of clusters, and their boundaries alone",
+    "Resource::arn:<AWS::Partition>:s3:": "the provider's bucket, whose name CloudFormation makes",
+}
 _KNOWN_OF_STACK = 16
 """Characters of a stack's name with which CloudFormation's names of its buckets begin in any case: it cuts longer ones
 (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cfn-physical-ids.html)."""
@@ -61,8 +68,8 @@ class ClusterProvider:
 
     def set_roles(self, roles: RolesSpec) -> None:
         """Let the provider have a role as all roles are to be; a later call changes it."""
-        boundary = roles.permissions_boundary_arn
-        if self._role is None:
+        boundary, is_new = roles.permissions_boundary_arn, self._role is None
+        if is_new:
             self._make_role(roles)
         assert self._role is not None  # noqa: S101 - made above
         parameters = {"EnableIamAdminAccess": "true"}
@@ -75,6 +82,11 @@ class ClusterProvider:
         self._role.policies = [
             iam.CfnRole.PolicyProperty(policy_name="Provider", policy_document=self._document(boundary))
         ]
+        if is_new:
+            partition = Stack.of(self._scope).resolve(Stack.of(self._scope).partition)
+            known = partition if isinstance(partition, str) else "<AWS::Partition>"
+            reasons = {each.replace("<AWS::Partition>", known): reason for each, reason in _WILDCARDS.items()}
+            acknowledge_wildcards(self._access, reasons)
 
     def _make_role(self, roles: RolesSpec) -> None:
         stack, version = Stack.of(self._scope), self._spec.parallelcluster_version
@@ -100,6 +112,7 @@ class ClusterProvider:
             role_name=name,
             description=f"ParallelCluster's provider of {self._spec.name}",
         )
+        acknowledge_managed_policy(self._role, basic, "as AWS's own template gives it to the provider")
         self.stack.parameters = {"CustomLambdaRole": self._role.attr_arn}
 
     def _document(self, boundary: str | None) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def violations(settings: Settings) -> list[Violation]:
         *below(("tags",), lambda: cluster_rules.tag_violations(settings.cluster_spec)),
         *below(("tags",), _tags_of_snapshots(settings), _tag_of_budget(settings)),
         *below(("bootstrap",), _account_of_key(settings), lambda: _elsewhere(settings, settings.bootstrap)),
+        *below(("roles",), _account_of_boundary(settings)),
         *below(("network",), lambda: network_rules.violations(settings.network), _existing_network(settings)),
         *below(("network",), _private_subnet(settings), _public_subnet(settings)),
         *below(("storage",), lambda: _storage(settings)),
@@ -90,6 +91,15 @@ def _account_of_key(settings: Settings) -> Iterator[Violation]:
     if key_arn and settings.account and key_arn.split(":")[4] != settings.account:
         allowed = f"one of account {settings.account}"
         yield settings.bootstrap.violation("kms_key_arn", allowed, "the CDK uses keys of the account alone")
+
+
+def _account_of_boundary(settings: Settings) -> Iterator[Violation]:
+    roles = settings.roles
+    if roles is not None and roles.permissions_boundary_arn and settings.account:
+        account = roles.permissions_boundary_arn.split(":")[4:5]
+        if account != [settings.account]:
+            reason = "roles take boundaries of their own account alone"
+            yield roles.violation("permissions_boundary_arn", f"one of account {settings.account}", reason)
 
 
 def _existing_network(settings: Settings) -> Iterator[Violation]:

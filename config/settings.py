@@ -23,6 +23,8 @@ from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import ClusterOptions, ClusterSpec
 from ultracluster.domain.homes import Homes
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
+from ultracluster.domain.roles import PAGE as ROLES_PAGE
+from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import WRONG, Change, Setting, Spec
 from ultracluster.domain.team import PEOPLE, Id, TeamSpec, UserName, UserSpec
 from ultracluster.domain.team import USERS as USERS_PAGE
@@ -83,6 +85,8 @@ class Settings(Spec):
     ] = ["network", "storage", "team"]
     """Stacks that cannot be deleted until they are taken off this list and deployed once more."""
     bootstrap: BootstrapSettings = BootstrapSettings()
+    roles: Annotated[RolesSpec | None, Setting(Change.AT_ONCE, page=ROLES_PAGE)] = None
+    """What all roles have in common, and the CDK's by `./ultracluster bootstrap`; null: nothing."""
     network: NetworkSettings = NetworkSettings()
     storage: StorageSettings = StorageSettings()
     cluster: ClusterSettings
@@ -122,6 +126,7 @@ class Settings(Spec):
                 "name": lambda: names.of_generation(self.cluster.name or self.name, self.cluster.generation),
                 "region": lambda: self.region,
                 "tags": lambda: self.all_tags,
+                "roles": lambda: self.roles,
             }
         )
 
@@ -129,6 +134,11 @@ class Settings(Spec):
     def all_tags(self) -> dict[str, str]:
         """Tags of everything that is made; with a budget also the one by which AWS Budgets finds its costs."""
         return self.tags if self.budget is None else {**self.tags, names.DEPLOYMENT_TAG: self.name}
+
+    @property
+    def permissions_boundary_arn(self) -> str | None:
+        """What bounds all roles; None: nothing."""
+        return None if self.roles is None else self.roles.permissions_boundary_arn
 
     @property
     def emails_of_budget(self) -> Sequence[str]:

@@ -322,7 +322,7 @@ class Faults:
             action: Such as ``ec2:DescribeInstances``.
             authorization: The request's header of that name.
         """
-        if access_key(authorization) == KEYS.node:
+        if KEYS.are_of_node(access_key(authorization) or ""):
             return False
         with self._lock:
             if "throttling" not in self._targets or action in self._throttled:

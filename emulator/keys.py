@@ -28,7 +28,8 @@ class Keys:
     Attributes:
         own: Of the emulator's own calls, and of those that prepare an account: they are not counted. Followed by
             letters and digits it is the key of somebody whose calls are.
-        node: Of what nodes do by themselves: not counted, and allowed whatever the user of an account may do.
+        node: Of what nodes do by themselves: not counted, and allowed whatever the user of an account may do. Followed
+            by the id of an instance it is the key of that one, which the boundary of its role bounds.
     """
 
     def __init__(self) -> None:
@@ -39,11 +40,23 @@ class Keys:
         """Tell whether a key is one of those who started this process, who may do everything."""
         return compare_digest(key[: len(self.own)].encode(), self.own.encode())
 
+    def of_instance(self, instance_id: str) -> str:
+        """Return the key of a node."""
+        return f"{self.node}{instance_id}"
+
+    def are_of_node(self, key: str) -> bool:
+        """Tell whether a key is a node's, or that by which nodes are started and watched."""
+        return compare_digest(key[: len(self.node)].encode(), self.node.encode())
+
+    def instance_of(self, key: str) -> str:
+        """Return the id of the instance that a node's key is of; empty: of none."""
+        return key[len(self.node) :]
+
     def accept(self, key: str) -> bool:
         """Tell whether a key is one of this emulated AWS."""
         return (
             self.are_of_owner(key)
-            or compare_digest(key.encode(), self.node.encode())
+            or self.are_of_node(key)
             or any(key in iam.access_keys for account in list(iam_backends.values()) for iam in list(account.values()))
         )
 

@@ -108,6 +108,7 @@ class Prerequisites:
         os: That of the nodes, as ParallelCluster names it.
         existing: Ids, names and ARNs of what exists, by type in CloudFormation.
         munge_key_secret_arn: Which of the secrets has a Munge key; the others have a password.
+        permissions_boundary_arn: Which of the policies bounds roles.
         file_system_key_id: Which of the keys encrypts the file system.
         network: The network, if there is one already.
     """
@@ -122,6 +123,7 @@ class Prerequisites:
     os: str = "ubuntu2404"
     existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     munge_key_secret_arn: str | None = None
+    permissions_boundary_arn: str | None = None
     file_system_key_id: str | None = None
     network: ExistingNetwork | None = None
     reservations: tuple[ReservationPrerequisite, ...] = ()
@@ -190,6 +192,7 @@ def _add_provider(s3: Any, region: str, published: PublishedVersion) -> None:
     modules = {str(path.relative_to(_ROOT)): path.read_text(encoding="utf-8") for path in _PROVIDER_MODULES}
     for key, body in {
         "templates/custom_resource/cluster.yaml": template.encode(),
+        "templates/policies/policies.yaml": (_PROVIDER / "policies.yaml").read_bytes(),
         "templates/custom_resource/cluster.zip": _archive(modules),
         "layers/aws-parallelcluster/lambda-layer.zip": _archive({"python/README": "This is .venv-pcluster."}),
     }.items():
@@ -247,12 +250,24 @@ def _add_secret(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
 
 
 def _add_policy(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
-    """Make a policy that allows nothing but to say who asks."""
+    """Make a policy that allows nothing but to say who asks; a boundary, which grants nothing, takes nothing away."""
     path, _, name = arn.partition(":policy")[2].rpartition("/")
-    allowed = {"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}
+    is_boundary = arn == wanted.permissions_boundary_arn
+    allowed = {"Effect": "Allow", "Action": "*" if is_boundary else "sts:GetCallerIdentity", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
     tags = [{"Key": "_custom_id_", "Value": arn}]
     aws.client("iam", wanted.region).create_policy(PolicyName=name, Path=f"{path}/", PolicyDocument=document, Tags=tags)
+
+
+def _add_role(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
+    """Make a role of nodes that may do everything: what people give theirs is not known."""
+    path, _, name = arn.partition(":role")[2].rpartition("/")
+    trusts = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+    allowed = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    trust, policy = (json.dumps({"Version": "2012-10-17", "Statement": [each]}) for each in (trusts, allowed))
+    iam = aws.client("iam", wanted.region)
+    iam.create_role(RoleName=name, Path=f"{path}/", AssumeRolePolicyDocument=trust)
+    iam.put_role_policy(RoleName=name, PolicyName="everything", PolicyDocument=policy)
 
 
 def _add_prefix_list(aws: EmulatedAws, wanted: Prerequisites, list_id: str) -> None:
@@ -512,6 +527,7 @@ _MAKERS: Final[Mapping[str, Callable[[EmulatedAws, Prerequisites, str], None]]] 
     "AWS::EC2::Snapshot": _add_snapshot,
     "AWS::EC2::Volume": _add_volume,
     "AWS::IAM::ManagedPolicy": _add_policy,
+    "AWS::IAM::Role": _add_role,
     "AWS::KMS::Key": _add_key,
     "AWS::S3::Bucket": _add_bucket,
     "AWS::SecretsManager::Secret": _add_secret,

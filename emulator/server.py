@@ -98,7 +98,7 @@ class Front:
             answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
         if answer:
             return _send(answer, environ, start_response)
-        of_node = access_key(environ.get("HTTP_AUTHORIZATION", "")) == KEYS.node
+        of_node = KEYS.are_of_node(access_key(environ.get("HTTP_AUTHORIZATION", "")) or "")
         with self._clones.requests.served(of_node=of_node):
             if path == _RESET:
                 for reset in self._resets:

@@ -83,6 +83,7 @@ class ClusterStack(DeploymentStack):
             munge_key=self._secret("MungeKey", spec.munge_key_secret_arn),
             accounting=self._accounting(settings, team),
             directory=spec.directory,
+            roles=spec.roles,
             overrides=spec.overrides,
             accepted_warnings=spec.accepted_warnings,
             parallelcluster_version=spec.parallelcluster_version,

@@ -7,6 +7,7 @@ from constructs import Construct
 
 from config.settings import Part, Settings
 from config.stack_identity import StackIdentity
+from ultracluster.roles import apply_roles
 
 
 class DeploymentStack(cdk.Stack):
@@ -25,3 +26,4 @@ class DeploymentStack(cdk.Stack):
             synthesizer=cdk.DefaultStackSynthesizer(qualifier=settings.bootstrap.qualifier),
             tags=tags,
         )
+        apply_roles(self, settings.roles)

@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
 from config.settings import Settings
+from ultracluster.domain.roles import names_of_role
 
 WILDCARDS = {
     "Action::ec2:Describe": "looking at every kind of thing that a deployment is made of",
@@ -90,7 +91,8 @@ def _end_team(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]
             service=service, region=settings.region, resource=kind, resource_name=resource, arn_format=form
         )
 
-    vault, role = arn("backup", "backup-vault", f"{settings.name}-homes", colon=True), f"{name}-HomesBackupRole*"
+    vault = arn("backup", "backup-vault", f"{settings.name}-homes", colon=True)
+    role = names_of_role(settings.roles, name, "HomesBackupRole")
     databases, snapshots = arn("rds", "db", "*", colon=True), arn("rds", "snapshot", "*-final-*", colon=True)
     elastic = [f"elasticfilesystem:{each}" for each in ("DeleteFileSystem", "DeleteMountTarget")]
     deletion = ["rds:CreateDBSnapshot", "rds:DeleteDBInstance", "rds:ModifyDBInstance"]

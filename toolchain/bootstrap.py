@@ -43,8 +43,10 @@ def assets_bucket(settings: Bootstrap, account: str, region: str) -> str:
     return f"cdk-{settings.qualifier}-assets-{account}-{region}"
 
 
-def arguments(settings: Bootstrap) -> list[str]:
+def arguments(settings: Bootstrap, permissions_boundary_arn: str | None = None) -> list[str]:
     """Return the arguments of `cdk bootstrap`; none: the CDK's defaults.
+
+    A boundary goes by its name, and to all roles of the stack: by default to the one of CloudFormation alone.
 
     A stack of its own for another qualifier: without, the CDK would rename what the default's stack holds. The key goes
     by its id, because the template makes an ARN of it for the role that uploads.
@@ -56,6 +58,9 @@ def arguments(settings: Bootstrap) -> list[str]:
         words += ["--qualifier", settings.qualifier, "--toolkit-stack-name", f"CDKToolkit-{settings.qualifier}"]
     if settings.kms_key_arn is not None:
         words += ["--bootstrap-kms-key-id", settings.kms_key_arn.rpartition("/")[2]]
+    if permissions_boundary_arn is not None:
+        name = permissions_boundary_arn.rpartition("/")[2]
+        words += ["--custom-permissions-boundary", name, "--apply-permissions-boundary-to-all-roles"]
     return words
 
 

@@ -35,6 +35,11 @@ def acknowledge_wildcards(scope: Construct, reasons: Mapping[str, str]) -> None:
                 acknowledge(construct, f"IAM5[{finding}]", reason)
 
 
+def acknowledge_managed_policy(scope: Construct, arn: str, reason: str) -> None:
+    """Give the reason for a managed policy of AWS that a role has."""
+    acknowledge(scope, f"IAM4[Policy::{_as_cdk_nag_writes(Stack.of(scope).resolve(arn))}]", reason)
+
+
 def _as_cdk_nag_writes(value: Any) -> str:
     """Return a resolved ARN as cdk-nag 3 has it in the id of a finding."""
     if isinstance(value, str):

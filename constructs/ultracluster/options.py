@@ -6,7 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
 from ultracluster.arguments import until_looked_up
-from ultracluster.domain import budget, cluster, custom_actions, directory, storage, team, type_facts
+from ultracluster.domain import budget, cluster, custom_actions, directory, roles, storage, team, type_facts
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -122,6 +122,9 @@ class Queue(Options, QueueSpec):
         security_group_ids: Security groups that its nodes carry beside ParallelCluster's own. [default empty; change:
             at once]
         s3_access: Buckets that its nodes may read, or write. [default empty; change: at once]
+        instance_role_arn: Role of yours for its nodes, in place of ParallelCluster's; None: that one. It must allow
+            what such nodes do: preflight says what it lacks. Grants, policies and buckets that are named elsewhere do
+            not reach it. [the ARN of a role with the path /parallelcluster/; default None; change: at once]
         root_volume_gib: Root volume of each node; None: the image's size. [GiB; 45 to 16,384; default 200; change:
             nodes drain]
         scratch_dir: Where the node-local NVMe storage is mounted. [an absolute path such as /local; default '/scratch';
@@ -155,6 +158,9 @@ class HeadNode(Options, HeadNodeSpec):
         security_group_ids: Security groups that it carries beside ParallelCluster's own. [default empty; change: at
             once]
         s3_access: Buckets that it may read, or write. [default empty; change: at once]
+        instance_role_arn: Role of yours for it, in place of ParallelCluster's; None: that one. It must allow what such
+            nodes do: preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach
+            it. [the ARN of a role with the path /parallelcluster/; default None; change: at once]
         custom_actions: Scripts of yours that it runs; None: none. [default None; change: at once]
         subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change:
             new cluster]
@@ -180,6 +186,9 @@ class LoginPool(Options, LoginPoolSpec):
             change: at once]
         security_group_ids: Security groups that they carry beside ParallelCluster's own. [default empty; change: no
             login nodes]
+        instance_role_arn: Role of yours for them, in place of ParallelCluster's; None: that one. It must allow what
+            such nodes do: preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not
+            reach it. [the ARN of a role with the path /parallelcluster/; default None; change: no login nodes]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody, Session Manager alone. [an IPv4
             block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: no login nodes]
         subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change:
@@ -358,6 +367,22 @@ class BudgetSpec(Values, budget.BudgetSpec):
         action: What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts,
             those that run continue; stop: those that run are cancelled, too. [one of 'none', 'drain', 'stop'; default
             'none'; change: at once]
+    """
+
+
+class Roles(Options, roles.RolesSpec):
+    """What all roles have.
+
+    Attributes:
+        permissions_boundary_arn: Managed policy beyond which no role may do anything, whatever its own policies say;
+            None: none. It must allow what nodes and provider need. To take it off, deploy once with None here; then
+            these options may go, too. [the ARN of a policy of yours without a path: arn:aws:iam::ACCOUNT:policy/NAME, a
+            name of A-Z, a-z, 0-9, _ and -; default None; change: at once]
+        path: Path of all roles, from which the provider's permissions follow; None: /parallelcluster/CLUSTER/ of the
+            cluster's, / of others. [/parallelcluster/, or below it such as /parallelcluster/lab/; default None; change:
+            new cluster]
+        name_prefix: How the names of all roles begin; None: CloudFormation's names, which begin with that of the stack.
+            [1 to 10 of A-Z, a-z, 0-9 and _.,+@=-, such as lab-; default None; change: new cluster]
     """
 
 

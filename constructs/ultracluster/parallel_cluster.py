@@ -31,7 +31,7 @@ from constructs import Construct, IConstruct, IValidation
 
 from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
-from ultracluster.cluster_provider import cluster_provider
+from ultracluster.cluster_provider import ClusterProvider
 from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import cluster_rules, names, override_rules, team_rules
 from ultracluster.domain.budget import BudgetSpec
@@ -50,8 +50,9 @@ from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.overrides import at, mappings, plain
+from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.types import listed
+from ultracluster.domain.types import BOUNDARY_ALLOWED, BOUNDARY_NAME, listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
     InvalidArguments,
@@ -66,6 +67,7 @@ from ultracluster.node_policies import OF_PARALLELCLUSTER, too_large, too_many
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
 from ultracluster.placement import elsewhere, is_public, node_subnets
+from ultracluster.roles import BoundaryProbe, apply_roles
 from ultracluster.shared_storage import SharedStorage
 from ultracluster.signatures import readable
 from ultracluster.ways_out import shut_in, warn_of_imported
@@ -153,6 +155,9 @@ class ParallelCluster(IParallelCluster):
             jobs when they have ended. [change: new cluster]
         directory: Active Directory or another LDAP server with users. Default: none. [change: stopped fleet, no login
             nodes]
+        roles: What all roles have: those that ParallelCluster makes, and that of its provider, which gets a role of its
+            own then. ``iam.PermissionsBoundary.of(scope).apply(policy)`` is honoured without it. Default: nothing.
+            [change: at once]
         parallelcluster_version: Another one means a new cluster. Default: the one that this library is made for. [one
             of '3.16.1', '3.16.2', '3.16.3'; change: new cluster]
 
@@ -201,6 +206,7 @@ class ParallelCluster(IParallelCluster):
         munge_key: "secretsmanager.ISecret | None" = None,
         accounting: "SlurmAccounting | None" = None,
         directory: DirectorySpec | None = None,
+        roles: RolesSpec | None = None,
         parallelcluster_version: str | None = None,
     ) -> None:
         self._construct = construct_name(type(self), scope, construct_id)
@@ -231,6 +237,7 @@ class ParallelCluster(IParallelCluster):
             "accepted_warnings": listed(accepted_warnings),
             "munge_key_secret_arn": getattr(munge_key, "secret_full_arn", None),
             "directory": directory,
+            "roles": roles,
             "parallelcluster_version": parallelcluster_version,
         }
         self._accounting = None if accounting is None or broken else accounting
@@ -287,7 +294,7 @@ class ParallelCluster(IParallelCluster):
         resource = CustomResource(
             self,
             "Resource",
-            service_token=cluster_provider(self, spec, munge_key, password).get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._make_provider(munge_key, password),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -563,6 +570,23 @@ class ParallelCluster(IParallelCluster):
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script, queue.custom_actions)
         self._place(("queues", queue.name), given)
 
+    def _make_provider(
+        self, munge_key: "secretsmanager.ISecret | None", password: "secretsmanager.ISecret | None"
+    ) -> str:
+        """Make the provider, and return its function's ARN."""
+        self._probe = BoundaryProbe(self, "Boundary", self._bound)
+        self._provider = ClusterProvider(self, self._spec, munge_key, password)
+        if self._spec.roles is not None:
+            self._provider.set_roles(self._spec.roles)
+            apply_roles(self, self._spec.roles)
+        return self._provider.stack.get_att("Outputs.ServiceToken").to_string()
+
+    def _bound(self, boundary: str | None) -> None:
+        """Let the provider's role have the boundary of all roles here, of which the CDK tells when it synthesizes."""
+        roles = self._spec.roles or RolesSpec()
+        if boundary is not None or self._provider.has_role:
+            self._provider.set_roles(roles.model_copy(update={"permissions_boundary_arn": boundary}))
+
     def _check_when_whole(self, vpc: ec2.IVpc) -> None:
         """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
         warn_of_imported(self, vpc, self._places)
@@ -599,6 +623,12 @@ class ParallelCluster(IParallelCluster):
         yield from self._too_many_policies()
         yield from self._wrong_tags()
         yield from too_large(self._scripts.by_nodes)
+        name = (self._probe.boundary or "").partition(":policy/")[2]
+        if name and not Token.is_unresolved(name) and not BOUNDARY_NAME.fullmatch(name):
+            wrong = Violation(
+                (), self._probe.boundary, BOUNDARY_ALLOWED, "AWS's template of the provider takes no other"
+            )
+            yield f"permissions boundary: {wrong}"
 
     def _too_many_policies(self) -> Iterator[str]:
         """Yield which roles have more policies than IAM attaches, with those of overrides."""
@@ -635,6 +665,7 @@ class ParallelCluster(IParallelCluster):
             head_node=self._head_node_binding,
             queues=self._queue_bindings,
             login_nodes=self._login_node_binding,
+            permissions_boundary=self._probe.boundary,
             **{} if self._accounting is None else self._accounting.bindings,
         )
         return render(self._tagged, bindings)

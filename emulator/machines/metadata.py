@@ -187,7 +187,7 @@ def _role(instance: Instance) -> dict[str, str]:
     credentials = {
         **updated,
         "Type": "AWS-HMAC",
-        "AccessKeyId": KEYS.node,
+        "AccessKeyId": KEYS.of_instance(instance.id),
         "SecretAccessKey": SECRET,
         "Token": SECRET,
         "Expiration": _text(now + _HELD_TTL),

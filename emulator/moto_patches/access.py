@@ -14,9 +14,18 @@ from moto.core.request import Request
 from moto.core.responses import BaseResponse
 from moto.core.utils import get_service_model
 from moto.ec2.models import ec2_backends
-from moto.iam.access_control import IAMPolicyStatement, IAMRequest, PermissionResult
+from moto.iam import access_control
+from moto.iam.access_control import (
+    AssumedRoleAccessKey,
+    IAMPolicy,
+    IAMPolicyStatement,
+    IAMRequest,
+    IAMRequestBase,
+    IAMUserAccessKey,
+    PermissionResult,
+)
 from moto.iam.exceptions import NotFoundException
-from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, ManagedPolicy, iam_backends
+from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, ManagedPolicy, Role, iam_backends
 from moto.kms import models
 from moto.kms.responses import KmsResponse
 from moto.s3.responses import ACTION_MAP
@@ -51,6 +60,8 @@ _PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
 _judge = ActionAuthenticatorMixin._authenticate_and_authorize_action
+_check_policies = IAMRequestBase.check_action_permitted
+_key_of = access_control.create_access_key
 
 
 def refuse_as_services_do() -> None:
@@ -64,6 +75,8 @@ def refuse_as_services_do() -> None:
     ActionAuthenticatorMixin._authenticate_and_authorize_action = _judge_others  # type: ignore[method-assign]
     ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
     IAMPolicyStatement.is_action_permitted = _result  # type: ignore[method-assign]
+    IAMRequestBase.check_action_permitted = _check  # type: ignore[method-assign]
+    access_control.create_access_key = _access_key  # type: ignore[assignment]
 
 
 class _Request(IAMRequest):
@@ -78,10 +91,82 @@ class _Request(IAMRequest):
 
 
 def _judge_others(self: ActionAuthenticatorMixin, iam_request_cls: type, resource: str = _UNKNOWN) -> None:
-    """Ask IAM, but for what nodes, CloudFormation and the owner of the account do."""
+    """Ask IAM, but for what CloudFormation and the owner of the account do; of nodes, ask their boundary."""
     key = access_key(self.headers.get("Authorization", "")) or ""  # type: ignore[attr-defined]
-    if key != KEYS.node and not KEYS.are_of_owner(key):
+    if not KEYS.are_of_node(key) and not KEYS.are_of_owner(key):
         _judge(self, iam_request_cls, resource)
+    elif (instance_id := KEYS.instance_of(key) if KEYS.are_of_node(key) else "") and _role_of(
+        self.current_account,  # type: ignore[attr-defined]
+        instance_id,
+    ):
+        request = iam_request_cls(
+            account_id=self.current_account,  # type: ignore[attr-defined]
+            method=self.method,  # type: ignore[attr-defined]
+            path=self.raw_path,  # type: ignore[attr-defined]
+            data=self.data,  # type: ignore[attr-defined]
+            body=self.raw_body,  # type: ignore[attr-defined]
+            headers=self.headers,  # type: ignore[attr-defined]
+            action=self._get_action(),  # type: ignore[attr-defined]
+        )
+        _check_boundary(request, resource)
+
+
+class _NodeKey:
+    """The key of a node, as moto has those of users and of roles' sessions."""
+
+    def __init__(self, account_id: str, role: Role, instance_id: str) -> None:
+        self._owner_role_name = role.name
+        self.backend = iam_backends[account_id]["aws"]
+        self.arn = f"arn:aws:sts::{account_id}:assumed-role/{role.name}/{instance_id}"
+
+
+def _role_of(account_id: str, instance_id: str) -> Role | None:
+    """Return the role of an instance; None: it has none, or is gone."""
+    for backend in list(ec2_backends[account_id].values()):
+        association = backend.iam_instance_profile_associations.get(instance_id)
+        if association is not None:
+            return next(iter(association.iam_instance_profile.roles), None)
+    return None
+
+
+def _access_key(
+    account_id: str, partition: str, access_key_id: str, headers: dict[str, str]
+) -> IAMUserAccessKey | AssumedRoleAccessKey | _NodeKey:
+    instance_id = KEYS.instance_of(access_key_id) if KEYS.are_of_node(access_key_id) else ""
+    role = _role_of(account_id, instance_id) if instance_id else None
+    return _NodeKey(account_id, role, instance_id) if role else _key_of(account_id, partition, access_key_id, headers)
+
+
+def _check(self: IAMRequestBase, resource: str) -> None:
+    """Refuse what policies do not allow, or what the boundary of the role does not."""
+    _check_policies(self, resource)
+    _check_boundary(self, resource)
+
+
+def _check_boundary(request: IAMRequestBase, resource: str) -> None:
+    """Refuse what the boundary of a role does not allow, if it has one.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html; the words:
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
+    """
+    key, action = request._access_key, request._action
+    name = getattr(key, "_owner_role_name", None)
+    role = None if name is None else key.backend.get_role(name)
+    if role is None or not role.permissions_boundary_arn or action == "sts:GetCallerIdentity":
+        return
+    boundary = key.backend.managed_policies.get(role.permissions_boundary_arn)
+    result = IAMPolicy(boundary).is_action_permitted(action, resource) if boundary else PermissionResult.NEUTRAL
+    if result is PermissionResult.PERMITTED:
+        return
+    try:
+        request._raise_access_denied()
+    except AccessDeniedError as error:
+        reason = f"because no permissions boundary allows the {action} action"
+        if result is PermissionResult.DENIED:
+            reason = "with an explicit deny in a permissions boundary"
+        error.message = f"{error.message} {reason}"
+        error.description = str(error.description).replace(f"perform: {action}", f"perform: {action} {reason}")
+        raise
 
 
 def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:

@@ -33,9 +33,16 @@ def _set_policies(context: Context, role: Physical, old: Properties, new: Proper
             iam.put_role_policy(RoleName=name, PolicyName=policy_name, PolicyDocument=json.dumps(document))
 
 
-def _set_trust(context: Context, role: Physical, properties: Properties, _: set[str]) -> None:
-    document = json.dumps(properties["AssumeRolePolicyDocument"])
-    context.client("iam").update_assume_role_policy(RoleName=role.ref, PolicyDocument=document)
+def _modify_role(context: Context, role: Physical, properties: Properties, changed: set[str]) -> None:
+    """Set trust and boundary of a role."""
+    iam = context.client("iam")
+    if "AssumeRolePolicyDocument" in changed:
+        document = json.dumps(properties["AssumeRolePolicyDocument"])
+        iam.update_assume_role_policy(RoleName=role.ref, PolicyDocument=document)
+    if "PermissionsBoundary" in changed and "PermissionsBoundary" in properties:
+        iam.put_role_permissions_boundary(RoleName=role.ref, PermissionsBoundary=properties["PermissionsBoundary"])
+    elif "PermissionsBoundary" in changed:
+        iam.delete_role_permissions_boundary(RoleName=role.ref)
 
 
 def _delete_role(context: Context, role: Physical, properties: Properties) -> None:
@@ -139,8 +146,8 @@ MODELS: Mapping[str, Model] = {
         parameters=_role,
         later=("ManagedPolicyArns", "Policies"),
         configuration=_set_policies,
-        modification=_set_trust,
+        modification=_modify_role,
         deletion=_delete_role,
-        mutable=("AssumeRolePolicyDocument", "ManagedPolicyArns", "Policies", "Tags"),
+        mutable=("AssumeRolePolicyDocument", "ManagedPolicyArns", "PermissionsBoundary", "Policies", "Tags"),
     ),
 }

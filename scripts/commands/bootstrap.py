@@ -31,7 +31,8 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
     identity = deployment.account.ask("sts", "get_caller_identity")  # without credentials the CDK hides the reason
     target = f"aws://{settings.account or identity['Account']}/{settings.region}"
     with temporary_directory() as directory:
-        words = ("bootstrap", target, *bootstrap.arguments(settings.bootstrap), *of_cdk)
+        own = bootstrap.arguments(settings.bootstrap, settings.permissions_boundary_arn)
+        words = ("bootstrap", target, *own, *of_cdk)
         code = cdk.run(*words, directory=directory)
     if code == ExitCode.DONE:
         terminal.suggest(f"preflight {deployment.name}")

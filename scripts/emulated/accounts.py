@@ -25,6 +25,7 @@ from scripts.core.terminal import Say
 from scripts.emulated.references import references
 from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
+from ultracluster.domain.overrides import at
 from ultracluster.domain.parallelcluster_versions import VERSIONS
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def prerequisites_of(settings: Settings) -> Prerequisites:
         os=cluster.os,
         existing=references(settings),
         munge_key_secret_arn=cluster.munge_key_secret_arn,
+        permissions_boundary_arn=_boundary(settings),
         file_system_key_id=_key_id(file_system.kms_key_arn),
         network=_network(settings.network),
         reservations=_reservations(cluster),
@@ -167,6 +169,12 @@ def reason_to_stay(settings: Settings, resource_type: str, name: str) -> str:
     if resource_type == "AWS::Logs::LogGroup" and settings.cluster.monitoring.retain_logs:
         return "kept by cluster.monitoring.retain_logs"
     return ""
+
+
+def _boundary(settings: Settings) -> str | None:
+    """Return the policy that bounds roles, where settings or overrides name one."""
+    overridden = at(settings.cluster.overrides, ("Iam", "PermissionsBoundary"))
+    return overridden if isinstance(overridden, str) else settings.permissions_boundary_arn
 
 
 def _key_id(arn: str | None) -> str | None:

@@ -71,13 +71,14 @@ def _named(spec: Spec) -> Iterator[tuple[str, str]]:
 
 def _patterns() -> dict[str, str]:
     """Return what ids and ARNs look like, where the types of fields say it."""
-    found = {POLICY: _POLICY}
+    found = dict[str, str]()
     for _, _, parts in fields(Settings):
         resource_type = marker(parts)
         for part in parts:
             for limit in (part, *getattr(part, "metadata", ())):  # of a field itself, and of one within None or a list
                 if resource_type and (pattern := getattr(limit, "pattern", None)):
                     found[resource_type] = pattern
+    found[POLICY] = _POLICY  # fields take fewer
     return {key: pattern for key, pattern in found.items() if key not in _OF_THE_NETWORK}
 
 

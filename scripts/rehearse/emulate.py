@@ -70,7 +70,8 @@ def emulate(deployment_name: str, settings: Settings, name: str | None) -> None:
 
         def bootstrap() -> None:
             said: list[str] = []
-            if cdk.bootstrap(settings.region, said.append, arguments(settings.bootstrap)) != 0:
+            own = arguments(settings.bootstrap, settings.permissions_boundary_arn)
+            if cdk.bootstrap(settings.region, said.append, own) != 0:
                 raise OperationError("\n".join(said))
 
         try:

@@ -59,6 +59,11 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"zone_id": "use1-az4"}, "zone_id", "usw2-az1, usw2-az2, ..."),
     ({"bootstrap": {"kms_key_arn": KEY_ELSEWHERE}}, "bootstrap.kms_key_arn", "one in us-west-2"),
     (
+        {"account": "210987654321", "roles": {"permissions_boundary_arn": "arn:aws:iam::123456789012:policy/b"}},
+        "roles.permissions_boundary_arn",
+        "one of account 210987654321",
+    ),
+    (
         {"account": "210987654321", "bootstrap": {"kms_key_arn": KEY}},
         "bootstrap.kms_key_arn",
         "one of account 210987654321",

@@ -36,9 +36,12 @@ PARTS: dict[str, Any] = {
 }
 ARRIVE = {
     "custom_ami",
+    "head_node.instance_role_arn",
     "head_node.security_group_ids",
+    "login_nodes.instance_role_arn",
     "login_nodes.security_group_ids",
     "queues.further_subnet_ids",
+    "queues.instance_role_arn",
     "queues.security_group_ids",
     "directory.additional_sssd_configs",
     "directory.domain_addr",

@@ -100,6 +100,46 @@ def test_the_owner_of_the_account_is_not_judged(aws: EmulatedAws) -> None:
         assert Call("ec2", "describe_vpcs", "", "").make(environment) == "UnauthorizedOperation"
 
 
+def refusal(environment: dict[str, str], service: str, operation: str) -> str:
+    """Return the words with which a session of a role is refused; none: it is allowed."""
+    token = environment["AWS_SESSION_TOKEN"]
+    own = boto3.Session(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"], token)
+    try:
+        getattr(own.client(service, REGION, endpoint_url=environment["AWS_ENDPOINT_URL"]), operation)()
+    except ClientError as error:
+        return str(error.response["Error"]["Message"])
+    return ""
+
+
+OUTSIDE, DENIED = (
+    "because no permissions boundary allows the {} action",
+    "with an explicit deny in a permissions boundary",
+)
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "action"),
+    [("ec2", "describe_vpcs", "ec2:DescribeVpcs"), ("ssm", "describe_parameters", "ssm:DescribeParameters"),
+     ("sns", "list_topics", "sns:ListTopics"), ("s3", "list_buckets", "s3:ListAllMyBuckets")],
+)  # fmt: skip
+def test_a_role_may_do_what_both_its_policies_and_its_boundary_allow(
+    aws: EmulatedAws, service: str, operation: str, action: str
+) -> None:
+    iam = aws.client("iam", REGION)
+    words = {"": policy(action), OUTSIDE.format(action): policy("sqs:*"), DENIED: policy(action, effect="Deny")}
+    for number, (reason, boundary) in enumerate(words.items()):
+        name, document = f"bounded{number}", json.dumps(boundary)
+        arn = iam.create_policy(PolicyName=name, PolicyDocument=document)["Policy"]["Arn"]
+        role = iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}", PermissionsBoundary=arn)["Role"]["Arn"]
+        with aws.in_role(role) as environment:
+            assert refusal(environment, service, operation), "it has no policies"
+        iam.put_role_policy(RoleName=name, PolicyName="p", PolicyDocument=json.dumps(policy("*")))
+        with aws.in_role(role) as environment:
+            refused = refusal(environment, service, operation)
+        assert refused.endswith("Access Denied" if reason and service == "s3" else reason)
+        assert bool(refused) == bool(reason)
+
+
 SESSION_CALLS = {
     "s3": ("list_buckets", "ExpiredToken"),
     "ec2": ("describe_vpcs", "RequestExpired"),

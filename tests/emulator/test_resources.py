@@ -256,6 +256,7 @@ def _role(account: Account) -> Case:
             [each["PolicyName"] for each in attached],
             iam.list_role_policies(RoleName=role.ref)["PolicyNames"],
             iam.list_role_tags(RoleName=role.ref)["Tags"],
+            described.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn"),
         )
 
     return Case(
@@ -266,14 +267,15 @@ def _role(account: Account) -> Case:
             "Tags": tags(Name="a"),
         },
         look=look,
-        made=(trust("lambda"), ["ReadOnlyAccess"], ["one"], tags(Name="a")),
+        made=(trust("lambda"), ["ReadOnlyAccess"], ["one"], tags(Name="a"), None),
         changes={
+            "PermissionsBoundary": "arn:aws:iam::aws:policy/PowerUserAccess",
             "AssumeRolePolicyDocument": trust("ec2"),
             "ManagedPolicyArns": ["arn:aws:iam::aws:policy/PowerUserAccess"],
             "Policies": [{"PolicyName": "two", "PolicyDocument": S3_READ}],
             "Tags": None,
         },
-        changed=(trust("ec2"), ["PowerUserAccess"], ["two"], []),
+        changed=(trust("ec2"), ["PowerUserAccess"], ["two"], [], "arn:aws:iam::aws:policy/PowerUserAccess"),
     )
 
 

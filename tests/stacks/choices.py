@@ -41,6 +41,8 @@ def use_much(raw: Raw) -> None:
         "kms_key_arn": f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     }
     raw["users"] = [{"name": "ada", "uid": 2001}]
+    boundary = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
+    raw["roles"] = {"permissions_boundary_arn": boundary, "path": "/parallelcluster/lab/", "name_prefix": "lab-"}
     emails = ["a@example.com", "b@example.com"]
     raw["monitoring"].update(emails=emails, file_system_full_percent=60, dashboard=False)
     raw["budget"] = {"monthly_usd": 50_000, "max_usd_per_hour": 400, "action": "drain"}

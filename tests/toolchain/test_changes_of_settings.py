@@ -64,6 +64,10 @@ CHANGES: dict[str, Any] = {
     "tags": {"project": "y"},
     "bootstrap.qualifier": "mine",
     "bootstrap.kms_key_arn": KEY,
+    "roles": {},
+    "roles.permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/boundary",
+    "roles.path": "/parallelcluster/lab/",
+    "roles.name_prefix": "lab-",
     "network.cidr": "10.0.0.0/17",
     "network.public_subnet_cidr": "10.0.1.0/24",
     "network.private_subnet_cidr": "10.0.128.0/18",
@@ -199,6 +203,10 @@ CHANGES |= {
         for nodes in (HEAD, QUEUE)
         for field, value in (("bucket", "others"), ("key", "corpus/*"), ("write", True))
     },
+    **{
+        f"{nodes}.instance_role_arn": f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/nodes"
+        for nodes in (HEAD, QUEUE, LOGIN)
+    },
     f"{NODES}.alternative_types": ["trn1n.32xlarge"],
     f"{QUEUE}.allocation_strategy": "prioritized",
     f"{QUEUE}.further_subnet_ids": ["subnet-01234567"],
@@ -319,7 +327,12 @@ def with_buckets(raw: Raw) -> None:
         nodes["s3_access"] = [{"bucket": "my-corpus", "key": "a"}]
 
 
+def with_roles(raw: Raw) -> None:
+    raw["roles"] = {}
+
+
 BASES: dict[str, Callable[[Raw], None]] = {
+    "roles.": with_roles,
     f"{LINK}.": linked,
     "network.existing.": in_existing_vpc,
     "accounting.existing.": with_existing_database,

@@ -18,6 +18,8 @@ from ultracluster.domain.instance_types import (
     cards_of,
     interfaces_per_node,
 )
+from ultracluster.domain.roles import PAGE as ROLES_PAGE
+from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.type_facts import TypeFactsSpec
 from ultracluster.domain.types import (
@@ -35,6 +37,7 @@ from ultracluster.domain.types import (
     Items,
     KeyPairName,
     OptionalGib,
+    OptionalRoleArn,
     PlacementGroupName,
     SecretArn,
     SecurityGroupId,
@@ -228,6 +231,9 @@ class QueueSpec(Spec):
     """Security groups that its nodes carry beside ParallelCluster's own."""
     s3_access: Annotated[Items[S3AccessSpec], FEW, Setting(Change.AT_ONCE, ".Iam.S3Access")] = []
     """Buckets that its nodes may read, or write."""
+    instance_role_arn: Annotated[OptionalRoleArn, Setting(Change.AT_ONCE, ".Iam.InstanceRole")] = default(None)
+    """Role of yours for its nodes, in place of ParallelCluster's; None: that one. It must allow what such nodes do:
+    preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach it."""
     root_volume_gib: Annotated[
         OptionalGib,
         ROOT_VOLUME,
@@ -288,6 +294,9 @@ class HeadNodeSpec(Spec):
     """Security groups that it carries beside ParallelCluster's own."""
     s3_access: Annotated[Items[S3AccessSpec], FEW, Setting(Change.AT_ONCE, ".Iam.S3Access")] = []
     """Buckets that it may read, or write."""
+    instance_role_arn: Annotated[OptionalRoleArn, Setting(Change.AT_ONCE, ".Iam.InstanceRole")] = default(None)
+    """Role of yours for it, in place of ParallelCluster's; None: that one. It must allow what such nodes do:
+    preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach it."""
     custom_actions: Annotated[NodeActionsSpec | None, Setting(Change.AT_ONCE, page=ACTIONS_PAGE)] = None
     """Scripts of yours that it runs; None: none."""
 
@@ -314,6 +323,9 @@ class LoginPoolSpec(Spec):
         Items[SecurityGroupId], FEW, Setting(Change.NO_LOGIN_NODES, ".Networking.AdditionalSecurityGroups")
     ] = []
     """Security groups that they carry beside ParallelCluster's own."""
+    instance_role_arn: Annotated[OptionalRoleArn, Setting(Change.NO_LOGIN_NODES, ".Iam.InstanceRole")] = default(None)
+    """Role of yours for them, in place of ParallelCluster's; None: that one. It must allow what such nodes do:
+    preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach it."""
     ssh_cidr: Annotated[SshSource | None, Setting(Change.NO_LOGIN_NODES, ".Ssh.AllowedIps")] = None
     """Address block or prefix list that may reach port 22; None: nobody, Session Manager alone."""
 
@@ -478,6 +490,8 @@ class ClusterSpec(ClusterOptions):
     """AWS Region."""
     tags: Annotated[Entries[str, str], FEW, Setting(Change.AT_ONCE, "Tags")] = {}
     """Tags of everything that ParallelCluster makes."""
+    roles: Annotated[RolesSpec | None, Setting(Change.AT_ONCE, page=ROLES_PAGE)] = None
+    """What all roles have; None: nothing in common."""
 
     @property
     def max_nodes(self) -> int:

@@ -69,7 +69,8 @@ class Bindings:
     Slurm's accounting. ``slurm_settings`` go into ``slurm.conf``, before those of the cluster, which win. The head
     node, login nodes and each queue, by name, have the keys ``CustomActions`` and ``Iam``. A head node's
     ``OnNodeConfigured`` can never change in the life of a cluster. The provider attaches policies of the path
-    ``/parallelcluster/`` or of such a name.
+    ``/parallelcluster/`` or of such a name. ``permissions_boundary`` bounds the cluster's roles in place of that
+    of the specification.
     """
 
     public_subnet_id: str
@@ -84,6 +85,7 @@ class Bindings:
     database: Mapping[str, str] | None = None
     head_node_security_group_ids: Sequence[str] = ()
     slurm_settings: Mapping[str, str] = field(default_factory=dict)
+    permissions_boundary: str | None = None
 
 
 def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
@@ -114,6 +116,12 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
     }
     if spec.login_nodes:
         configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_nodes]}
+    boundary, roles = bindings.permissions_boundary, spec.roles
+    if boundary is None and roles is not None:
+        boundary = roles.permissions_boundary_arn
+    prefix = None if roles is None else roles.resource_prefix
+    if iam := _present(PermissionsBoundary=boundary, ResourcePrefix=prefix):
+        configuration["Iam"] = iam
     if spec.directory is not None:
         configuration["DirectoryService"] = _directory(spec.directory)
     return overrides.merged(configuration, spec.overrides)
@@ -152,7 +160,7 @@ def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         **_EFS if head.shared_storage == "efs" else {},
-        **_with_buckets(bindings.head_node, head.s3_access),
+        **_with_role(_with_buckets(bindings.head_node, head.s3_access), head.instance_role_arn),
         Imds={"Secured": True},
     )
 
@@ -170,7 +178,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
             pool.security_group_ids,
         ),
         Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
-        **bindings.login_nodes,
+        **_with_role(bindings.login_nodes, pool.instance_role_arn),
     )
 
 
@@ -194,7 +202,7 @@ def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
                 "EphemeralVolume": {"MountDir": queue.scratch_dir},
             }
         },
-        **_with_buckets(bindings.queues.get(queue.name, {}), queue.s3_access),
+        **_with_role(_with_buckets(bindings.queues.get(queue.name, {}), queue.s3_access), queue.instance_role_arn),
         CustomSlurmSettings=dict(queue.custom_slurm_settings),
         ComputeResources=[_compute_resource(resource, len(subnets) > 1) for resource in queue.compute_resources],
     )
@@ -209,6 +217,11 @@ def _with_buckets(nodes: Mapping[str, Any], buckets: Sequence[S3AccessSpec]) -> 
     ]
     iam = nodes.get("Iam", {})
     return {**nodes, "Iam": {**iam, "S3Access": [*iam.get("S3Access", ()), *given]}}
+
+
+def _with_role(nodes: Mapping[str, Any], role_arn: str | None) -> dict[str, Any]:
+    """Return what nodes do, in a role that exists; ParallelCluster takes no policies and buckets beside it."""
+    return {**nodes, **({} if role_arn is None else {"Iam": {"InstanceRole": role_arn}})}
 
 
 def _compute_resource(resource: ComputeResourceSpec, as_fleet: bool) -> dict[str, Any]:

@@ -498,6 +498,9 @@ def _fleet_violations(queue: QueueSpec) -> Iterator[Violation]:
 
 
 def _bucket_violations(node: HeadNodeSpec | QueueSpec) -> Iterator[Violation]:
+    if node.s3_access and node.instance_role_arn is not None:
+        reason = "ParallelCluster gives buckets to no role of yours: its own policies name them"
+        yield node.violation("s3_access", "none beside instance_role_arn", reason)
     times = Counter(each.bucket for each in node.s3_access)
     for index, each in enumerate(node.s3_access):
         if times[each.bucket] > 1:

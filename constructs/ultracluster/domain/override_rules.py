@@ -11,6 +11,7 @@ from ultracluster.domain.cluster_configuration import Bindings, render
 from ultracluster.domain.overrides import at, given, mappings, sections, without_indices
 from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.spec import Setting, Spec
+from ultracluster.domain.types import PASSED_ROLES
 from ultracluster.domain.violations import Path, Violation, below, dotted, is_token
 
 _SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
@@ -26,8 +27,7 @@ _ATTACHABLE = (
     "the ARN of a policy of yours whose name begins with parallelcluster, or whose path is /parallelcluster/, or of "
     "AWS's CloudWatchAgentServerPolicy or AmazonS3ReadOnlyAccess"
 )
-_PASSED = re.compile(r"arn:[a-z-]+:iam::\d{12}:role/parallelcluster/[\w+=,.@/-]+")
-"""Roles that the provider may pass to nodes (the same file, PassRole)."""
+_PASSED = re.compile(PASSED_ROLES)
 _DEEPEST = 40
 """Levels of mappings and lists; the schema has ten."""
 
@@ -39,6 +39,7 @@ _OPEN = "without it the port is open to the world"
 _HEAD_NODE_KEYS = "else each of its users gets the credentials of the head node"
 _WORTH = "what checks, counts and prices it goes by that alone"
 _UNENCRYPTED = "the volume is not encrypted"
+_OF_ROLES = "the roles of stacks and of ParallelCluster's provider have none by this key"
 
 
 def _is_off(value: object) -> bool:
@@ -125,6 +126,8 @@ def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[
 FIELDS: Mapping[str, Path] = {
     **dict(_modelled()),
     "Tags": ("tags",),
+    "Iam.PermissionsBoundary": ("roles", "permissions_boundary_arn"),
+    "Iam.ResourcePrefix": ("roles", "path"),
     "DevSettings.EfaInterfaceType": ("efa_interface_type",),
     "Scheduling.SlurmQueues.Networking.SubnetIds": ("queues",),
     "Scheduling.SlurmQueues.ComputeResources.Instances": ("queues", "compute_resources", "instance_type"),
@@ -175,7 +178,8 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
         elif key in _FEATURES and _FEATURES[key][0](value):
             yield Violation(path, value, *_FEATURES[key][1:])
         elif key in FIELDS:
-            yield Violation(path, value, f"{dotted(called(FIELDS[key]))} sets it", _WORTH)
+            reason = _OF_ROLES if key.startswith("Iam.") else _WORTH
+            yield Violation(path, value, f"{dotted(called(FIELDS[key]))} sets it", reason)
     for index, storage in enumerate(mappings(spec.overrides.get("SharedStorage"))):
         if "StorageType" in storage:
             allowed = f"{dotted(called(('shared_storage',)))}, which has most kinds"

@@ -12,6 +12,7 @@ from typing import Any
 
 _RELEASES = "https://github.com/aws/aws-parallelcluster/releases/tag/v"
 _TEMPLATE = "parallelcluster/{}/templates/custom_resource/cluster.yaml"
+_POLICIES = "parallelcluster/{}/templates/policies/policies.yaml"
 
 
 def _fact(move: str) -> Any:
@@ -102,6 +103,11 @@ def smallest_root_volume_gib() -> int:
 def provider_template(version: str) -> str:
     """Return the key of the provider's template in AWS's bucket of a Region, for a version."""
     return _TEMPLATE.format(version)
+
+
+def policies_template(version: str) -> str:
+    """Return the key of the template of the provider's permissions, in the same bucket."""
+    return _POLICIES.format(version)
 
 
 def version_of_provider(template: str) -> str | None:

@@ -1,5 +1,6 @@
 """Types of values that several models share."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -240,6 +241,25 @@ class _PlacementGroup(Protocol):
     def placement_group_name(self) -> str: ...
 
 
+class _Role(Protocol):
+    @property
+    def role_arn(self) -> str: ...
+
+
+class _ManagedPolicy(Protocol):
+    @property
+    def managed_policy_arn(self) -> str: ...
+
+
+BOUNDARY_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_BOUNDARY = rf"^arn:aws[a-z-]*:iam::\d{{12}}:policy/{BOUNDARY_NAME.pattern}$"
+BOUNDARY_ALLOWED = (
+    "the ARN of a policy of yours without a path: arn:aws:iam::ACCOUNT:policy/NAME, a name of A-Z, a-z, 0-9, _ and -"
+)
+"""What AWS's template of the policies of ParallelCluster's provider takes as a boundary (aws/aws-parallelcluster,
+cloudformation/policies/parallelcluster-policies.yaml, PermissionsBoundaryPolicy)."""
+PASSED_ROLES = r"arn:aws[a-z-]*:iam::\d{12}:role/parallelcluster/[\w+=,.@/-]+"
+"""Roles that the provider may pass to nodes (the same file, PassRole)."""
 InstanceTypeName = Annotated[
     str,
     text(
@@ -268,6 +288,8 @@ if TYPE_CHECKING:
     OptionalTime = Converted[int | None, int | _Duration | None]
     KeyPairName = Converted[str | None, str | _KeyPair | None]
     PlacementGroupName = Converted[str | None, str | _PlacementGroup | None]
+    OptionalRoleArn = Converted[str | None, str | _Role | None]
+    OptionalPolicyArn = Converted[str | None, str | _ManagedPolicy | None]
     ClusterLogDays = Converted[int, int | _Duration | Enum]
 else:
     InstanceType = Annotated[InstanceTypeName, _by("ec2.InstanceType", "to_string")]
@@ -284,6 +306,18 @@ else:
         str | None, _by("ec2.IPlacementGroup", "placement_group_name"), Existing("AWS::EC2::PlacementGroup")
     ]
     """A name, or an ``ec2.IPlacementGroup``."""
+    OptionalPolicyArn = Annotated[
+        Annotated[str, text(_BOUNDARY, BOUNDARY_ALLOWED), TOKENS] | None,
+        _by("iam.IManagedPolicy", "managed_policy_arn"),
+        Existing("AWS::IAM::ManagedPolicy"),
+    ]
+    """An ARN, or an ``iam.IManagedPolicy``."""
+    OptionalRoleArn = Annotated[
+        Annotated[str, text(rf"^{PASSED_ROLES}$", "the ARN of a role with the path /parallelcluster/"), TOKENS] | None,
+        _by("iam.IRole", "role_arn"),
+        Existing("AWS::IAM::Role"),
+    ]
+    """An ARN, or an ``iam.IRole``."""
     ClusterLogDays = Annotated[
         Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653],
         FROM_DAYS,

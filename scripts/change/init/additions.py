@@ -22,6 +22,7 @@ REASONS = {
     "Scheduling.SlurmQueues.Networking.PlacementGroup.Name": "nodes are near one another",
     "Scheduling.SlurmQueues.ComputeSettings.LocalStorage.RootVolume.Size": "room for images and logs",
     "Scheduling.SlurmQueues.ComputeResources.Efa.Enabled": "nodes with Trainium train by it",
+    "SharedStorage.EfsSettings.EncryptionInTransit": "what nodes read and write is encrypted on its way",
     "DevSettings.EfaInterfaceType": "one address for each node",
 }
 """Why, by the key of what is added."""
@@ -67,7 +68,11 @@ def additions(wanted: Section, configuration: Section) -> Iterator[Change]:
     told = set[tuple[str, str]]()
     for path, value in _further(wanted, configuration, ()):
         key = without_indices(path)
-        if key.startswith(_ELSEWHERE) or key.endswith(_SUBNETS) or (key in DEFAULTS and DEFAULTS[key] == value):
+        if (
+            (key.startswith(_ELSEWHERE) and key not in REASONS)
+            or key.endswith(_SUBNETS)
+            or (key in DEFAULTS and DEFAULTS[key] == value)
+        ):
             continue
         if (key, repr(value)) not in told:
             told.add((key, repr(value)))

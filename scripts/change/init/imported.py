@@ -14,6 +14,7 @@ from config.messages import error_path, text_of
 from config.settings import Settings
 from scripts.change.init.additions import additions
 from scripts.change.init.changes import OS, Change, Changes, Section, gone, is_left_out, typed
+from scripts.change.init.elsewhere import take_roles, take_storage
 from scripts.change.init.mapping import Bound, Mapped, RefusedError, covered, mapped
 from scripts.change.init.source import Question, Source, asked
 from scripts.core import options
@@ -93,6 +94,10 @@ class _Import:
         mounts = (Mount("FsxLustre", self._name, mount_dir, "fs-0123456789abcdef0"),)
         bound = Bound(public, private, region, mounts, tags)
         found = self._mapped(wanted, bound, changes)
+        overrides = found.options.pop("overrides", {})
+        roles, shared = take_roles(overrides), take_storage(overrides, found.configuration)
+        found.options |= {"shared_storage": shared} if shared else {}
+        found.options |= {"overrides": overrides} if overrides else {}
         values: dict[str, Any] = {
             "name": self._name,
             "region": region,
@@ -100,6 +105,7 @@ class _Import:
             "tags": tags,
             "network": network,
             "storage": storage,
+            "roles": roles,
             "cluster": {"parallelcluster_version": PINNED, **found.options},
         }
         if (pytorch := _pytorch(str(found.options.get("os", ClusterOptions.model_fields["os"].default)))) is not None:

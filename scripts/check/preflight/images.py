@@ -21,6 +21,7 @@ _ARCHITECTURE = "x86_64"
 """That of all Trn instances."""
 SDK_TAG = "ultracluster:neuron-sdk"
 """Tag of an image that `./ultracluster image render` made: the release of the Neuron SDK in it."""
+_POLICIES = "templates/policies/policies.yaml"
 _PUBLISHED = ("templates/custom_resource/cluster.yaml", "layers/aws-parallelcluster/lambda-layer.zip")
 """The provider's template and the layer of its function, below `parallelcluster/VERSION/`.
 
@@ -85,7 +86,7 @@ def provider_template(deployment: Deployment) -> Iterator[Finding]:
     region, version = deployment.settings.region, deployment.settings.cluster.parallelcluster_version
     bucket = f"{region}-aws-parallelcluster"
     client = _anonymous_s3(region)
-    for path in _PUBLISHED:
+    for path in (*_PUBLISHED, *([_POLICIES] if deployment.settings.roles is not None else [])):
         key = f"parallelcluster/{version}/{path}"
         words = ("s3api", "head-object", "--no-sign-request", "--bucket", bucket, "--key", key)
         command, subject = deployment.command(*words), path.rpartition("/")[2]

@@ -15,6 +15,7 @@ from scripts.check.review.templates import NOBODY, Part, Resource, listed, resou
 from scripts.core.figures import counted
 from toolchain.assembly import Stack
 from toolchain.cluster import CLUSTER_TYPE
+from ultracluster.domain.parallelcluster_versions import version_of_provider
 
 _HEAD: Final = """\
 ---
@@ -210,8 +211,10 @@ class _Drawing:
             configuration = cluster.properties["ClusterConfiguration"]
             self._add_nodes(configuration, cluster.stack)
         for provider in self._all("AWS::CloudFormation::Stack"):
-            version = re.search(r"/parallelcluster/([\d.]+)/", str(provider.properties))
-            words = f"AWS ParallelCluster {version[1] if version else ''}", "creates the nodes"
+            version = version_of_provider(str(provider.properties))
+            if version is None:  # that of its policies
+                continue
+            words = f"AWS ParallelCluster {version}", "creates the nodes"
             self.others.append(Box("provider", *words, stack=provider.stack))
             self._connect("provider", "-.->", "head")
 

@@ -104,8 +104,9 @@ def _rows(resources: Sequence[Resource]) -> Iterator[tuple[str, _Row]]:
 
 
 def _of_role(role: Mapping[str, Any]) -> Iterator[_Row]:
-    for policy in role.get("ManagedPolicyArns", []):
-        yield (*_aws_policy(policy), "")
+    for policy in map(str, role.get("ManagedPolicyArns", [])):
+        if policy.startswith("arn:"):
+            yield (*_aws_policy(policy), "")
     for inline in role.get("Policies", []):
         yield from _statements(inline["PolicyDocument"])
 
@@ -134,6 +135,9 @@ def _holders(resources: Sequence[Resource]) -> dict[str, list[str]]:
         if each.type == "AWS::CloudFormation::Stack":
             for policy in str(each.properties.get("Parameters", {}).get("AdditionalIamPolicies", "")).split(","):
                 holders.setdefault(policy, []).append(_PROVIDER)
+        if each.type == "AWS::IAM::Role":
+            for policy in map(str, each.properties.get("ManagedPolicyArns", [])):
+                holders.setdefault(policy, []).append(roles[each.id])
         if each.type in _POLICIES and each.properties.get("Roles"):
             holders.setdefault(each.id, []).extend(roles.get(role, role) for role in each.properties["Roles"])
     return holders

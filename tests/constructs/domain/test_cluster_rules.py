@@ -105,6 +105,7 @@ def test_allowed(spec: ClusterSpec) -> None:
 
 CPU = changed(NODES, instance_type="c7i.8xlarge", alternative_types=["c6i.8xlarge", "m7i.8xlarge"])
 FURTHER = ["subnet-01234567"]
+ROLE = "arn:aws:iam::123456789012:role/parallelcluster/nodes"
 BUCKETS = [S3AccessSpec(bucket="mine"), S3AccessSpec(bucket="mine", write=True)]
 
 VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
@@ -140,6 +141,10 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_queue(CPU, further_subnet_ids=FURTHER * 2), f"{TRN1_QUEUE}.further_subnet_ids", "each subnet once"),
     *[(with_head(s3_access=BUCKETS), f"head_node.s3_access.{each}.bucket", "each bucket once") for each in range(2)],
     *[(with_queue(s3_access=BUCKETS), f"queues.0.s3_access.{each}.bucket", "each bucket once") for each in range(2)],
+    *[
+        (change(s3_access=BUCKETS[:1], instance_role_arn=ROLE), f"{place}.s3_access", "none beside instance_role_arn")
+        for change, place in ((with_head, "head_node"), (with_queue, "queues.0"))
+    ],
     # names, tags
     (with_database(name="n" * 41, queues=[SHORT_NAMES]), "name", "at most 40 characters"),
     (

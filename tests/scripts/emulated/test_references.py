@@ -62,6 +62,7 @@ LOOKUPS: Mapping[str, Lookup] = {
         if each.startswith("fs-")
         else aws.client("fsx", REGION).describe_volumes(VolumeIds=[each])
     ),
+    "AWS::IAM::Role": lambda aws, each: aws.client("iam", REGION).get_role(RoleName=each.rpartition("/")[2]),
     "AWS::KMS::Key": lambda aws, each: aws.client("kms", REGION).describe_key(KeyId=each),
     "AWS::ResourceGroups::Group": lambda aws, each: aws.client("resource-groups", REGION).list_group_resources(
         Group=each
@@ -78,6 +79,7 @@ LOOKUPS: Mapping[str, Lookup] = {
 def everything(raw: Raw) -> None:
     """Name as existing whatever can be, with homes on EFS."""
     raw["bootstrap"] = {"kms_key_arn": KEY(1)}
+    raw["roles"] = {"permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/boundary"}
     blocks = {key: value for key, value in raw["network"].items() if key.endswith("cidr")}
     vpc = {"vpc_id": f"vpc-{HEX}", "public_subnet_id": f"subnet-{HEX}", "private_subnet_id": f"subnet-{HEX[:-1]}1"}
     raw["network"] = {**blocks, "existing": vpc}
@@ -111,7 +113,8 @@ def everything(raw: Raw) -> None:
     }
     of_nodes = {"security_group_ids": [f"sg-{HEX[:-1]}1"], "s3_access": [{"bucket": "my-corpus"}]}
     cluster["head_node"].update(of_nodes)
-    cluster["login_nodes"][0]["security_group_ids"] = [f"sg-{HEX[:-1]}1"]
+    role = f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/nodes"
+    cluster["login_nodes"][0].update(security_group_ids=[f"sg-{HEX[:-1]}1"], instance_role_arn=role)
     [queue] = cluster["queues"]
     queue.update(of_nodes)
     [nodes] = queue["compute_resources"]
@@ -167,6 +170,8 @@ def paths(value: Any, path: str = "") -> set[str]:
 
 def homes_that_are_made(raw: Raw) -> None:
     raw["homes"] = {"type": "efs", "kms_key_arn": KEY(3)}
+    for nodes in (raw["cluster"]["head_node"], raw["cluster"]["queues"][0]):
+        nodes["instance_role_arn"] = f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/nodes"
 
 
 @pytest.mark.parametrize("choose", [everything, of_openzfs, homes_that_are_made])

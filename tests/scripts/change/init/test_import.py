@@ -132,18 +132,13 @@ def test_a_plain_configuration_becomes_short_settings(tmp_path: Path) -> None:
                     "custom_actions": {"on_node_configured": [{"script": "s3://ours/setup.sh", "args": ["4"]}]},
                 }
             ],
+            "shared_storage": [
+                {"name": "data", "mount_dir": "/fsx", "fsx_lustre": {"file_system_id": "fs-0123456789abcdef0"}}
+            ],
             "overrides": {
                 "HeadNode": {
                     "Iam": {"AdditionalIamPolicies": [{"Policy": "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"}]}
                 },
-                "SharedStorage": [
-                    {
-                        "Name": "data",
-                        "MountDir": "/fsx",
-                        "StorageType": "FsxLustre",
-                        "FsxLustreSettings": {"FileSystemId": "fs-0123456789abcdef0"},
-                    }
-                ],
             },
         },
     }
@@ -311,6 +306,33 @@ def test_several_types_and_subnets_stay_a_fleet() -> None:
     assert [each["InstanceType"] for each in resource["Instances"]] == ["c6i.8xlarge", "c6a.8xlarge"]
 
 
+@pytest.mark.parametrize(
+    ("storage", "taken"),
+    [
+        ("StorageType: Ebs, EbsSettings: {Size: 50}", {"ebs": {"size_gib": 50, "retention": "delete"}}),
+        ("StorageType: Ebs", {"ebs": {"retention": "delete"}}),
+        ("StorageType: Ebs, EbsSettings: {Raid: {Type: 0}}", None),
+        ("StorageType: Ebs, EbsSettings: {Encrypted: false}", None),
+        (
+            "StorageType: Efs, EfsSettings: {FileSystemId: fs-01234567, IamAuthorization: true}",
+            {"efs": {"file_system_id": "fs-01234567", "iam_authorization": True}},
+        ),
+        ("StorageType: Efs, EfsSettings: {Encrypted: true}", None),
+        (
+            "StorageType: FsxOntap, FsxOntapSettings: {VolumeId: fsvol-0123456789abcdef0}",
+            {"fsx_ontap": {"volume_id": "fsvol-0123456789abcdef0"}},
+        ),
+    ],
+)
+def test_storage_that_a_setting_takes_is_no_override(storage: str, taken: dict[str, Any] | None) -> None:
+    cluster = settings(
+        PLAIN.replace("StorageType: FsxLustre, FsxLustreSettings: {FileSystemId: fs-0123456789abcdef0}", storage)
+    )["cluster"]
+    given = [] if taken is None else [{"name": "data", "mount_dir": "/fsx", **taken}]
+    assert cluster.get("shared_storage", []) == given
+    assert ("SharedStorage" in cluster.get("overrides", {})) == (taken is None)
+
+
 def test_a_directory_becomes_settings_if_they_take_all_of_it() -> None:
     directory = """\
 DirectoryService:
@@ -415,7 +437,7 @@ def test_all_that_is_missing_is_asked_at_once() -> None:
     assert asked == {*answers, *(KNOWN.keys() - {"region"})}
     of_text = settings(text, **answers)
     of_plain = settings(PLAIN)
-    del of_plain["cluster"]["overrides"]["HeadNode"]
+    del of_plain["cluster"]["overrides"]  # its policy, which is not attached
     assert of_text == of_plain
 
 

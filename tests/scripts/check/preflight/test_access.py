@@ -120,6 +120,7 @@ def test_bootstrap_passes_on_what_the_settings_name(
 ) -> None:
     raw = load(CONFIG / "dev.yaml").model_dump(mode="json")
     own_bootstrap(raw)
+    raw["roles"] = {"permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/boundary"}
     (tmp_path / "own.yaml").write_text(json.dumps(raw), encoding="utf-8")
     monkeypatch.setattr(options, "CONFIG", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
@@ -128,4 +129,5 @@ def test_bootstrap_passes_on_what_the_settings_name(
 
     stack = "--qualifier ml-team --toolkit-stack-name CDKToolkit-ml-team"
     key = "--bootstrap-kms-key-id 1234abcd-12ab-34cd-56ef-1234567890ab"
-    assert capfd.readouterr().out == f"bootstrap aws://{ACCOUNT}/us-west-2 {stack} {key}\n"
+    boundary = "--custom-permissions-boundary boundary --apply-permissions-boundary-to-all-roles"
+    assert capfd.readouterr().out == f"bootstrap aws://{ACCOUNT}/us-west-2 {stack} {key} {boundary}\n"

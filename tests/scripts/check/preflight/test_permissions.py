@@ -25,6 +25,7 @@ from tests.scripts.check.preflight.test_homes import homes, made, openzfs, openz
 from tests.scripts.check.preflight.test_images import own_image
 from tests.scripts.check.preflight.test_network import hidden_head_node
 from tests.scripts.check.preflight.test_quotas import SPOT, STANDARD_SPOT, block, ultracluster
+from tests.scripts.check.preflight.test_roles import with_roles
 from tests.scripts.check.preflight.test_zones import with_endpoints
 from tests.scripts.refusals import refusal
 
@@ -47,6 +48,7 @@ SETTINGS: list[tuple[Callable[[], Raw], Callable[[Raw], object]]] = [
     (everything, hidden_head_node),
     (everything, block(instance_type="trn2.48xlarge")),
     (new_network, with_endpoints("ssm")),
+    (new_network, with_roles),
     (new_network, SPOT),
     (new_network, STANDARD_SPOT),
     (ultracluster, bool),

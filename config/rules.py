@@ -256,12 +256,17 @@ def _homes(settings: Settings) -> Iterator[Violation]:
         yield from below((), *region, lambda: homes_rules.quota_violations(homes, len(settings.users)))
 
 
+def _prices_of_budget(settings: Settings, budget: BudgetSpec) -> Iterator[Violation]:
+    cluster = settings.cluster
+    return budget_rules.violations(budget, settings.region, cluster.instance_types, cluster.stated_prices)
+
+
 def _budget(settings: Settings) -> Iterator[Violation]:
     budget = settings.budget
     if budget is not None:
         yield from below(
             (),
-            lambda: budget_rules.violations(budget, settings.region, settings.cluster.instance_types),
+            lambda: _prices_of_budget(settings, budget),
             lambda: budget_rules.email_violations(budget, settings.monitoring.emails),
             _guards(budget, settings),
         )

@@ -29,7 +29,7 @@ from ultracluster.domain.spec import WRONG, Change, Setting, Spec
 from ultracluster.domain.team import PEOPLE, Id, TeamSpec, UserName, UserSpec
 from ultracluster.domain.team import USERS as USERS_PAGE
 from ultracluster.domain.types import FEW, Account, Region, ZoneId, text
-from ultracluster.domain.violations import MAX_REPORTED, Violation, below, divided
+from ultracluster.domain.violations import MAX_REPORTED, Violation, below, divided, is_token
 
 __all__ = ["PARTS", "SCHEMA_PATH", "CopyError", "Settings", "SettingsError", "json_schema", "load"]
 
@@ -194,7 +194,7 @@ class Settings(Spec):
         spec = self.cluster_spec
         of_cluster = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         of_cluster += [*cluster_rules.untested_warnings(spec), *cluster_rules.accelerator_warnings(spec)]
-        of_cluster += cluster_rules.type_warnings(spec)
+        of_cluster += [*cluster_rules.type_warnings(spec), *cluster_rules.chip_warnings(spec)]
         of_cluster += below(("overrides",), override_rules.warnings(spec))
         if spec.directory is not None:
             of_cluster += below(("directory",), directory.warnings(spec.directory))
@@ -209,7 +209,14 @@ class Settings(Spec):
             warnings += below(("accounting",), accounting_rules.warnings(self.accounting, spec.max_nodes))
         if self.budget is not None:
             nodes, alarms = spec.max_nodes_by_type, self.monitoring
-            never = budget.warnings(self.budget, self.region, nodes, alarms.emails, node_metrics=alarms.node_metrics)
+            never = budget.warnings(
+                self.budget,
+                self.region,
+                nodes,
+                alarms.emails,
+                node_metrics=alarms.node_metrics,
+                stated=spec.stated_prices,
+            )
             warnings += below(("budget",), never)
         if self._file not in (None, self.name):
             reason = f"commands take {self._file}, the file, and the stacks are {self.name}-network and so on"
@@ -233,6 +240,15 @@ def _namesakes(path: Path, value: Any) -> Iterator[Violation]:
                 yield Violation(("name",), name, allowed, f"{other}.yaml has the stacks of that name")
 
 
+def _tokens(path: tuple[str | int, ...], value: Any) -> Iterator[Violation]:
+    """Yield which texts the CDK would take for what only CloudFormation knows, such as that there is no value."""
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _tokens((*path, key), each)
+    elif isinstance(value, str | float) and is_token(value):
+        yield Violation(path, "a token of the CDK", "a value", "a settings file has none: they stand for others")
+
+
 def _may_be_one(own: Any, other: Any) -> bool:
     """Return whether two files say the same, or one leaves it open."""
     return own is None or other is None or own == other
@@ -254,14 +270,14 @@ def load(path: Path) -> Settings:
     """
     source = users_file.Sources.read(path)
     errors: Sequence[ErrorDetails] = []
-    namesakes = [*_namesakes(path, source.value)]
+    namesakes, unusable = [*_namesakes(path, source.value)], [*_tokens((), source.value)]
     try:
         settings = Settings.model_validate(source.value)
     except ValidationError as error:
         errors = error.errors(include_url=False)
     else:
-        namesakes += rules.script_violations(settings, path.parent)
-        if not source.faults and not namesakes:
+        unusable += rules.script_violations(settings, path.parent)
+        if not source.faults and not namesakes and not unusable:
             settings._file, settings._folder = path.stem, path.parent
             return settings
     shapes = [each for each in errors if each["type"] != RULE]
@@ -273,7 +289,9 @@ def load(path: Path) -> Settings:
         unread = dict.fromkeys(source.unread, WRONG)
         readable = Settings.readable({**source.value, **unread})
         broken, waiting = divided([*rules.violations(readable), *rules.script_violations(readable, path.parent)])
+        told = {each.path for each in broken}
         texts += [(each.path, str(each)) for each in (*broken, *namesakes)]
+        texts += [(each.path, str(each)) for each in unusable if each.path not in told]
     last = waiting and f"{source.settings.name}: {waiting}"
     error_type = CopyError if namesakes else SettingsError
     raise error_type(source.report(texts), more=len(shapes[MAX_REPORTED:]), last=last)

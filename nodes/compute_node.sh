@@ -5,9 +5,11 @@
 # queue, cluster, region: where the node stands
 # sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; kernels: first two
 # numbers of those that it was tested with, separated by commas; broken_kernel: those of the first one that it is known
-# not to work with; python: minor version of Python
+# not to work with. Nodes with Neuron devices need all but the last; others get none of them
+# python: minor version of Python
 # mount_dir: the file system that all nodes share; scratch_dir: local disks
 # without_efa: compute resources of the queue whose nodes have no EFA, separated by commas
+# types: what instance types have that lib/instance_types.sh lacks, TYPE:DEVICES:CORES:EFA, separated by commas
 # metrics: on, if the node is to send metrics to CloudWatch
 set -euo pipefail
 exec 2>&1
@@ -42,16 +44,17 @@ ended() {
     fi
 }
 
-without_efa='' metrics='' broken_kernel='' failure='interrupted.'
+readonly NEURON="sdk driver runtime collectives tools kernels"
+without_efa='' types='' metrics='' broken_kernel='' failure='interrupted.'
 arguments=("$@") # in a trap, $@ may be that of a function
 trap 'ended "$?"' EXIT
-parse_arguments "queue cluster region sdk driver runtime collectives tools kernels python mount_dir scratch_dir" \
-    "broken_kernel without_efa metrics" "$@"
+parse_arguments "queue cluster region python mount_dir scratch_dir" "$NEURON broken_kernel without_efa types metrics" "$@"
 remember "$@"
 use_system
 get_metadata instance-type
 instance_type=$metadata
-look_up_instance_type "$instance_type"
+look_up_instance_type "$instance_type" "$types"
+((devices == 0)) || require_arguments "$NEURON"
 
 check_mounted "$mount_dir"
 check_scratch

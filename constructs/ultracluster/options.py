@@ -6,7 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
 from ultracluster.arguments import until_looked_up
-from ultracluster.domain import budget, cluster, custom_actions, directory, roles, storage, team
+from ultracluster.domain import budget, cluster, custom_actions, directory, roles, storage, team, type_facts
 from ultracluster.domain.cluster import (
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -80,6 +80,8 @@ class ComputeResource(Options, ComputeResourceSpec):
             stopped fleet]
         alternative_types: Further types that a node may have, where EC2 has none of instance_type; with as many vCPUs
             and accelerators. Rules, prices and quotas go by instance_type. [default empty; change: stopped fleet]
+        type_facts: What instance_type has, for one that this project does not know; None: it does, or nothing of it is
+            counted. [default None; change: nodes drain]
         min_count: Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised
             together with max_count it changes at once. [0 to 65,533; default 0; change: stopped fleet]
         max_count: Nodes at most. Fewer need a stopped fleet, or the queue update strategy TERMINATE. [1 to 65,533;
@@ -207,6 +209,26 @@ class NodeAction(Values, custom_actions.NodeActionSpec):
             is no change here. [a file below the folder of this file, s3://BUCKET/KEY or https://...; required; change:
             as the key says]
         args: Its arguments. [default empty; change: as the key says]
+    """
+
+
+class InstanceTypeFacts(Values, type_facts.TypeFactsSpec):
+    """What an instance type has that this project does not know: ``aws ec2 describe-instance-types`` tells most.
+
+    Attributes:
+        vcpus: Default number of vCPUs, the unit of EC2's quotas (DefaultVCpus). [1 to 10,000; required; change: at
+            once]
+        memory_gib: Memory of the host. [GiB; 1 to 1,000,000; required; change: at once]
+        network_cards: Network cards (MaximumNetworkCards). [1 to 100; default 1; change: at once]
+        efa_devices: EFA devices (MaximumEfaInterfaces); 0: it has no EFA. [0 to 100; default 0; change: nodes drain]
+        neuron_devices: Chips of AWS Neuron (Count of NeuronDevices); 0: its nodes get no Neuron software. [0 to 1,000;
+            default 0; change: nodes drain]
+        neuron_cores: NeuronCores of all chips, as ``neuron-ls`` counts them: half of the physical ones on Trn2. [0 to
+            100,000; default 0; change: nodes drain]
+        first_neuron_sdk: First release of the Neuron SDK that knows the chip; None: nothing is compared. [a release of
+            the Neuron SDK such as 2.28.1; default None; change: at once]
+        usd_per_hour: Price on demand in US dollars, where AWS's Price List is not asked; None: it is in no sums without
+            the list. [above 0 to 1,000,000; default None; change: at once]
     """
 
 

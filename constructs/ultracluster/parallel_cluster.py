@@ -518,7 +518,8 @@ class ParallelCluster(IParallelCluster):
         budget = None if self._software is None else self._software.budget
         if budget is None or of_type(budget, BudgetSpec, ()):
             return []
-        return below(("software", "budget"), budget_rules.violations(budget, spec.region, spec.instance_types))
+        found = budget_rules.violations(budget, spec.region, spec.instance_types, spec.stated_prices)
+        return below(("software", "budget"), found)
 
     def _without_addresses(self, spec: ClusterSpec) -> Iterator[Violation]:
         """Yield which queues in public subnets have nodes that EC2 gives no public address.
@@ -601,12 +602,13 @@ class ParallelCluster(IParallelCluster):
         _CLUSTERS.setdefault(self.node.root, []).append(self)
 
     def _warn(self) -> None:
-        """Warn of instance types that may be misspelt and of what overrides disable; of each once."""
+        """Warn of types and chips that are not known or verified, and of what overrides disable; of each once."""
         overridden = list(override_rules.warnings(self._spec, _called))
         if self._accounting is not None:
             overridden += override_rules.accounting_warnings(self._spec)
         for of, found in (
             ("instanceType", cluster_rules.type_warnings(self._spec)),
+            ("neuron", () if self._software is None else cluster_rules.chip_warnings(self._spec)),
             ("override", below(("overrides",), overridden)),
         ):
             for each in found:

@@ -47,12 +47,18 @@ fetch() {
 
 # run NAME ADDRESS ARGUMENT...: runs a script, and shows what it prints.
 run() {
-    local name=$1 address=$2 folder last code=0
+    local name=$1 address=$2 folder script shown last code=0
     shift 2
     folder=$(mktemp --directory)
     fetch "$address" "$folder/script"
     chmod u+x "$folder/script"
-    "$folder/script" "$@" 2>&1 | tee "$folder/output" || code=${PIPESTATUS[0]}
+    : >"$folder/output"
+    "$folder/script" "$@" >"$folder/output" 2>&1 & # no pipe: what it starts in the background would keep it open
+    script=$!
+    tail --follow --lines +1 --sleep-interval 0.2 --pid "$script" "$folder/output" &
+    shown=$!
+    wait "$script" || code=$?
+    wait "$shown" || true
     if ((code)); then
         if ! grep --quiet 'failed ([0-9]*): .* To do: ' "$folder/output"; then
             last=$(tail --lines 3 "$folder/output" | tr --complement '[:print:]' ' ' | cut --characters 1-300)
@@ -65,15 +71,21 @@ run() {
 }
 
 mkdir -p "$home/actions"
+marks=()
 for action in "${@:3}"; do
     words=$(python3 -c "$to_words" "$action")
     eval "words=($words)"
     # shellcheck disable=SC2154 # set by eval
     name=${words[0]} events=" ${words[1]} "
     mark=$home/actions/$(sha256sum <<<"$action" | cut -c1-32)
+    marks+=("$mark")
     if [[ $events == *" $event "* || ($event == updated && $events == *" created "* && ! -e $mark) ]]; then
         echo "run_actions.sh: $name"
         run "$name" "${words[@]:2}"
         touch "$mark"
     fi
+done
+[[ $event != start ]] || exit 0
+for mark in "$home/actions"/*; do # what is not among the scripts any more runs again if it comes back
+    [[ " ${marks[*]} " == *" $mark "* ]] || rm -f "$mark"
 done

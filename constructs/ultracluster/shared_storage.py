@@ -14,7 +14,7 @@ from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.homes import HOME
 from ultracluster.domain.lustre import LustreSpec
 from ultracluster.domain.storage import EbsVolumeSpec
-from ultracluster.domain.violations import InvalidArguments, Violation, below, kinds_of
+from ultracluster.domain.violations import InvalidArguments, Violation, below, is_token, kinds_of
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.signatures import readable
 
@@ -135,8 +135,9 @@ class SharedStorage:
             name: As of `lustre`.
             security_groups: Groups that nodes carry to reach it by NFS. Default: none.
         """
-        _check(cls.ontap, locals())
-        mount = _named(Mount("FsxOntap", name or "", mount_dir, volume_id), volume_id)
+        if broken := wrong_types(cls.ontap, locals()):
+            raise InvalidArguments("SharedStorage.ontap", broken)
+        mount = _named(Mount("FsxOntap", name or "", mount_dir, volume_id), "" if is_token(volume_id) else volume_id)
         return cls(mount=mount, security_groups=security_groups)
 
     @classmethod

@@ -165,7 +165,7 @@ JSON
 ((SLURM_JOB_NUM_NODES >= 2)) || refuse "got 1 node; it takes 2 to measure between, and 4 to tell which one is bad"
 command -v nccom-test >/dev/null || refuse "nccom-test is not installed: are these nodes with Neuron devices?"
 instance_type=$(sed -n 's/^instance_type=//p' /var/lib/ultracluster/node.env)
-look_up_instance_type "${instance_type:-none}"
+look_up_instance_type "${instance_type:-none}" "$(sed -n 's/^types=//p' /var/lib/ultracluster/node.env)"
 floor=${ACCEPTANCE_FLOOR:-${FLOORS[${instance_type:-none}]:-}}
 limit=${ACCEPTANCE_TIMEOUT:-600}
 [[ $floor =~ ^[0-9]+(\.[0-9]+)?$ ]] ||

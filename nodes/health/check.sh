@@ -50,14 +50,15 @@ is_ignored() {
 # read_facts: sets what the node was given when it started, and what its instance type has.
 read_facts() {
     local name value
-    queue='' mount_dir='' scratch_dir='' without_efa='' instance_type=''
+    queue='' mount_dir='' scratch_dir='' without_efa='' types='' instance_type=''
     [[ -r $NODE_FACTS ]] || return
     while IFS='=' read -r name value; do
         case $name in
-            queue | mount_dir | scratch_dir | without_efa | instance_type) printf -v "$name" '%s' "$value" ;;
+            queue | mount_dir | scratch_dir | without_efa | types | instance_type) printf -v "$name" '%s' "$value" ;;
         esac
     done <"$NODE_FACTS"
-    [[ -n $queue && -n $mount_dir && -n $scratch_dir && -n $instance_type ]] && look_up_instance_type "$instance_type"
+    [[ -n $queue && -n $mount_dir && -n $scratch_dir && -n $instance_type ]] &&
+        look_up_instance_type "$instance_type" "$types"
 }
 
 # examine: sets `findings` to what the probes find, side by side.

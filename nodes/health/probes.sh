@@ -49,9 +49,9 @@ probe_shared_storage() {
     check_directory SHARED_STORAGE "$mount_dir"
 }
 
-# probe_scratch: the local disks, which all types with Neuron devices have.
+# probe_scratch: the local disks, which all types with Neuron devices that we know have.
 probe_scratch() {
-    ((devices == 0)) || check_directory SCRATCH "$scratch_dir"
+    ((disks == 0)) || check_directory SCRATCH "$scratch_dir"
 }
 
 # check_directory CODE DIRECTORY: a file system is mounted there, perhaps at this first access, and takes a file.

@@ -77,7 +77,7 @@ set_host_name() {
 # check_scratch: node-local storage is there for everybody. ParallelCluster makes it of the NVMe disks of the instance.
 check_scratch() {
     if ! mountpoint --quiet "$scratch_dir"; then
-        ((devices == 0)) || fail "$NO_SCRATCH" "nothing is mounted on $scratch_dir, but $instance_type has local disks" \
+        ((disks == 0)) || fail "$NO_SCRATCH" "nothing is mounted on $scratch_dir, but $instance_type has local disks" \
             "see lsblk and systemctl status setup-ephemeral; $(how_to_replace)"
         log "nothing is mounted on $scratch_dir: $instance_type has no local disks"
         return

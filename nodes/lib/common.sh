@@ -48,7 +48,13 @@ parse_arguments() {
             fail "$BAD_ARGUMENT" "got the argument '$argument'" "name one of: $required $optional, as name=value"
         printf -v "$name" '%s' "${argument#*=}"
     done
-    for name in $required; do
+    require_arguments "$required"
+}
+
+# require_arguments "NAME...": fails unless each has a value.
+require_arguments() {
+    local name
+    for name in $1; do
         [[ -n ${!name:-} ]] || fail "$BAD_ARGUMENT" "the argument $name= is missing" "give it a value"
     done
 }

@@ -12,8 +12,20 @@ declare -Ar INSTANCE_TYPES=(
     [trn2u.48xlarge]="16 64 16"
 )
 
-# look_up_instance_type TYPE: sets `devices`, `cores` and `efa_devices`; a type that is not in the table has none.
+# look_up_instance_type TYPE [STATED]: sets `devices`, `cores` and `efa_devices`, and `disks` to 1 where it has local disks
+# for sure. STATED is what the settings say of other types, TYPE:DEVICES:CORES:EFA, separated by commas; a type that is
+# in neither has nothing.
 look_up_instance_type() {
+    local stated=",${2:-},"
     # shellcheck disable=SC2034 # used by the scripts that source this
-    read -r devices cores efa_devices <<<"${INSTANCE_TYPES[$1]:-0 0 0}"
+    devices=0 cores=0 efa_devices=0 disks=0
+    if [[ -v INSTANCE_TYPES[$1] ]]; then
+        read -r devices cores efa_devices <<<"${INSTANCE_TYPES[$1]}"
+        # shellcheck disable=SC2034 # likewise
+        disks=1
+    elif [[ $stated == *",$1:"* ]]; then
+        stated=${stated#*",$1:"}
+        # shellcheck disable=SC2034 # likewise
+        IFS=: read -r devices cores efa_devices <<<"${stated%%,*}"
+    fi
 }

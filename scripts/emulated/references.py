@@ -75,7 +75,7 @@ def _patterns() -> dict[str, str]:
     for _, _, parts in fields(Settings):
         resource_type = marker(parts)
         for part in parts:
-            for limit in getattr(part, "metadata", ()):
+            for limit in (part, *getattr(part, "metadata", ())):  # of a field itself, and of one within None or a list
                 if resource_type and (pattern := getattr(limit, "pattern", None)):
                     found[resource_type] = pattern
     found[POLICY] = _POLICY  # fields take fewer

@@ -47,6 +47,13 @@ def test_each_that_is_no_file_is_reported_with_all_else_that_is_wrong(folder: Pa
     assert sorted(places(path)) == ["account", *NAMED]
 
 
+def test_what_the_cdk_would_take_for_a_token_is_refused_wherever_it_is(folder: Path) -> None:
+    path = folder / "trn1.yaml"
+    values = {"cluster.head_node.ssh_cidr": "${Token[AWS.NoValue.7]}", "cluster.overrides": {"Tags": "x${Token[A.1]}"}}
+    path.write_text(with_values(values), encoding="utf-8")
+    assert sorted(places(path)) == ["cluster.head_node.ssh_cidr", "cluster.overrides.Tags"]
+
+
 def test_a_copy_of_a_settings_file_takes_them_along_and_nothing_from_elsewhere(folder: Path, tmp_path: Path) -> None:
     outside = tmp_path / "elsewhere" / "of"
     outside.mkdir(parents=True)

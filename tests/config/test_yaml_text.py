@@ -170,6 +170,7 @@ assert parse("a: [1, {b: c}]").value == {"a": [1, {"b": "c"}]}
 
 READERS = {
     "config/yaml_text.py": "the reader itself",
+    "scripts/change/init/source.py": "configurations of ParallelCluster, with tags of CloudFormation",
     "scripts/account/causes.py": "a table of the project",
     "scripts/account/job_reasons.py": "a table of the project",
     "scripts/rehearse/prove/assumptions.py": "a table of the project",

@@ -20,7 +20,9 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 import ultracluster
 from ultracluster import (
     ComputeResource,
+    EbsVolume,
     HeadNode,
+    InstanceTypeFacts,
     InvalidArguments,
     LoginPool,
     MonitoringOptions,
@@ -30,6 +32,7 @@ from ultracluster import (
     SharedStorage,
     Slurm,
 )
+from ultracluster.domain import neuron
 from ultracluster.domain.cluster import ClusterOptions
 from ultracluster.domain.violations import dotted
 
@@ -262,6 +265,32 @@ def test_software_reaches_all_nodes_and_needs_a_file_system(stack: cdk.Stack, vp
         ParallelCluster(stack, "Other", vpc=vpc, queues=[queue()], software=NeuronSoftware())
 
 
+def test_chips_that_no_release_is_verified_on_are_warned_of_where_there_is_one(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    """Nodes are told of chips that the library does not know, and those of the queue beside them of no release."""
+    facts = InstanceTypeFacts(
+        vcpus=192,
+        memory_gib=cdk.Size.gibibytes(2048),
+        network_cards=16,
+        efa_devices=8,
+        neuron_devices=16,
+        neuron_cores=64,
+    )
+    nodes = ComputeResource(name="nodes", instance_type="trn9.48xlarge", max_count=4, type_facts=facts)
+    new = [Queue(name="new", compute_resources=[nodes]), queue()]
+    said = assertions.Match.string_like_regexp("trn9.48xlarge.*Neuron SDK")
+    storage = SharedStorage.lustre(file_system(stack), "/data")
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=new, shared_storage=[storage], software=NeuronSoftware())
+    other = cdk.Stack(stack.node.root, "Other")  # type: ignore[arg-type]
+    ParallelCluster(other, "Plain", vpc=vpc, queues=new)
+    assertions.Annotations.from_stack(stack).has_warning("/Training/Cluster", said)
+    assertions.Annotations.from_stack(other).has_no_warning("*", said)
+    described, plain = queues(stack)
+    told, others = ({*map(str, each["CustomActions"]["OnNodeConfigured"]["Args"])} for each in (described, plain))
+    assert {"types=trn9.48xlarge:16:64:8", f"sdk={neuron.DEFAULT_SDK}"} <= told
+    assert not [each for each in others if each.startswith(("sdk=", "driver=", "types="))]
+    assert described["ComputeResources"][0]["Efa"]["Enabled"]
+
+
 def test_grants_reach_the_policy_of_the_nodes_that_they_are_for(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
     cluster = ParallelCluster(
         stack, "Cluster", vpc=vpc, queues=[queue("gpu"), queue("cpu")], login_nodes=[LoginPool(name="login")]
@@ -481,3 +510,32 @@ def test_a_tag_of_what_it_is_in_that_parallelcluster_refuses_is_an_error(stack: 
     cdk.Tags.of(cluster).add("parallelcluster:x", "y")
     with pytest.raises(RuntimeError, match=r"tags\.parallelcluster:x: got 'parallelcluster:x'"):
         configurations(stack)
+
+
+def test_volumes_of_ontap_and_ebs_are_mounted(stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    """Their names stay the same in each synthesis, also of ids that only CloudFormation knows."""
+    volume = ec2.Volume(stack, "Volume", availability_zone="us-west-2a", size=cdk.Size.gibibytes(20))
+    token = cdk.Fn.import_value("volume")
+    storage = [
+        SharedStorage.ontap("fsvol-0123456789abcdef0", "/a"),
+        SharedStorage.ontap(token, "/b"),
+        SharedStorage.ebs("/c", volume=volume, name="mine"),
+        SharedStorage.ebs("/d", options=EbsVolume(size_gib=cdk.Size.gibibytes(50), retention="delete")),
+    ]
+    ParallelCluster(stack, "Cluster", vpc=vpc, queues=[queue()], shared_storage=storage)
+    [configuration] = configurations(stack)
+    mounts = {each["MountDir"]: each for each in configuration["SharedStorage"]}
+    assert mounts["/b"]["Name"] == SharedStorage.ontap(cdk.Fn.import_value("other"), "/b").mount.name
+    assert mounts["/a"]["FsxOntapSettings"] == {"VolumeId": "fsvol-0123456789abcdef0"}
+    assert mounts["/c"]["EbsSettings"]["VolumeId"] == {"Ref": stack.get_logical_id(volume.node.default_child)}  # type: ignore[arg-type]
+    assert mounts["/d"]["EbsSettings"] == {
+        "Size": 50,
+        "VolumeType": "gp3",
+        "Encrypted": True,
+        "DeletionPolicy": "Delete",
+    }
+    for wrong in ({"options": EbsVolume(type="gp2", iops=3000)}, {"volume": volume, "options": EbsVolume()}):
+        with pytest.raises(InvalidArguments, match=r"invalid arguments of SharedStorage.ebs:\n  options"):
+            SharedStorage.ebs("/e", **wrong)
+    with pytest.raises(InvalidArguments, match="volume_id: got 7"):
+        SharedStorage.ontap(7, "/f")  # type: ignore[arg-type]

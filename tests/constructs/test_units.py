@@ -29,6 +29,7 @@ VALUES: Final[Mapping[str, tuple[int, Any, Any]]] = {
 REQUIRED: Final[Mapping[type[Spec], dict[str, Any]]] = {
     uc.AccountSpec: {"name": "vision"},
     uc.BudgetSpec: {"monthly_usd": 1.0},
+    uc.InstanceTypeFacts: {"vcpus": 192},
     uc.LoginPool: {"name": "login"},
     uc.QosSpec: {"name": "urgent"},
     uc.Queue: {"name": "nodes", "compute_resources": []},

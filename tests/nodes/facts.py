@@ -14,6 +14,13 @@ _SPEC = _SETTINGS.cluster_spec
 _MOUNT_DIR = _SETTINGS.storage.file_system.mount_dir
 
 COMPUTE_NODE = node_arguments.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR, metrics=False)
+_PLAIN = _SPEC.queues[0].model_copy(
+    update={
+        "compute_resources": [_SPEC.queues[0].compute_resources[0].model_copy(update={"instance_type": "c6i.4xlarge"})]
+    }
+)
+PLAIN_NODE = node_arguments.compute_node(_SPEC, _PLAIN, _MOUNT_DIR, metrics=False)
+"""Of a queue without Neuron devices."""
 HEAD_NODE = node_arguments.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name, metrics=False)
 LOGIN_NODE = node_arguments.login_node(_SPEC, _MOUNT_DIR)
 IMAGE = configuration.facts(_SETTINGS)

@@ -18,7 +18,7 @@ import pytest
 from scripts.account.remote.program import words
 from scripts.watch.status.software import Software, parse
 from tests.nodes.base import Base
-from tests.nodes.facts import COMPUTE_NODE, IMAGE, PROJECT
+from tests.nodes.facts import COMPUTE_NODE, IMAGE, PLAIN_NODE, PROJECT
 from tests.nodes.interruptions import HOLD_DPKG, assert_paused_once, break_network
 from tests.nodes.machine import ADDRESS, NO_INTERNET, SITES, Machine, Outcome
 from tests.nodes.packages import APT, DNF, KERNELS, SYSTEM_PYTHON
@@ -182,12 +182,17 @@ def test_a_node_that_runs_another_kernel_than_its_image_gets_a_driver_for_it(com
 def test_a_type_without_neuron_devices_gets_the_rest(machine: Machines) -> None:
     plain = machine(instance_type="c6i.4xlarge")
     plain.unmount("scratch")
-    outcome = run(plain)
+    outcome = plain.run(SCRIPT, PLAIN_NODE)
     assert outcome.code == 0, outcome.output
     assert f"nothing is mounted on {COMPUTE_NODE['scratch_dir']}: c6i.4xlarge has no local disks" in outcome.output
     assert plain.path(LIMITS).exists()
     assert not plain.path("/etc/apt/sources.list.d/neuron.list").exists()
     assert not plain.path("/sys/module/neuron").exists()
+
+
+def test_a_node_with_neuron_devices_in_a_queue_that_has_none_says_what_it_lacks(compute_node: Machines) -> None:
+    outcome = compute_node().run(SCRIPT, PLAIN_NODE, sites=NO_INTERNET)
+    assert_failed(outcome, 2, "the argument sdk= is missing", "give it a value")
 
 
 def wrap_modprobe(machine: Machine, commands: str) -> None:

@@ -13,10 +13,13 @@ from textwrap import dedent
 
 import pytest
 
-from scripts.check.estimate.hardware import TRAINIUM_HARDWARE
+from tests.constructs.domain.specs import NODES, changed, with_queue
+from training.submit import WORKERS_PER_NODE
+from ultracluster.domain import node_arguments
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES
+from ultracluster.domain.type_facts import TypeFactsSpec
 
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "nodes"
@@ -165,17 +168,42 @@ def test_a_kernel_that_the_release_was_not_tested_with_is_reported_and_one_that_
 
 
 def test_the_table_of_instance_types_is_the_one_in_python() -> None:
-    """But for Trn2, of which neuron-ls counts two cores as one."""
     each = 'look_up_instance_type "$type"; echo "$type" "$devices" "$cores" "$efa_devices"'
     done = call(f'for type in "${{!INSTANCE_TYPES[@]}}"; do {each}; done', "lib/instance_types.sh")
     assert {line.split()[0]: [int(word) for word in line.split()[1:]] for line in done.stdout.splitlines()} == {
-        name: [
-            TRAINIUM_HARDWARE[name].chips,
-            TRAINIUM_HARDWARE[name].neuron_cores // (2 if name.startswith("trn2") else 1),
-            kind.network_cards if kind.efa else 0,
-        ]
-        for name, kind in TRAINIUM_TYPES.items()
+        name: [kind.chips, kind.listed_cores, kind.efa_devices] for name, kind in TRAINIUM_TYPES.items()
     }
+
+
+def test_what_is_made_for_a_type_is_made_for_those_whose_chips_are_verified() -> None:
+    """Floors of the acceptance test, and workers of jobs, which stand apart from the table."""
+    text = (SCRIPTS / "health/acceptance.sh").read_text(encoding="utf-8")
+    [floors] = re.findall(r"^declare -Ar FLOORS=\((.*)\)$", text, re.MULTILINE)
+    with_efa = {name for name, kind in TRAINIUM_TYPES.items() if kind.efa and kind.chip.verified_sdks}
+    assert {*re.findall(r"\[(.*?)\]=", floors)} == with_efa
+    assert {TRAINIUM_TYPES[name].listed_cores for name in with_efa} == {WORKERS_PER_NODE}
+
+
+def test_what_settings_say_of_other_types_stands_beside_the_table() -> None:
+    """A type of the table has what the table says; of others it is not known whether they have local disks."""
+    facts = TypeFactsSpec(vcpus=1, memory_gib=1, network_cards=9, efa_devices=8, neuron_devices=4, neuron_cores=16)
+    types = {"trn9.48xlarge": "4 16 8 0", "trn9.4xlarge": "0 0 0 0", "trn1.2xlarge": "1 2 0 1", "9.48xlarge": "0 0 0 0"}
+    told = ",".join(facts.for_nodes(each) for each in ("inf2.48xlarge", "trn9.48xlarge", "trn1.2xlarge"))
+    each = f'look_up_instance_type "$type" {told}; echo "$devices $cores $efa_devices $disks"'
+    done = call(f"for type in {' '.join(types)}; do {each}; done", "lib/instance_types.sh")
+    assert done.stdout.splitlines() == [*types.values()]
+
+
+def test_nodes_take_the_arguments_that_they_are_given() -> None:
+    text = (SCRIPTS / "compute_node.sh").read_text(encoding="utf-8")
+    [neuron] = re.findall(r'^readonly NEURON="(.*)"$', text, re.MULTILINE)
+    [(required, optional)] = re.findall(r'^parse_arguments "(.*)" "(.*)" "\$@"$', text, re.MULTILINE)
+    facts = TypeFactsSpec(vcpus=1, memory_gib=1, neuron_devices=1, neuron_cores=1)
+    nodes = changed(NODES, instance_type="trn9.3xlarge", type_facts=facts)
+    without_efa = changed(NODES, name="other", efa=False)
+    spec = changed(with_queue(nodes, without_efa), neuron_sdk="2.27.1")
+    given = node_arguments.compute_node(spec, spec.queues[0], "/fsx", metrics=True)
+    assert {*required.split(), *optional.replace("$NEURON", neuron).split()} == given.keys()
 
 
 def hashed_requirements(path: Path) -> dict[str, str]:

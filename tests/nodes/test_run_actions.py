@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -72,6 +73,15 @@ def test_an_event_runs_its_scripts_and_an_update_those_that_are_new_or_changed(n
     changed = action("once.sh", "now")
     assert ran(run(node, "updated", ours, changed, update)) == ["nodes.sh", "once.sh", "update.sh"]
     assert ran(run(node, "updated", ours, changed)) == ["nodes.sh"]
+    assert ran(run(node, "updated", ours, once)) == ["nodes.sh", "once.sh"], "what comes back is a change"
+
+
+def test_what_a_script_leaves_in_the_background_holds_nothing_up(node: Path) -> None:
+    write(node, "daemon.sh", "echo started; /bin/sleep 600 & echo $! >$here/daemon")
+    try:
+        assert "started" in run(node, "created", action("daemon.sh")).stdout
+    finally:
+        os.kill(int((node / "daemon").read_text(encoding="ascii")), signal.SIGKILL)
 
 
 def test_one_that_fails_is_named_with_its_last_lines_and_runs_again(node: Path) -> None:

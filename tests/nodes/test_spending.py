@@ -12,6 +12,7 @@ from nodes.metrics.cloudwatch import CloudWatch, Metric
 from nodes.metrics.head_node import HeadNode, Node, guard, price_of
 from nodes.metrics.spending import DIRECTORY, OVERRULED, Budget, Spending, changes
 from tests.fake_commands import write_commands
+from ultracluster.domain import budget
 from ultracluster.domain.budget import BudgetSpec
 
 NOVEMBER = timegm((2026, 11, 1, 0, 0, 0))
@@ -20,7 +21,7 @@ HOUR = 3600.0
 
 def test_the_head_node_reads_what_the_settings_write() -> None:
     spec = BudgetSpec(monthly_usd=1_234_567.5, action="drain", usd_per_hour={"c6i.large": 0.00001})
-    argument = spec.argument("us-west-2", ["trn1.32xlarge", "c6i.large"])
+    argument = budget.argument(spec, "us-west-2", ["trn1.32xlarge", "c6i.large"])
     assert Budget.of(argument) == Budget(1_234_567.5, "drain", {"trn1.32xlarge": 21.5, "c6i.large": 0.00001})
 
 

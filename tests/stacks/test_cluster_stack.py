@@ -104,6 +104,8 @@ def test_nodes_have_the_scripts_and_the_head_node_alone_the_training_programs(wi
 def test_scripts_get_the_arguments_that_they_require_and_none_that_they_refuse(with_logins: Deployment) -> None:
     for node in nodes(with_logins):
         script = (neuron_software.SCRIPTS / run_with(with_logins, node)[2]).read_text(encoding="utf-8")
+        for name, text in re.findall(r'^readonly (\w+)="(.*)"$', script, re.MULTILINE):
+            script = script.replace(f"${name}", text)
         declared = re.search(r'^parse_arguments "(.*?)"[\s\\]+"(.*?)"', script, re.MULTILINE)
         assert declared is not None
         required, optional = (set(names.split()) for names in declared.groups())

@@ -211,6 +211,14 @@ CHANGES |= {
     f"{QUEUE}.allocation_strategy": "prioritized",
     f"{QUEUE}.further_subnet_ids": ["subnet-01234567"],
 }
+FACTS = f"{NODES}.type_facts"
+_OF_INF2 = {"vcpus": 192, "memory_gib": 384, "neuron_devices": 12, "neuron_cores": 24}
+CHANGES |= {
+    FACTS: _OF_INF2,
+    f"{FACTS}.efa_devices": 1,
+    f"{FACTS}.neuron_devices": 11,
+    f"{FACTS}.neuron_cores": 48,
+}
 CHANGES |= {
     "cluster.head_node.custom_actions": {"on_node_configured": _SITE},
     "cluster.login_node_actions": {"on_node_updated": _SITE},
@@ -245,6 +253,10 @@ ELSEWHERE = {
             *("fsx_ontap.volume_id", "ebs.volume_id", "ebs.snapshot_id", "ebs.size_gib", "ebs.type", "ebs.iops"),
             *("ebs.throughput_mibps", "ebs.kms_key_arn", "ebs.retention"),
         )
+    },
+    **{
+        f"{FACTS}.{field}": "counted before a deployment: tests/scripts/check/estimate/test_estimate.py"
+        for field in ("vcpus", "memory_gib", "network_cards", "first_neuron_sdk", "usd_per_hour")
     },
     "users[0].account": "needs a database; the document of users has it, as the rest of them",
     "cluster.accepted_warnings[0].validator": "as cluster.accepted_warnings",
@@ -302,6 +314,14 @@ def with_fleets(raw: Raw) -> None:
     queue["compute_resources"][0].update(alternative_types=["trn1n.32xlarge"], efa=False)
 
 
+def with_a_type_that_is_not_known(raw: Raw) -> None:
+    raw["cluster"]["queues"][0]["compute_resources"][0].update(instance_type="inf2.48xlarge")
+
+
+def with_facts(raw: Raw) -> None:
+    raw["cluster"]["queues"][0]["compute_resources"][0].update(instance_type="inf2.48xlarge", type_facts=_OF_INF2)
+
+
 def with_buckets(raw: Raw) -> None:
     for nodes in (raw["cluster"]["head_node"], raw["cluster"]["queues"][0]):
         nodes["s3_access"] = [{"bucket": "my-corpus", "key": "a"}]
@@ -325,6 +345,8 @@ BASES: dict[str, Callable[[Raw], None]] = {
     "cluster.head_node.custom_actions.": with_actions,
     f"{QUEUE}.allocation_strategy": with_fleets,
     f"{QUEUE}.further_subnet_ids": with_fleets,
+    f"{FACTS}.": with_facts,
+    FACTS: with_a_type_that_is_not_known,
     f"{HEAD}.s3_access[0].": with_buckets,
     f"{QUEUE}.s3_access[0].": with_buckets,
     "cluster.login_node_actions.": with_actions,

@@ -12,10 +12,9 @@ import pytest
 
 from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
-    efa_devices,
+    cards_of,
     is_arm,
     memory_gib,
-    network_cards,
     zone_id_prefix,
 )
 
@@ -56,6 +55,7 @@ def test_a_trainium_type_is_what_aws_says(name: str) -> None:
     assert kind.network_cards == network["MaximumNetworkCards"]
     assert kind.efa == network["EfaSupported"]
     assert kind.capacity_blocks == ("capacity-block" in aws["SupportedUsageClasses"])
+    assert kind.spot == ("spot" in aws["SupportedUsageClasses"])
     assert list(kind.zones) == sorted(zone for region in aws_zones().values() for zone in region.get(name, ()))
 
 
@@ -65,7 +65,7 @@ def test_efa_and_network_cards_are_what_aws_says_of_every_type() -> None:
         name: (network["MaximumNetworkCards"], network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0))
         for name, network in networks.items()
     }
-    assert {name: (network_cards(name), efa_devices(name)) for name in networks} == expected
+    assert {name: cards_of(name) for name in networks} == expected
 
 
 def test_memory_is_what_aws_says_of_every_type_that_has_an_answer() -> None:

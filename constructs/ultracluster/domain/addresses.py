@@ -31,6 +31,8 @@ def parse(text: str) -> IPv4Network | None:
 
 def refused_source(text: object) -> tuple[str, str] | None:
     """Return what is allowed instead of a source of traffic, and why; None: it may be one."""
+    if "AWS.NoValue" in str(text):
+        return "a block such as 203.0.113.0/24", "without a source the port is open to the world"
     if is_token(text) or _PREFIX_LIST.fullmatch(str(text)):
         return None
     block = parse(str(text))

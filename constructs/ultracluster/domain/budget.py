@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from ultracluster.domain.spec import Change, Setting, Spec
 from ultracluster.domain.types import FEW, FROM_MINUTES, MANY, Entries, Items, OptionalTime, default
 from ultracluster.domain.violations import Violation, below, is_token
 
+_NONE: Mapping[str, Decimal] = MappingProxyType({})
 _NOTIFICATIONS = "AWS::Budgets::Budget.NotificationsWithSubscribers"
 _PRICES = "https://aws.amazon.com/ec2/pricing/on-demand/"
 _PARTITIONS = "https://slurm.schedmd.com/scontrol.html"
@@ -53,25 +55,44 @@ class BudgetSpec(Spec):
     """What the head node does when nodes have cost `monthly_usd` since the month began. drain: no job starts, those
     that run continue; stop: those that run are cancelled, too."""
 
-    def known_prices(self, region: str, instance_types: Collection[str]) -> dict[str, Decimal]:
-        """Return what an hour of instances costs, by type; those whose price is not known are left out."""
-        listed = {each: prices.usd_per_hour(each) for each in instance_types if region in prices.TABLE_REGIONS}
-        own = {each: Decimal(str(self.usd_per_hour[each])) for each in instance_types if each in self.usd_per_hour}
-        return {each: price for each, price in {**listed, **own}.items() if price is not None}
 
-    def argument(self, region: str, instance_types: Collection[str]) -> str:
-        """Return what the head node is told of it, and of the prices of nodes: ``10000.0,drain,trn1.32xlarge=21.5``."""
-        known = self.known_prices(region, instance_types)
-        return ",".join([repr(self.monthly_usd), self.action, *(f"{each}={price:f}" for each, price in known.items())])
+def known_prices(
+    spec: BudgetSpec, region: str, instance_types: Collection[str], stated: Mapping[str, Decimal] = _NONE
+) -> dict[str, Decimal]:
+    """Return what an hour of instances costs, by type; those whose price is not known are left out.
+
+    Args:
+        spec: The budget, whose own prices come first.
+        region: Region of the instances.
+        instance_types: Their types.
+        stated: Prices on demand of types that the table does not have.
+    """
+    in_table = region in prices.TABLE_REGIONS
+    listed = {each: prices.usd_per_hour(each) if in_table else None for each in instance_types}
+    listed = {each: stated.get(each) if price is None else price for each, price in listed.items()}
+    own = {each: Decimal(str(spec.usd_per_hour[each])) for each in instance_types if each in spec.usd_per_hour}
+    return {each: price for each, price in {**listed, **own}.items() if price is not None}
 
 
-def violations(spec: BudgetSpec, region: str, instance_types: Collection[str]) -> Iterator[Violation]:
+def argument(
+    spec: BudgetSpec, region: str, instance_types: Collection[str], stated: Mapping[str, Decimal] = _NONE
+) -> str:
+    """Return what the head node is told of it, and of the prices of nodes: ``10000.0,drain,trn1.32xlarge=21.5``."""
+    known = known_prices(spec, region, instance_types, stated)
+    return ",".join([repr(spec.monthly_usd), spec.action, *(f"{each}={price:f}" for each, price in known.items())])
+
+
+def violations(
+    spec: BudgetSpec, region: str, instance_types: Collection[str], stated: Mapping[str, Decimal] = _NONE
+) -> Iterator[Violation]:
     """Yield what no budget of nodes of some types can be, with paths relative to ``spec``."""
-    yield from below((), _prices(spec, region, instance_types), _percents(spec))
+    yield from below((), _prices(spec, region, instance_types, stated), _percents(spec))
 
 
-def _prices(spec: BudgetSpec, region: str, instance_types: Collection[str]) -> Iterator[Violation]:
-    known = spec.known_prices(region, instance_types)
+def _prices(
+    spec: BudgetSpec, region: str, instance_types: Collection[str], stated: Mapping[str, Decimal]
+) -> Iterator[Violation]:
+    known = known_prices(spec, region, instance_types, stated)
     for unknown in sorted({*instance_types} - known.keys()):
         allowed = f"a price of {unknown}"
         where = "a Region that is known at deployment alone" if is_token(region) else region
@@ -116,7 +137,13 @@ def email_violations(spec: BudgetSpec, others: Collection[str]) -> Iterator[Viol
 
 
 def warnings(
-    spec: BudgetSpec, region: str, nodes: Mapping[str, int], alarm_emails: Collection[str], *, node_metrics: bool
+    spec: BudgetSpec,
+    region: str,
+    nodes: Mapping[str, int],
+    alarm_emails: Collection[str],
+    *,
+    node_metrics: bool,
+    stated: Mapping[str, Decimal] = _NONE,
 ) -> Iterator[Violation]:
     """Tell which alarms are never raised or read, with paths relative to ``spec``.
 
@@ -126,8 +153,9 @@ def warnings(
         nodes: Nodes at most, by instance type.
         alarm_emails: Who gets the alarms of CloudWatch.
         node_metrics: Whether the head node tells what runs.
+        stated: Prices on demand of types that the table does not have.
     """
-    known = spec.known_prices(region, nodes)
+    known = known_prices(spec, region, nodes, stated)
     highest = sum(known[each] * nodes[each] for each in known)
     if spec.max_usd_per_hour is not None and spec.max_usd_per_hour > highest and known.keys() == nodes.keys():
         yield spec.violation("max_usd_per_hour", f"at most {highest:,.2f}", "all nodes together cost no more")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -14,12 +15,13 @@ from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
     EfaInterfaceType,
     addresses_per_node,
-    has_efa,
+    cards_of,
     interfaces_per_node,
 )
 from ultracluster.domain.roles import PAGE as ROLES_PAGE
 from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Change, Setting, Spec
+from ultracluster.domain.type_facts import TypeFactsSpec
 from ultracluster.domain.types import (
     FEW,
     FROM_MINUTES,
@@ -48,6 +50,7 @@ from ultracluster.domain.types import (
 )
 from ultracluster.domain.validators import ACCEPTABLE
 
+_TYPES_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html"
 _VALIDATORS = "https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html"
 CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
 QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
@@ -136,6 +139,8 @@ class ComputeResourceSpec(Spec):
     alternative_types: Annotated[Items[InstanceTypeName], FEW, Setting(Change.STOPPED_FLEET, ".Instances")] = []
     """Further types that a node may have, where EC2 has none of instance_type; with as many vCPUs and accelerators.
     Rules, prices and quotas go by instance_type."""
+    type_facts: Annotated[TypeFactsSpec | None, Setting(Change.DRAINS, page=_TYPES_PAGE)] = None
+    """What instance_type has, for one that this project does not know; None: it does, or nothing of it is counted."""
     min_count: Annotated[int, Field(ge=0), NODES, Setting(Change.STOPPED_FLEET, ".MinCount")] = 0
     """Nodes that always run and always cost. Above 0, creation of the cluster waits for them. Raised together with
     max_count it changes at once."""
@@ -167,7 +172,26 @@ class ComputeResourceSpec(Spec):
     @property
     def has_efa(self) -> bool:
         """Whether the nodes get Elastic Fabric Adapters."""
-        return has_efa(self.instance_type) if self.efa is None else self.efa
+        return self.cards[1] > 0 if self.efa is None else self.efa
+
+    @property
+    def cards(self) -> tuple[int, int]:
+        """Network cards and EFA devices that instance_type has."""
+        facts = self.type_facts
+        return cards_of(self.instance_type) if facts is None else (facts.network_cards, facts.efa_devices)
+
+    @property
+    def has_neuron_devices(self) -> bool:
+        """Whether the nodes have chips of AWS Neuron that this project installs software for."""
+        return self.neuron_vcpus > 0
+
+    @property
+    def neuron_vcpus(self) -> int:
+        """VCPUs of a node with chips of AWS Neuron; 0: it has none."""
+        if self.type_facts is not None:
+            return self.type_facts.vcpus if self.type_facts.neuron_devices else 0
+        kind = TRAINIUM_TYPES.get(self.instance_type)
+        return 0 if kind is None else kind.vcpus
 
     @property
     def reserved(self) -> bool:
@@ -228,8 +252,8 @@ class QueueSpec(Spec):
 
     @property
     def has_trainium(self) -> bool:
-        """Whether any of its nodes has Trainium chips."""
-        return any(each.instance_type in TRAINIUM_TYPES for each in self.compute_resources)
+        """Whether any of its nodes has Trainium chips, or others of AWS Neuron."""
+        return any(each.has_neuron_devices for each in self.compute_resources)
 
     @property
     def placement_group_label(self) -> str | None:
@@ -240,7 +264,7 @@ class QueueSpec(Spec):
             return self.placement_group
         if self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources):
             return None
-        with_efa = [each.instance_type in TRAINIUM_TYPES for each in self.compute_resources if each.has_efa]
+        with_efa = [each.has_neuron_devices for each in self.compute_resources if each.has_efa]
         return (SHARED_PLACEMENT_GROUP if any(with_efa) else self.name) if with_efa else None
 
 
@@ -445,6 +469,17 @@ class ClusterOptions(Spec):
         """Instance types of compute nodes, each once."""
         return sorted({resource.instance_type for queue in self.queues for resource in queue.compute_resources})
 
+    @property
+    def stated_prices(self) -> dict[str, Decimal]:
+        """Prices on demand of instance types that the settings say, by type."""
+        stated = {
+            resource.instance_type: resource.type_facts.price
+            for queue in self.queues
+            for resource in queue.compute_resources
+            if resource.type_facts is not None
+        }
+        return {each: price for each, price in stated.items() if price is not None}
+
 
 class ClusterSpec(ClusterOptions):
     """A cluster."""
@@ -474,11 +509,7 @@ class ClusterSpec(ClusterOptions):
     @property
     def max_trainium_vcpus(self) -> int:
         """VCPUs of all Trn nodes at MaxCount, the unit of quotas L-2C3B7624 and L-6B0D517C."""
-        return sum(
-            TRAINIUM_TYPES[resource.instance_type].vcpus * resource.max_count
-            for resource in self._resources()
-            if resource.instance_type in TRAINIUM_TYPES
-        )
+        return sum(resource.neuron_vcpus * resource.max_count for resource in self._resources())
 
     @property
     def max_node_addresses(self) -> int:
@@ -487,7 +518,7 @@ class ClusterSpec(ClusterOptions):
             resource.max_count
             * max(
                 addresses_per_node(each, efa=resource.has_efa, interface_type=self.efa_interface_type)
-                for each in resource.types
+                for each in (resource.cards, *map(cards_of, resource.alternative_types))
             )
             for resource in self._resources()
         )
@@ -497,7 +528,7 @@ class ClusterSpec(ClusterOptions):
         """Network interfaces of all compute nodes at MaxCount."""
         return sum(
             resource.max_count
-            * interfaces_per_node(resource.instance_type, efa=resource.has_efa, interface_type=self.efa_interface_type)
+            * interfaces_per_node(resource.cards, efa=resource.has_efa, interface_type=self.efa_interface_type)
             for resource in self._resources()
         )
 

@@ -21,6 +21,7 @@ from ultracluster.domain import (
     overrides,
     slurm,
     slurm_rules,
+    type_facts,
 )
 from ultracluster.domain.cluster import (
     ALLOCATION_STRATEGIES,
@@ -37,7 +38,6 @@ from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
     EfaInterfaceType,
-    has_efa,
     interfaces_per_node,
     is_arm,
     memory_gib,
@@ -67,6 +67,7 @@ MOST_NODES_WITHOUT_IMAGE = 64
 No figure of AWS: it is 6 GB at once through the NAT gateway. Where a mirror refuses some of so many, more bootstraps
 fail than the ten after which ParallelCluster closes a queue (aws-parallelcluster-node 3.16.1, clustermgtd.py,
 protected_failure_count)."""
+SPOT_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.spot))
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
 
 _ACCOUNTING = {"Database", "ExternalSlurmdbd"}
@@ -79,7 +80,14 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     """
     return [
         *below((), _name_violations(spec), _image_violations(spec, neuron_software)),
-        *below((), *([_software_violations(spec), _driver_violations(spec)] if neuron_software else [])),
+        *below(
+            (),
+            *(
+                [_software_violations(spec), _driver_violations(spec), _chip_violations(spec)]
+                if neuron_software
+                else []
+            ),
+        ),
         *below((), _version_violations(spec), _head_node_violations(spec)),
         *below((), _login_pool_violations(spec), _queue_list_violations(spec), _queues_violations(spec)),
         *below((), _accounting_override_violations(spec)),
@@ -159,7 +167,7 @@ def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 def _fqdn_violations(spec: ClusterSpec, queue: QueueSpec, resource: ComputeResourceSpec) -> Iterator[Violation]:
     fqdn = names.longest_node_fqdn(spec.name, queue.name, resource.name, resource.max_count)
-    if len(fqdn) > names.NODE_FQDN_MAX and resource.instance_type in TRAINIUM_TYPES:
+    if len(fqdn) > names.NODE_FQDN_MAX and resource.has_neuron_devices:
         allowed = f"shorter names: {fqdn} has {len(fqdn)} characters, {names.NODE_FQDN_MAX} are allowed"
         yield resource.violation("name", allowed, "the Neuron runtime does not resolve longer node names")
 
@@ -213,6 +221,59 @@ def _driver_violations(spec: ClusterSpec) -> Iterator[Violation]:
 def _fits(driver: str, release: neuron.Release) -> bool:
     oldest, first = map(neuron.as_numbers, release.driver_range())
     return oldest < neuron.as_numbers(driver) < first
+
+
+def _chip_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    """Check that the release of the Neuron SDK knows the chips of all nodes."""
+    for place, resource in _compute_resources(spec):
+        first = _first_sdk(resource)
+        if first is None or spec.neuron_sdk not in neuron.RELEASES:
+            continue
+        if neuron.as_numbers(spec.neuron_sdk) < neuron.as_numbers(first):
+            newer = [each for each in neuron.RELEASES if neuron.as_numbers(each) >= neuron.as_numbers(first)]
+            allowed = f"a type that Neuron SDK {spec.neuron_sdk} knows" + "".join(
+                f", or neuron_sdk: {each}" for each in newer
+            )
+            reason = f"the first release that knows its chips is {first}" + (
+                "" if newer else ", and this project installs none so new"
+            )
+            yield from below(place, [resource.violation("instance_type", allowed, reason)])
+
+
+def _first_sdk(resource: ComputeResourceSpec) -> str | None:
+    if resource.type_facts is not None:
+        return resource.type_facts.first_neuron_sdk if resource.has_neuron_devices else None
+    kind = TRAINIUM_TYPES.get(resource.instance_type)
+    return None if kind is None else kind.first_sdk
+
+
+def _compute_resources(spec: ClusterSpec) -> Iterator[tuple[Path, ComputeResourceSpec]]:
+    for q, queue in enumerate(spec.queues):
+        for r, resource in enumerate(queue.compute_resources):
+            yield ("queues", q, "compute_resources", r), resource
+
+
+def chip_warnings(spec: ClusterSpec) -> Iterator[Violation]:
+    """Tell which nodes get a release of the Neuron SDK that this project has not verified on their chips."""
+    for place, resource in _compute_resources(spec):
+        kind = None if resource.type_facts is not None else TRAINIUM_TYPES.get(resource.instance_type)
+        if not resource.has_neuron_devices or (kind is not None and spec.neuron_sdk in kind.chip.verified_sdks):
+            continue
+        first = _first_sdk(resource)
+        known = (
+            "whether it knows the chip is not said" if first is None else f"it knows the chip, as all from {first} on"
+        )
+        if kind is not None:
+            known += f"; with PyTorch/XLA, AWS trains on {kind.chip.name} up to {kind.chip.last_xla_sdk}"
+            if kind.chip.native_sdk is not None:
+                known += f", and from {kind.chip.native_sdk} on with a native PyTorch, which is not installed here"
+        verified = [name for name, each in TRAINIUM_TYPES.items() if spec.neuron_sdk in each.chip.verified_sdks]
+        reason = (
+            f"nodes get Neuron SDK {spec.neuron_sdk}, which this project has not verified on them: {known}. The jobs "
+            "and the acceptance test of this project are for Trn1"
+        )
+        allowed = f"one that it is verified for, {', '.join(verified)}"
+        yield from below(place, [resource.violation("instance_type", allowed, reason)])
 
 
 def untested_warnings(spec: ClusterSpec) -> Iterator[Violation]:
@@ -324,8 +385,20 @@ def _queue_list_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 
 def _queues_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    yield from below((), _facts_of_types(spec))
     for index, queue in enumerate(spec.queues):
         yield from below(("queues", index), _queue_violations(queue, spec), _placement_group_violations(queue))
+
+
+def _facts_of_types(spec: ClusterSpec) -> Iterator[Violation]:
+    """Check that a type has the same facts wherever it is: prices and quotas go by types."""
+    first: dict[str, ComputeResourceSpec] = {}
+    for place, resource in _compute_resources(spec):
+        earlier = first.setdefault(resource.instance_type, resource)
+        if resource.type_facts != earlier.type_facts:
+            allowed = f"the same as of {earlier.name}"
+            got = None if resource.type_facts is None else resource.type_facts.changed()
+            yield Violation((*place, "type_facts"), got, allowed, f"both are {resource.instance_type}")
 
 
 def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation]:
@@ -373,9 +446,20 @@ def _count_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
 
 
 def _type_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
-    if resource.instance_type.startswith("trn") and resource.instance_type not in TRAINIUM_TYPES:
-        allowed = "another family, or one of " + ", ".join(TRAINIUM_TYPES)
-        yield resource.violation("instance_type", allowed, "the Trn types that EC2 has")
+    known, facts = resource.instance_type in TRAINIUM_TYPES, resource.type_facts
+    if resource.instance_type.startswith("trn") and not known and facts is None:
+        allowed = f"another family, one of {', '.join(TRAINIUM_TYPES)}, or with type_facts any that EC2 has"
+        reason = "not known to this project: its nodes would get no EFA and no Neuron software"
+        yield resource.violation("instance_type", allowed, reason)
+    if facts is None:
+        return
+    if known:
+        got, reason = facts.changed(), f"what {resource.instance_type} has is known to this project"
+        yield Violation(("type_facts",), got, "null", reason)
+    if resource.alternative_types:
+        reason = "type_facts are those of instance_type alone, and nodes would not know the others"
+        yield Violation(("alternative_types",), list(resource.alternative_types), "none", reason)
+    yield from below(("type_facts",), lambda: type_facts.violations(facts))
 
 
 def _alternative_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
@@ -425,9 +509,11 @@ def _bucket_violations(node: HeadNodeSpec | QueueSpec) -> Iterator[Violation]:
 
 
 def _efa_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
-    if resource.efa and not has_efa(resource.instance_type):
+    if resource.efa and not resource.cards[1]:
         reason = f"{resource.instance_type} is not known to have EFA"
-        yield resource.violation("efa", "null or false, or an instance type that has it", reason)
+        yield resource.violation(
+            "efa", "null or false, or an instance type that has it, by its type_facts if need be", reason
+        )
 
 
 def _reservation_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
@@ -440,6 +526,9 @@ def _spot_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterato
     if resource.reserved and queue.capacity_type == "SPOT":
         field = "capacity_reservation_id" if resource.capacity_reservation_id else "capacity_reservation_group_arn"
         yield resource.violation(field, "null", "Spot takes no reservation")
+    kind = TRAINIUM_TYPES.get(resource.instance_type)
+    if queue.capacity_type == "SPOT" and kind is not None and not kind.spot:
+        yield resource.violation("instance_type", SPOT_TYPES, "sold as Spot")
 
 
 def _block_id(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
@@ -494,7 +583,7 @@ def types_with_several_interfaces(queue: QueueSpec, interface_type: EfaInterface
     types = (
         each.instance_type
         for each in queue.compute_resources
-        if interfaces_per_node(each.instance_type, efa=each.has_efa, interface_type=interface_type) > 1
+        if interfaces_per_node(each.cards, efa=each.has_efa, interface_type=interface_type) > 1
     )
     return list(dict.fromkeys(types))
 
@@ -509,10 +598,16 @@ def type_warnings(spec: ClusterSpec) -> Iterator[Violation]:
         for r, resource in enumerate(queue.compute_resources)
     ]
     for place, node in nodes:
-        if not instance_type_names.is_known(node.instance_type):
+        of_queue = isinstance(node, ComputeResourceSpec)
+        stated = isinstance(node, ComputeResourceSpec) and node.type_facts is not None
+        if not instance_type_names.is_known(node.instance_type) and not stated:
             meant = instance_type_names.similar(node.instance_type)
-            allowed = " or ".join([*meant, "a newer type"])
-            reason = "EC2 had no such type when this was written; a deployment would tell"
+            allowed = " or ".join([*meant, "this one with type_facts" if of_queue else "a newer type"])
+            reason = "not known to this project, which takes it for a type without EFA and accelerators: "
+            if of_queue:
+                reason += "type_facts says what it has; `aws ec2 describe-instance-types` shows it"
+            else:
+                reason = "not known to this project; a deployment would tell whether EC2 has it"
             yield from below(place, [node.violation("instance_type", allowed, reason)])
 
 
@@ -520,12 +615,16 @@ def accelerator_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     """Tell which nodes have accelerators that no software is installed for."""
     for q, queue in enumerate(spec.queues):
         for r, resource in enumerate(queue.compute_resources):
-            if spec.custom_ami is None and _OTHER_ACCELERATORS.match(resource.instance_type):
+            if spec.custom_ami is None and _has_other_accelerators(resource):
                 reason = (
                     "its nodes get no driver, health checks or metrics of their accelerators: the image must have them"
                 )
                 other = resource.violation("instance_type", "a Trn type, or an image of yours in custom_ami", reason)
                 yield from below(("queues", q, "compute_resources", r), [other])
+
+
+def _has_other_accelerators(resource: ComputeResourceSpec) -> bool:
+    return _OTHER_ACCELERATORS.match(resource.instance_type) is not None and not resource.has_neuron_devices
 
 
 def _accepted_warning_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -550,7 +649,7 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
         if overrides.at(queue, ("Image", "CustomAmi"))
     }
     for queue in spec.queues:
-        nodes = sum(each.max_count for each in queue.compute_resources if each.instance_type in TRAINIUM_TYPES)
+        nodes = sum(each.max_count for each in queue.compute_resources if each.has_neuron_devices)
         if nodes > MOST_NODES_WITHOUT_IMAGE and spec.custom_ami is None and queue.name not in changed:
             reason = (
                 f"each of the {nodes:,} nodes of {queue.name} downloads it when it starts, and ten that fail close the "

@@ -1,5 +1,6 @@
 """Scripts of your own that nodes run: custom actions in ParallelCluster's words."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
@@ -13,9 +14,12 @@ PAGE = "https://docs.aws.amazon.com/parallelcluster/latest/ug/custom-bootstrap-a
 _OBJECT = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[\x21-\x7e]+)")
 _URL = re.compile(r"https://[\x21-\x7e]+")
 _SCRIPT = "a file below the folder of this file, s3://BUCKET/KEY or https://..."
-MAX_TEXT = 2000
-"""Characters of the scripts of head and login nodes, their arguments included: they are in a parameter of Systems
-Manager, of 4,096 (https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_PutParameter.html)."""
+MAX_TEXT = 2800
+"""Characters of the scripts of an event of head or login nodes as a parameter of Systems Manager has them, beside this
+project's own, of 4,096 (https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_PutParameter.html)."""
+_ADDRESS = 130
+"""Characters of the address of an asset, or of a token."""
+_UPLOADED = "what a pull request names is uploaded, and nothing else of this computer is"
 
 
 class NodeActionSpec(Spec):
@@ -66,10 +70,19 @@ def violations(actions_of: Spec | None) -> Iterator[Violation]:
     """Yield what is wrong with the scripts of nodes, but for files."""
     for place, action in actions(actions_of):
         yield from below(place, _action_violations(action))
-    size = sum(len(text) for _, action in actions(actions_of) for text in (action.script, *action.args))
-    if isinstance(actions_of, NodeActionsSpec) and size > MAX_TEXT:
-        allowed = f"at most {MAX_TEXT:,} characters of scripts and arguments: name a file that has them"
-        yield Violation((), f"{size:,} characters", allowed, "a parameter of Systems Manager holds them")
+    for event in ("on_node_start", "on_node_configured") if isinstance(actions_of, NodeActionsSpec) else ():
+        size = sum(map(_size, getattr(actions_of, event)))
+        if size > MAX_TEXT:
+            allowed = f"at most {MAX_TEXT:,} characters of scripts and arguments: name a file that has them"
+            yield Violation((event,), f"{size:,} characters", allowed, "a parameter of Systems Manager holds them")
+
+
+def _size(action: NodeActionSpec) -> int:
+    """Return how many characters a script has in the parameter: as JSON within JSON."""
+    address = "x" * _ADDRESS if is_file(action.script) or is_token(action.script) else action.script
+    args = [max(each, "x" * _ADDRESS, key=len) if is_token(each) else each for each in action.args]
+    given = {"name": FilePath(action.script).name, "on": "created", "script": address, "args": args}
+    return len(json.dumps(json.dumps(given)))
 
 
 def _action_violations(action: NodeActionSpec) -> Iterator[Violation]:
@@ -97,25 +110,34 @@ def refused_file(path: FilePath, folder: FilePath | None = None) -> tuple[str, s
 
     Args:
         path: The script.
-        folder: What it must be in, links followed, in no part that is hidden, such as `.git` with its credentials.
-            None: it may be anywhere.
+        folder: What it must be in, without a link on the way, and in no part that is hidden, such as `.git` with its
+            credentials. None: it may be anywhere.
     """
     try:
-        real, root = path.resolve(), None if folder is None else folder.resolve()
-        if root is not None and not real.is_relative_to(root):
-            return (
-                f"a file below {folder}",
-                "what a pull request names is uploaded, and nothing else of this computer is",
-            )
-        if root is not None and any(part.startswith(".") for part in real.relative_to(root).parts):
-            return "a file that is not hidden", "hidden folders may hold credentials"
-        if not real.is_file():
-            return "a file that exists", f"there is no {path}"
-        with real.open("rb") as file:
-            if file.read(2) != b"#!":
-                return "a script whose first line is such as #!/bin/bash", "nodes run it by its first line"
-    except (OSError, ValueError) as error:
+        return _refused_place(path, folder) or _refused_content(path)
+    except (OSError, ValueError, RuntimeError) as error:  # such as of a link to itself
         return "a file that can be read", str(error)
+
+
+def _refused_place(path: FilePath, folder: FilePath | None) -> tuple[str, str] | None:
+    if folder is None:
+        return None
+    if not path.is_relative_to(folder) or ".." in path.relative_to(folder).parts:
+        return f"a path below {folder}, without ..", _UPLOADED
+    inside = path.relative_to(folder)
+    if path.resolve() != folder.resolve() / inside:
+        return "a file, and no link to one", _UPLOADED
+    if any(part.startswith(".") for part in inside.parts):
+        return "a file that is not hidden", "hidden folders may hold credentials"
+    return None
+
+
+def _refused_content(path: FilePath) -> tuple[str, str] | None:
+    if not path.is_file():
+        return "a file that exists", f"there is no {path}"
+    with path.open("rb") as file:
+        if file.read(2) != b"#!":
+            return "a script whose first line is such as #!/bin/bash", "nodes run it by its first line"
     return None
 
 

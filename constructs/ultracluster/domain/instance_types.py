@@ -1,4 +1,4 @@
-"""What the rules need to know of EC2 instance types and of the zones that offer them.
+"""What is known of EC2 instance types and of the zones that offer them: the table of Trn types, and EFA of all others.
 
 Facts: EC2 DescribeInstanceTypes and DescribeInstanceTypeOfferings as packed in moto 5.2.5; a test compares them.
 Interfaces and addresses per node: aws-parallelcluster 3.16.1, templates/queues_stack.py.
@@ -12,37 +12,138 @@ from typing import Literal
 EfaInterfaceType = Literal["efa-only", "efa"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """A generation of Trainium chips.
+
+    Attributes:
+        name: AWS's name.
+        neuron_cores: Physical NeuronCores.
+        listed_cores: NeuronCores as ``neuron-ls`` counts them and jobs see them.
+        bf16_tflops: Dense BF16 in TFLOPS.
+        memory_gib: Memory in GiB.
+        block_quota: Code of the quota of vCPUs in Capacity Blocks.
+        verified_sdks: Releases of the Neuron SDK with which this project's nodes, health checks and jobs are tried, in
+            rehearsals with what AWS publishes of their tools.
+        last_xla_sdk: Last line of releases that AWS trains with on it by PyTorch/XLA, as jobs here do.
+        native_sdk: First release with AWS's native PyTorch for it. None: there is none.
+    """
+
+    name: str
+    neuron_cores: int
+    listed_cores: int
+    bf16_tflops: int
+    memory_gib: int
+    block_quota: str
+    verified_sdks: tuple[str, ...]
+    last_xla_sdk: str
+    native_sdk: str | None
+
+
+TRAINIUM = Chip(
+    name="Trainium",
+    neuron_cores=2,
+    listed_cores=2,
+    bf16_tflops=190,
+    memory_gib=32,
+    block_quota="L-2E30FD7D",
+    verified_sdks=("2.27.1", "2.28.1"),
+    last_xla_sdk="2.28",
+    native_sdk=None,
+)
+TRAINIUM2 = Chip(
+    name="Trainium2",
+    neuron_cores=8,
+    listed_cores=4,
+    bf16_tflops=667,
+    memory_gib=96,
+    block_quota="L-64569A79",
+    verified_sdks=(),
+    last_xla_sdk="2.28",
+    native_sdk="2.33.0",
+)
+"""Neuron documentation, about-neuron/arch/neuron-hardware, pages trainium and trainium2. DescribeInstanceTypes has
+512 GiB per Trainium2 chip; the documentation's 96 GiB are used. Cores as listed: two cores of Trainium2 are one
+(https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-ls.html). Last line with
+PyTorch/XLA: `ultracluster.domain.neuron.DEFAULT_SDK`. Native PyTorch: v2.33.0, page setup/pytorch/index.html, which is
+for Trn2 and Trn3 alone. Quotas: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainiumType:
     """An instance type of the Trn family.
 
     Attributes:
+        chip: What its chips are.
+        chips: Number of chips, which are Neuron's devices.
         vcpus: Default number of vCPUs, the unit of EC2's Trn quotas.
+        memory_gib: Memory of the host in GiB.
+        nvme_gb: Local NVMe storage in GB.
         network_cards: Number of network cards; each has one EFA device where the type has EFA.
+        card_gbps: Bandwidth of a network card with EFA in Gbps.
         efa: Whether the type has EFA.
+        spot: Whether EC2 sells it as Spot.
         capacity_blocks: Whether EC2 sells Capacity Blocks of the type.
         zones: Availability zone ids that offered the type when the data was packed.
+        first_sdk: First release of the Neuron SDK that knows it.
+        usd_per_hour: Price on demand, of `ultracluster.domain.prices.SOURCE`. None: it has none; ask the Price List.
     """
 
+    chip: Chip
+    chips: int
     vcpus: int
+    memory_gib: int
+    nvme_gb: int
     network_cards: int
+    card_gbps: int
     efa: bool
+    spot: bool
     capacity_blocks: bool
     zones: tuple[str, ...]
+    first_sdk: str
+    usd_per_hour: str | None
+
+    @property
+    def efa_devices(self) -> int:
+        """Number of EFA devices."""
+        return self.network_cards if self.efa else 0
+
+    @property
+    def listed_cores(self) -> int:
+        """NeuronCores of all chips, as ``neuron-ls`` counts them."""
+        return self.chips * self.chip.listed_cores
 
 
-TRAINIUM_TYPES = {
+ON_DEMAND_QUOTA, SPOT_QUOTA = "L-2C3B7624", "L-6B0D517C"
+"""Codes of the quotas of vCPUs of all Trn types (Running On-Demand Trn instances, All Trn Spot Instance Requests)."""
+
+
+TRAINIUM_TYPES: Mapping[str, TrainiumType] = {
     "trn1.2xlarge": TrainiumType(
+        chip=TRAINIUM,
+        chips=1,
         vcpus=8,
+        memory_gib=32,
+        nvme_gb=474,
         network_cards=1,
+        card_gbps=0,
         efa=False,
+        spot=True,
         capacity_blocks=False,
         zones=("use1-az5", "use1-az6", "use2-az3", "usw2-az1", "usw2-az4"),
+        first_sdk="2.3.0",
+        usd_per_hour="1.34375",
     ),
     "trn1.32xlarge": TrainiumType(
+        chip=TRAINIUM,
+        chips=16,
         vcpus=128,
+        memory_gib=512,
+        nvme_gb=7600,
         network_cards=8,
+        card_gbps=100,
         efa=True,
+        spot=True,
         capacity_blocks=True,
         zones=(
             "aps1-az2",
@@ -56,36 +157,76 @@ TRAINIUM_TYPES = {
             "usw2-az1",
             "usw2-az4",
         ),
+        first_sdk="2.3.0",
+        usd_per_hour="21.5",
     ),
     "trn1n.32xlarge": TrainiumType(
+        chip=TRAINIUM,
+        chips=16,
         vcpus=128,
+        memory_gib=512,
+        nvme_gb=7600,
         network_cards=16,
+        card_gbps=100,
         efa=True,
+        spot=True,
         capacity_blocks=False,
         zones=("use1-az6", "use2-az3", "usw2-az4"),
+        first_sdk="2.9.0",
+        usd_per_hour="24.78",
     ),
     "trn2.3xlarge": TrainiumType(
+        chip=TRAINIUM2,
+        chips=1,
         vcpus=12,
+        memory_gib=128,
+        nvme_gb=470,
         network_cards=1,
+        card_gbps=200,
         efa=True,
+        spot=True,
         capacity_blocks=True,
         zones=("aps2-az1", "aps2-az2", "aps2-az3", "apse4-az3", "sae1-az1", "sae1-az2", "sae1-az3"),
+        first_sdk="2.21.0",
+        usd_per_hour=None,
     ),
     "trn2.48xlarge": TrainiumType(
+        chip=TRAINIUM2,
+        chips=16,
         vcpus=192,
+        memory_gib=2048,
+        nvme_gb=7600,
         network_cards=16,
+        card_gbps=200,
         efa=True,
+        spot=True,
         capacity_blocks=True,
         zones=("aps2-az1", "aps2-az2", "aps2-az3", "use2-az1", "use2-az2", "use2-az3"),
+        first_sdk="2.21.0",
+        usd_per_hour=None,
     ),
     "trn2u.48xlarge": TrainiumType(
+        chip=TRAINIUM2,
+        chips=16,
         vcpus=192,
+        memory_gib=2048,
+        nvme_gb=7600,
         network_cards=16,
+        card_gbps=200,
         efa=True,
+        spot=False,
         capacity_blocks=True,
         zones=("aps2-az1", "aps2-az2", "aps2-az3"),
+        first_sdk="2.21.0",
+        usd_per_hour=None,
     ),
 }
+"""Four trn2u.48xlarge are a Trn2 UltraServer (Neuron documentation, page trn2-arch).
+
+First releases: the notes of 2.3.0 ("adds support for the new AWS Trainium powered Amazon EC2 Trn1 instances") and 2.9.0
+("adds support for EC2 Trn1n instances"); `supported_instances` of driver, runtime and collectives in
+src/helperscripts/n2-manifest.json of https://github.com/aws-neuron/aws-neuron-sdk has trn2 from 2.21.0 on. None of its
+pages names trn2.3xlarge, whose chip is the same. On-demand prices of Trn2: no source that says where it is from."""
 
 _OTHER_EFA_TYPES = (
     (1, 1, "c5n", "9xlarge 18xlarge metal"),
@@ -138,7 +279,7 @@ _OTHER_EFA_TYPES = (
 """Network cards, EFA devices, families and sizes of the types outside the Trn family that have EFA."""
 
 NETWORK_CARDS: Mapping[str, tuple[int, int]] = {
-    **{name: (kind.network_cards, kind.network_cards if kind.efa else 0) for name, kind in TRAINIUM_TYPES.items()},
+    **{name: (kind.network_cards, kind.efa_devices) for name, kind in TRAINIUM_TYPES.items()},
     **{
         f"{family}.{size}": (cards, efa_devices)
         for cards, efa_devices, families, sizes in _OTHER_EFA_TYPES
@@ -155,34 +296,23 @@ _COMMON_TYPE = re.compile(r"(?:[cmr][567]i?|[cmr][56]a|[cmr]7a|[cmr][678]g|t3a?)
 _ARM_TYPE = re.compile(r"(?:a1|[a-z]+\d+g[a-z-]*)\.")
 
 
-def has_efa(instance_type: str) -> bool:
-    """Return whether a node of this type can have EFA."""
-    return efa_devices(instance_type) > 0
+def cards_of(instance_type: str) -> tuple[int, int]:
+    """Return the numbers of network cards and EFA devices."""
+    return NETWORK_CARDS.get(instance_type, (1, 0))
 
 
-def network_cards(instance_type: str) -> int:
-    """Return the number of network cards."""
-    return NETWORK_CARDS.get(instance_type, (1, 0))[0]
-
-
-def efa_devices(instance_type: str) -> int:
-    """Return the number of EFA devices."""
-    return NETWORK_CARDS.get(instance_type, (1, 0))[1]
-
-
-def addresses_per_node(instance_type: str, *, efa: bool, interface_type: EfaInterfaceType) -> int:
+def addresses_per_node(cards: tuple[int, int], *, efa: bool, interface_type: EfaInterfaceType) -> int:
     """Return how many IPv4 addresses ParallelCluster gives a node of the subnet.
 
-    An ``efa-only`` device takes none; every other interface, one per network card, takes one.
+    An ``efa-only`` device takes none; every other interface, one per network card, takes one. ``cards`` are network
+    cards and EFA devices, as of `cards_of`.
     """
-    return 1 if efa and interface_type == "efa-only" else network_cards(instance_type)
+    return 1 if efa and interface_type == "efa-only" else cards[0]
 
 
-def interfaces_per_node(instance_type: str, *, efa: bool, interface_type: EfaInterfaceType) -> int:
+def interfaces_per_node(cards: tuple[int, int], *, efa: bool, interface_type: EfaInterfaceType) -> int:
     """Return how many network interfaces, the unit of quota L-DF5E4CA3, ParallelCluster gives a node."""
-    if efa and interface_type == "efa-only":
-        return efa_devices(instance_type) + 1
-    return network_cards(instance_type)
+    return cards[1] + 1 if efa and interface_type == "efa-only" else cards[0]
 
 
 def memory_gib(instance_type: str) -> float | None:

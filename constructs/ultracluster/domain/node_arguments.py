@@ -2,26 +2,27 @@
 
 from ultracluster.domain import neuron
 from ultracluster.domain.budget import BudgetSpec
+from ultracluster.domain.budget import argument as argument_of
 from ultracluster.domain.cluster import ClusterSpec, QueueSpec
-from ultracluster.domain.instance_types import has_efa
 
 
 def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics: bool) -> dict[str, str]:
-    """Return the arguments for the compute nodes of a queue."""
-    release = neuron.RELEASES[spec.neuron_sdk]
-    arguments = {
-        "queue": queue.name,
-        "cluster": spec.name,
-        "region": spec.region,
-        "sdk": spec.neuron_sdk,
-        **release.packages(spec.os, spec.neuron_driver),
+    """Return the arguments for the compute nodes of a queue; those of Neuron are for nodes with its devices alone."""
+    arguments = {"queue": queue.name, "cluster": spec.name, "region": spec.region}
+    if queue.has_trainium:
+        release = neuron.RELEASES[spec.neuron_sdk]
+        arguments |= {"sdk": spec.neuron_sdk, **release.packages(spec.os, spec.neuron_driver)}
+    arguments |= {
         "python": neuron.SYSTEMS[spec.os].python,
         "mount_dir": mount_dir,
         "scratch_dir": queue.scratch_dir,
     }
-    switched_off = [r.name for r in queue.compute_resources if has_efa(r.instance_type) and not r.has_efa]
+    switched_off = [r.name for r in queue.compute_resources if r.cards[1] and not r.has_efa]
     if switched_off:
         arguments["without_efa"] = ",".join(switched_off)
+    stated = {r.type_facts.for_nodes(r.instance_type): None for r in queue.compute_resources if r.type_facts}
+    if stated:
+        arguments["types"] = ",".join(stated)
     return arguments | _metrics(metrics)
 
 
@@ -45,7 +46,11 @@ def head_node(
         "mount_dir": mount_dir,
         "user": system.user,
         **_metrics(metrics),
-        **({"budget": budget.argument(spec.region, spec.instance_types)} if metrics and budget else {}),
+        **(
+            {"budget": argument_of(budget, spec.region, spec.instance_types, spec.stated_prices)}
+            if metrics and budget
+            else {}
+        ),
     }
 
 

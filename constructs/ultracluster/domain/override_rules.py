@@ -40,14 +40,32 @@ _HEAD_NODE_KEYS = "else each of its users gets the credentials of the head node"
 _WORTH = "what checks, counts and prices it goes by that alone"
 _UNENCRYPTED = "the volume is not encrypted"
 _OF_ROLES = "the roles of stacks and of ParallelCluster's provider have none by this key"
+
+
+def _is_off(value: object) -> bool:
+    return value is None or parallelcluster_schema.truth(value) is False
+
+
 _FEATURES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
-    "Monitoring.Logs.CloudWatch.Enabled": (lambda value: not value, "true", "nobody learns why a node has failed"),
-    "HeadNode.LocalStorage.RootVolume.Encrypted": (lambda value: not value, "true", _UNENCRYPTED),
-    "HeadNode.SharedStorageEfsSettings.Encrypted": (lambda value: not value, "true", "/home is not encrypted"),
+    "Monitoring.Logs.CloudWatch.Enabled": (_is_off, "true", "nobody learns why a node has failed"),
+    "HeadNode.LocalStorage.RootVolume.Encrypted": (_is_off, "true", _UNENCRYPTED),
+    "HeadNode.SharedStorageEfsSettings.Encrypted": (_is_off, "true", "/home is not encrypted"),
     "Scheduling.SlurmQueues.ComputeSettings.LocalStorage.RootVolume.Encrypted": (
-        lambda value: not value,
+        _is_off,
         "true",
         _UNENCRYPTED,
+    ),
+    "SharedStorage.EbsSettings.Encrypted": (_is_off, "true", _UNENCRYPTED),
+    "SharedStorage.EfsSettings.Encrypted": (_is_off, "true", "the file system is not encrypted"),
+    "AdditionalResources": (
+        lambda value: value is not None,
+        "none",
+        "its template may open ports of nodes and give them permissions: nothing here looks into it",
+    ),
+    "Scheduling.SlurmQueues.ComputeResources.LaunchTemplateOverrides": (
+        lambda value: value is not None,
+        "none",
+        "it may give nodes other security groups and public addresses: nothing here looks into it",
     ),
     **{
         f"{nodes}.Iam.{key}": (
@@ -105,7 +123,7 @@ def _modelled(model: type[Spec] = ClusterOptions, place: Path = ()) -> Iterator[
             yield from ((key, (*place, name)) for key in keys if key)
 
 
-_FIELDS: Mapping[str, Path] = {
+FIELDS: Mapping[str, Path] = {
     **dict(_modelled()),
     "Tags": ("tags",),
     "Iam.PermissionsBoundary": ("roles", "permissions_boundary_arn"),
@@ -115,6 +133,21 @@ _FIELDS: Mapping[str, Path] = {
     "Scheduling.SlurmQueues.ComputeResources.Instances": ("queues", "compute_resources", "instance_type"),
 }
 """Fields that set keys of ParallelCluster."""
+_TAKEN: Mapping[str, str] = {
+    **{
+        f"{nodes}.CustomActions": "what nodes run for training, their health checks and metrics"
+        for nodes in ("HeadNode", "LoginNodes.Pools", "Scheduling.SlurmQueues")
+    },
+    **{
+        f"{nodes}.Iam": "what nodes may do: Session Manager, their scripts and metrics, what is granted"
+        for nodes in ("HeadNode", "LoginNodes.Pools", "Scheduling.SlurmQueues")
+    },
+    "SharedStorage": "all file systems, the deployment's and homes among them",
+    "Scheduling.SlurmSettings.Database": "the database of accounting",
+    "LoginNodes": "the pools of login nodes",
+    **{key: f"what {dotted(field)} sets" for key, field in FIELDS.items()},
+}
+"""What a null takes away, by key, whatever it is in."""
 
 
 def violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -140,11 +173,24 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
     known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
     for path, value in _members(spec.overrides, ()):
         key = without_indices(path)
-        if key in _FEATURES and _FEATURES[key][0](value):
+        if value is None and (lost := [each for each in _TAKEN if f"{each}.".startswith(f"{key}.")]):
+            yield Violation(path, value, "leave it", f"null takes away {_TAKEN[lost[0]]}")
+        elif key in _FEATURES and _FEATURES[key][0](value):
             yield Violation(path, value, *_FEATURES[key][1:])
-        elif key in _FIELDS:
+        elif key in FIELDS:
             reason = _OF_ROLES if key.startswith("Iam.") else _WORTH
-            yield Violation(path, value, f"{dotted(called(_FIELDS[key]))} sets it", reason)
+            yield Violation(path, value, f"{dotted(called(FIELDS[key]))} sets it", reason)
+    for index, storage in enumerate(mappings(spec.overrides.get("SharedStorage"))):
+        if "StorageType" in storage:
+            allowed = f"{dotted(called(('shared_storage',)))}, which has most kinds"
+            yield Violation(("SharedStorage", index, "StorageType"), storage["StorageType"], allowed, _WORTH)
+        if "EfsSettings" in storage and _is_new_and_open(storage["EfsSettings"]):
+            where: Path = ("SharedStorage", index, "EfsSettings")
+            yield Violation(where, storage["EfsSettings"], "Encrypted: true", "the file system is not encrypted")
+    head = spec.overrides.get("HeadNode")
+    if at(head, ("SharedStorageType",)) == "Efs" and not at(head, ("SharedStorageEfsSettings", "Encrypted")):
+        where = ("HeadNode", "SharedStorageType")
+        yield Violation(where, "Efs", "SharedStorageEfsSettings: {Encrypted: true} beside it", "/home is not encrypted")
     for q, queue in enumerate(mappings(at(spec.overrides, ("Scheduling", "SlurmQueues")))):
         place: Path = ("Scheduling", "SlurmQueues", q)
         name = queue.get("Name")
@@ -157,10 +203,33 @@ def warnings(spec: ClusterSpec, called: Callable[[Path], Path] = lambda field: f
                 yield Violation((*place, "ComputeResources", r, "Name"), resource.get("Name"), allowed, _WORTH)
 
 
+def _is_new_and_open(settings: object) -> bool:
+    """Return whether EFS would make a file system that is not encrypted."""
+    return isinstance(settings, Mapping) and not settings.get("FileSystemId") and "Encrypted" not in settings
+
+
+def is_of_session_manager(policy: str) -> bool:
+    """Return whether a policy is AWS's for Session Manager, which nodes other than those for logins may not have."""
+    return policy.endswith(_SSM_POLICY)
+
+
+def is_attachable(policy: object) -> bool:
+    """Return whether ParallelCluster's provider may attach a policy to roles of nodes."""
+    return _matches(policy, _ATTACHED)
+
+
+def is_usable(key: str, value: object) -> bool:
+    """Return whether ParallelCluster's provider may use a role (InstanceRole), or make some (ResourcePrefix)."""
+    if key == "InstanceRole":
+        return _matches(value, _PASSED)
+    return value is None or (isinstance(value, str) and ("/" not in value or value.startswith("/parallelcluster/")))
+
+
 def accounting_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     """Yield what overrides take from accounting."""
+    settings = slurm_settings(spec)
     for key in _OF_ACCOUNTING:
-        if (value := slurm_settings(spec).get(key)) is not None:
+        if (value := settings.get(key)) is not None or (key == "Database" and key in settings):
             reason = "accounting sets the database, and settings of Slurm beside it, which are not used then"
             yield Violation(("Scheduling", "SlurmSettings", key), value, "none beside accounting", reason)
 
@@ -185,9 +254,11 @@ def _violations(spec: ClusterSpec) -> Iterator[Violation]:
             yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
         elif path[-1] == "Policy" and "AdditionalIamPolicies" in path:
             yield from _policy_violations(path, value)
-        elif path[-1] == "InstanceRole" and not _matches(value, _PASSED):
+        elif path[-1] == "InstanceRole" and value is not None and not is_usable("InstanceRole", value):
             allowed = "the ARN of a role with the path /parallelcluster/"
             yield Violation(path, value, allowed, "ParallelCluster's provider may pass no others to nodes")
+        elif path[-1] == "ExtraChefAttributes" and "imds" in str(value).lower():
+            yield Violation(path, value, "attributes other than those of the metadata service", _HEAD_NODE_KEYS)
         elif path[-1] == "CustomSlurmSettings":
             yield from _custom_setting_violations(path, value)
     yield from _place_violations(spec)
@@ -196,16 +267,21 @@ def _violations(spec: ClusterSpec) -> Iterator[Violation]:
 def _nameless(path: Path, value: Any) -> Iterator[Violation]:
     """Yield which items of a list lack the key by which they are told apart."""
     key = parallelcluster_schema.told_apart_by(without_indices(path))
-    for index, item in enumerate(value if key and isinstance(value, list) else ()):
-        if key and isinstance(item, dict) and item.get(key) is None:
-            yield Violation((*path, index, key), None, f"its {key}", "lists are merged by it")
+    if key is None or not isinstance(value, list):
+        return
+    items = [item.get(key) if isinstance(item, dict) else "" for item in value]
+    for index, (item, name) in enumerate(zip(value, items, strict=True)):
+        if isinstance(item, dict) and not isinstance(name, str):
+            yield Violation((*path, index, key), name, f"its {key}, as text", "lists are merged by it")
+        elif isinstance(item, dict) and items.count(name) > 1:
+            yield Violation((*path, index, key), name, "each once", "items are merged by it")
 
 
 def _policy_violations(path: Path, value: Any) -> Iterator[Violation]:
-    if path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
+    if path[0] != "LoginNodes" and is_of_session_manager(str(value)):
         allowed = "leave it out: the nodes' own policy already has Session Manager"
         yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
-    elif not _matches(value, _ATTACHED):
+    elif not is_attachable(value):
         yield Violation(path, value, _ATTACHABLE, "ParallelCluster's provider may attach no others")
 
 
@@ -214,7 +290,7 @@ def _place_violations(spec: ClusterSpec) -> Iterator[Violation]:
     region, prefix = spec.overrides.get("Region"), at(spec.overrides, ("Iam", "ResourcePrefix"))
     if region is not None and region != spec.region and not is_token(spec.region):
         yield Violation(("Region",), region, spec.region, "ParallelCluster's provider is in the Region of the stack")
-    if isinstance(prefix, str) and "/" in prefix and not prefix.startswith("/parallelcluster/"):
+    if not is_usable("ResourcePrefix", prefix):
         allowed = "a prefix without /, or a path below /parallelcluster/"
         yield Violation(("Iam", "ResourcePrefix"), prefix, allowed, "the provider may make no other roles")
 
@@ -228,7 +304,10 @@ def _custom_setting_violations(path: Path, value: Any) -> Iterator[Violation]:
         items = [((*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else items
     for where, item in items:
         if isinstance(item, dict) and all(isinstance(key, str) for key in item):
-            yield from below(where, slurm_rules.violations(item, line))
+            is_line = line is slurm_rules.CLUSTER
+            yield from below(
+                where, slurm_rules.line_violations(item) if is_line else slurm_rules.violations(item, line)
+            )
         else:
             yield Violation(where, item, "a mapping of parameters", "they become a line of slurm.conf")
 
@@ -253,23 +332,25 @@ def _together(spec: ClusterSpec) -> Iterator[Violation]:
 def _of_configuration(configuration: dict[str, Any], spec: ClusterSpec) -> Iterator[Violation]:
     if spec.parallelcluster_version == PINNED:
         yield from _missing(configuration, spec)
-    if configuration.get("Imds", {}).get("ImdsSupport") != "v2.0":
+    if at(configuration, ("Imds", "ImdsSupport")) != "v2.0":
         yield Violation(("Imds", "ImdsSupport"), None, "v2.0", "else a forged request gets the credentials of a node")
-    if str(at(configuration, ("HeadNode", "Imds", "Secured"))).lower() not in ("true", "yes"):
+    if parallelcluster_schema.truth(at(configuration, ("HeadNode", "Imds", "Secured"))) is not True:
         yield Violation(("HeadNode", "Imds", "Secured"), None, "true", _HEAD_NODE_KEYS)
-    nodes = [(("HeadNode",), configuration.get("HeadNode", {}))]
-    pools = mappings(at(configuration, ("LoginNodes", "Pools")))
-    nodes += [(("LoginNodes", "Pools", index), pool) for index, pool in enumerate(pools)]  # type: ignore[misc]
+    nodes: list[tuple[Path, Any]] = [(("HeadNode",), configuration.get("HeadNode"))]
+    pools = at(configuration, ("LoginNodes", "Pools"))
+    nodes += [(("LoginNodes", "Pools", index), each) for index, each in enumerate(pools or ())]
     for place, node in nodes:
-        yield from below(place, _source_violations(node))
+        if isinstance(node, Mapping):
+            yield from below(place, _source_violations(node))
+        else:
+            yield Violation(place, node, "a mapping", "else it is not known who reaches its nodes")
 
 
 def _source_violations(node: Mapping[str, Any]) -> Iterator[Violation]:
-    dcv = node.get("Dcv") or {}
-    is_open = dcv and str(dcv.get("Enabled", True)).lower() not in ("false", "no")
-    if dcv and dcv.get("Enabled") is None:
+    if "Dcv" in node and at(node, ("Dcv", "Enabled")) is None:
         yield Violation(("Dcv", "Enabled"), None, "true or false", _NEEDED)
-    for key in ("Ssh", *(["Dcv"] if is_open else [])):
+    is_shut = "Dcv" not in node or parallelcluster_schema.truth(at(node, ("Dcv", "Enabled"))) is False
+    for key in ("Ssh", *([] if is_shut else ["Dcv"])):
         source = at(node, (key, "AllowedIps"))
         if source is None:
             yield Violation((key, "AllowedIps"), None, "a block such as 203.0.113.0/24", _OPEN)
@@ -348,8 +429,8 @@ def _members(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _matches(value: Any, pattern: re.Pattern[str]) -> bool:
-    """Return whether a value is of a pattern; what only CloudFormation knows may be."""
-    return not isinstance(value, str) or is_token(value) or pattern.fullmatch(value) is not None
+    """Return whether a value is a text of a pattern; a token of the CDK may stand for one, a function may not."""
+    return isinstance(value, str) and (is_token(value) or pattern.fullmatch(value) is not None)
 
 
 def _is_json(value: Any) -> bool:

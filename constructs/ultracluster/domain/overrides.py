@@ -91,16 +91,24 @@ def _section(base: Section, override: Mapping[str, Any], path: Path) -> Section:
     result = dict(base)
     for key, value in override.items():
         where = (*path, key)
-        for other in _INSTEAD.get(".".join(str(part) for part in where[-2:]), ()):
+        for other in _excluded(where, value):
             if other not in override:
                 result.pop(other, None)
         if value is None:
             result.pop(key, None)
-        elif key == "SecurityGroups":
-            result[key] = _added(value, result.pop("AdditionalSecurityGroups", []))
         else:
             result[key] = _value(result[key], value, where) if key in result else _without_nulls(value)
+    if override.get("SecurityGroups") is not None:  # beside which ParallelCluster takes no others
+        result["SecurityGroups"] = _added(result["SecurityGroups"], result.pop("AdditionalSecurityGroups", []))
     return result
+
+
+def _excluded(path: Path, value: object) -> tuple[str, ...]:
+    """Return the keys that a value excludes; one that is taken away excludes none."""
+    key = ".".join(str(part) for part in path[-2:])
+    if key == "PlacementGroup.Enabled":
+        return ("Name", "Id") if parallelcluster_schema.truth(value) is False else ()
+    return () if value is None else _INSTEAD.get(key, ())
 
 
 def _value(base: Any, override: Any, path: Path) -> Any:

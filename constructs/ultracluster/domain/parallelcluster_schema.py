@@ -30,6 +30,7 @@ _WRITTEN = {
 
 
 _LARGEST = 2**63
+_TRUE, _FALSE = ("t", "true", "on", "y", "yes", "1"), ("f", "false", "off", "n", "no", "0")
 _FUNCTION = re.compile("Ref$|Fn::")
 
 
@@ -102,7 +103,7 @@ def _of_section(section: Mapping[str, Any], place: str, path: Path) -> Iterator[
 
 
 def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Violation]:
-    if value is None or is_token(value) or _is_function(value):
+    if value is None or (_may_be_unknown(field) and (is_token(value) or _is_function(value))):
         return
     items, where = [value], [path]
     in_sequence = field.or_sequence and isinstance(value, dict) and _SEQUENCE in value
@@ -119,7 +120,9 @@ def _of_value(value: Any, field: Field, place: str, path: Path) -> Iterator[Viol
     for item, place_of_item in zip(items, where, strict=True):
         if field.kind == "section" and isinstance(item, dict):
             yield from _of_section(item, f"{place}.", place_of_item)
-        elif item is not None and not is_token(item) and not _is_function(item) and not _fits(item, field):
+        elif item is None or (_may_be_unknown(field) and (is_token(item) or _is_function(item))):
+            continue
+        elif not _fits(item, field):
             yield Violation(place_of_item, item, _words(field), _SOURCE)
 
 
@@ -154,9 +157,25 @@ def _missing(section: Mapping[str, Any], place: str, path: Path) -> Iterator[tup
                 yield from _missing(item, f"{where}.", inner if index is None else (*inner, index))
 
 
+def _may_be_unknown(field: Field) -> bool:
+    """Return whether only CloudFormation may know a value: not of a section, in which keys are looked for."""
+    return field.kind != "section"
+
+
 def _is_function(value: Any) -> bool:
-    """Return whether a value is a function of CloudFormation, whose result nobody knows yet."""
-    return isinstance(value, dict) and len(value) == 1 and _FUNCTION.match(str(*value)) is not None
+    """Return whether a value is a function of CloudFormation, whose result nobody knows yet; no macro, which is any."""
+    return (
+        isinstance(value, dict)
+        and len(value) == 1
+        and _FUNCTION.match(str(*value)) is not None
+        and "Fn::Transform" not in value
+    )
+
+
+def truth(value: object) -> bool | None:
+    """Return how the package reads a boolean; None: it is none."""
+    text = str(value).lower()
+    return True if text in _TRUE else False if text in _FALSE else None
 
 
 def _fits(value: Any, field: Field) -> bool:

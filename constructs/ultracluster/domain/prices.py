@@ -7,7 +7,7 @@ The prices hold in the three Regions where Trn1 is sold on demand; elsewhere the
 from decimal import Decimal
 from typing import Final
 
-from ultracluster.domain.instance_types import BURSTABLE_GIB, vcpus_of_size
+from ultracluster.domain.instance_types import BURSTABLE_GIB, TRAINIUM_TYPES, vcpus_of_size
 
 TABLE_REGIONS: Final = ("us-east-1", "us-east-2", "us-west-2")
 DATE: Final = "2026-01-19"
@@ -16,7 +16,7 @@ SOURCE: Final = (
     "(pkg/providers/pricing/zz_generated.pricing_aws.go); us-east-2 and us-west-2 the same by "
     "github.com/skypilot-org/skypilot-catalog (catalogs/v8/aws/vms.csv)"
 )
-_TABLE = {"trn1.2xlarge": "1.34375", "trn1.32xlarge": "21.5", "trn1n.32xlarge": "24.78"}
+_TABLE = {name: kind.usd_per_hour for name, kind in TRAINIUM_TYPES.items() if kind.usd_per_hour is not None}
 _PER_VCPU = {
     **{"c5": "0.0425", "c5a": "0.0385", "c6i": "0.0425", "c6a": "0.03825", "c7i": "0.044625", "c7a": "0.05132"},
     **{"m5": "0.048", "m5a": "0.043", "m6i": "0.048", "m6a": "0.0432", "m7i": "0.0504", "m7a": "0.05796"},

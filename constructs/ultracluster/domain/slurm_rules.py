@@ -103,6 +103,25 @@ def violations(settings: Mapping[str, object], line: Line) -> Iterator[Violation
             yield from _violations((name,), name, str(value), line)
 
 
+def line_violations(settings: Mapping[str, object]) -> Iterator[Violation]:
+    """Yield the same of settings of the cluster that ParallelCluster writes on one line.
+
+    Those beside a name of nodes, a partition or a set of nodes are of that.
+    """
+    name = named(settings)
+    if name is None or len(settings) == 1:
+        yield from violations(settings, CLUSTER)
+        return
+    for key, value in settings.items():
+        if key != name:
+            yield from _violations((key,), key, str(value), _NAMED[name.lower()])
+
+
+def named(settings: Iterable[str]) -> str | None:
+    """Return which of the settings on a line is a name that the others are of; None: each is by itself."""
+    return next((name for name in settings if name.lower() in _NAMED), None)
+
+
 def reserved(settings: Iterable[str], names: frozenset[str]) -> Iterator[Violation]:
     """Yield which settings have one of the names, which are in lower case."""
     for name in settings:

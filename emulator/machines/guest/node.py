@@ -300,10 +300,14 @@ def _file_systems(node: Node) -> Iterator[tuple[str, Path, str]]:
         ("fsx", "fsx_fs_ids", "fsx_shared_dirs"),
     ):
         names, targets = _listed(node.cluster.get(ids, "")), _listed(node.cluster.get(directories, ""))
+        if kind == "ebs" and not names:  # only the head node is told of volumes
+            names = [_exported_volume(target) for target in targets]
         hosts = str(node.cluster.get("fsx_dns_names", "")).split(",")
         paths = str(node.cluster.get("fsx_volume_junction_paths", "")).split(",")
         for index, (name, target) in enumerate(zip(names, targets, strict=False)):
             source = RUN / "filesystems" / name
+            if kind == "ebs" and not name.startswith("vol-"):
+                source = RUN / "exports" / name
             if kind == "fsx" and name.startswith("fsvol-"):
                 source = RUN / "filesystems" / hosts[index].partition(".")[0] / paths[index].lstrip("/")
             yield kind, source, target if target.startswith("/") else f"/{target}"
@@ -330,6 +334,8 @@ def mount_file_systems(node: Node) -> None:
     """
     for kind, source, target in _file_systems(node):
         if not target.startswith(_INTERNAL):
+            if kind == "ebs":
+                _share_volume(source, target)
             try:
                 source.mkdir(parents=True, exist_ok=True)  # the first node that mounts it finds it empty
             except OSError as error:
@@ -337,6 +343,24 @@ def mount_file_systems(node: Node) -> None:
                 raise StepError(f"mount {kind}", failed) from error
             mount(source, Path(target), f"mount {kind}")
             Path(target).chmod(0o1777)  # cookbook: resources/fsx/partial/_mount_umount.rb, and those of EBS and EFS
+
+
+def _exported_volume(directory: str) -> str:
+    """Return under which name the head node shares a volume of EBS that it has on a directory."""
+    return f"ebs{directory if directory.startswith('/') else f'/{directory}'}".replace("/", "-")
+
+
+def _share_volume(source: Path, target: str) -> None:
+    """Share a volume of the head node, or wait until it does (cookbook: manage_ebs.rb)."""
+    if source.parent.name == "exports":
+        end = time.monotonic() + _EXPORT_SECONDS
+        while not source.is_dir() and time.monotonic() < end:
+            time.sleep(0.5)
+        return
+    source.mkdir(parents=True, exist_ok=True)
+    exported = RUN / "exports" / _exported_volume(target)
+    exported.unlink(missing_ok=True)
+    exported.symlink_to(Path("..") / "filesystems" / source.name)
 
 
 def start_daemon(*command: str, resource: str, attempts: int = 1) -> None:

@@ -205,7 +205,7 @@ def _backups_of_homes(settings: Settings) -> Iterator[Product]:
 def _nodes(settings: Settings) -> Iterator[Part]:
     for kind in fleet(settings.cluster_spec).kinds:
         remark = _REMARKS.get(kind.capacity_type, _RESERVED if kind.reserved else "")
-        name, product = f"{kind.label}, {kind.instance_type}", products.instance(kind.instance_type)
+        name, product = f"{kind.label}, {kind.instance_type}", products.instance(kind.instance_type, kind.usd_per_hour)
         instance = _of_nodes(name, product, kind.min_count, kind.max_count, remark)
         yield instance.model_copy(update={"prepaid": kind.capacity_type == "CAPACITY_BLOCK"})
         gib = kind.root_volume_gib or image_gib(settings)

@@ -1,18 +1,13 @@
-"""What one instance of a type has.
-
-Chips, their cores, memory and dense BF16: Neuron documentation, about-neuron/arch/neuron-hardware, pages trainium and
-trainium2. The rest: EC2 DescribeInstanceTypes as packed in moto 5.2.5, which a test compares. It has 512 GiB per
-Trainium2 chip, the Neuron documentation 96 GiB; the latter is used.
-"""
+"""What one instance of a type has, and some of them together."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from scripts.core.document import Document
 from scripts.core.figures import Number
-from ultracluster.domain.instance_types import TRAINIUM_TYPES, memory_gib
+from ultracluster.domain.instance_types import TRAINIUM_TYPES, TrainiumType, memory_gib
+from ultracluster.domain.type_facts import TypeFactsSpec
 
 
 class Hardware(Document):
@@ -39,39 +34,28 @@ class Hardware(Document):
     nvme_tb: Number = 0
 
 
-class _Chip(NamedTuple):
-    neuron_cores: int
-    bf16_tflops: int
-    memory_gib: int
-    efa_gbps_per_card: int
-
-
-_TRAINIUM = _Chip(neuron_cores=2, bf16_tflops=190, memory_gib=32, efa_gbps_per_card=100)
-_TRAINIUM2 = _Chip(neuron_cores=8, bf16_tflops=667, memory_gib=96, efa_gbps_per_card=200)
-
-
-def _trainium(name: str, chip: _Chip, *, chips: int, memory_gib: int, nvme_gb: int) -> Hardware:
-    kind = TRAINIUM_TYPES[name]
+def _trainium(kind: TrainiumType) -> Hardware:
     return Hardware(
         vcpus=kind.vcpus,
-        memory_gib=memory_gib,
-        chips=chips,
-        neuron_cores=chips * chip.neuron_cores,
-        bf16_pflops=chips * chip.bf16_tflops / 1000,
-        accelerator_memory_gib=chips * chip.memory_gib,
-        efa_gbps=kind.network_cards * chip.efa_gbps_per_card if kind.efa else 0,
-        nvme_tb=nvme_gb / 1000,
+        memory_gib=kind.memory_gib,
+        chips=kind.chips,
+        neuron_cores=kind.chips * kind.chip.neuron_cores,
+        bf16_pflops=kind.chips * kind.chip.bf16_tflops / 1000,
+        accelerator_memory_gib=kind.chips * kind.chip.memory_gib,
+        efa_gbps=kind.efa_devices * kind.card_gbps,
+        nvme_tb=kind.nvme_gb / 1000,
     )
 
 
-TRAINIUM_HARDWARE = {
-    "trn1.2xlarge": _trainium("trn1.2xlarge", _TRAINIUM, chips=1, memory_gib=32, nvme_gb=474),
-    "trn1.32xlarge": _trainium("trn1.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600),
-    "trn1n.32xlarge": _trainium("trn1n.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600),
-    "trn2.3xlarge": _trainium("trn2.3xlarge", _TRAINIUM2, chips=1, memory_gib=128, nvme_gb=470),
-    "trn2.48xlarge": _trainium("trn2.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600),
-    "trn2u.48xlarge": _trainium("trn2u.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600),
-}
+TRAINIUM_HARDWARE = {name: _trainium(kind) for name, kind in TRAINIUM_TYPES.items()}
+
+
+def stated(facts: TypeFactsSpec) -> Hardware:
+    """Return what an instance has of a type that the settings describe; of its chips they say no more than cores."""
+    return Hardware(
+        vcpus=facts.vcpus, memory_gib=facts.memory_gib, chips=facts.neuron_devices, neuron_cores=facts.neuron_cores
+    )
+
 
 _BURSTABLE_VCPUS = {"xlarge": 4, "2xlarge": 8}
 

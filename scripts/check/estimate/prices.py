@@ -36,11 +36,11 @@ class PriceListError(UnusableError):
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Price:
-    """A price in US dollars per unit, before tax and discounts, valid on a day (ISO 8601)."""
+    """A price in US dollars per unit, before tax and discounts, valid on a day (ISO 8601; empty: of the settings)."""
 
     dollars: Annotated[Decimal, pydantic.PlainSerializer(float, return_type=float)]
     unit: Annotated[str, pydantic.Field(serialization_alias="per")]
-    source: Literal["Price List API", "table"]
+    source: Literal["Price List API", "table", "settings"]
     date: str
 
 
@@ -62,11 +62,13 @@ class Prices:
     asked: frozenset[str] = frozenset()
 
     def of(self, product: Product) -> Price | None:
-        """Return the price of a product: of the Price List if it has one, else of the table, else None."""
+        """Return the price of a product: of the Price List if it has one, else of the table, else of the settings."""
         if self.listed_on is not None and product.name in self.listed:
             return Price(self.listed[product.name], product.unit, "Price List API", self.listed_on.isoformat())
         in_table = table_price(product) if self.region in TABLE_REGIONS else None
-        return None if in_table is None else Price(in_table[0], product.unit, "table", in_table[1].date)
+        if in_table is not None:
+            return Price(in_table[0], product.unit, "table", in_table[1].date)
+        return None if product.stated is None else Price(product.stated, product.unit, "settings", "")
 
 
 _JSON = pydantic.TypeAdapter(Prices)

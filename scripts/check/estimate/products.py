@@ -26,6 +26,7 @@ class Product:
         service: Service code of the Price List; empty for what is not looked up.
         usage_type: The Price List's usage type, without the Region in front.
         filters: Attributes of the product that narrow the search in the Price List.
+        stated: Price that the settings say, where neither the Price List nor the table has one.
     """
 
     name: str
@@ -33,10 +34,11 @@ class Product:
     service: str = ""
     usage_type: str = ""
     filters: Mapping[str, str] = field(default_factory=dict, hash=False)
+    stated: Decimal | None = None
 
 
-def instance(instance_type: str) -> Product:
-    """Return an hour of a Linux instance, on demand."""
+def instance(instance_type: str, stated: Decimal | None = None) -> Product:
+    """Return an hour of a Linux instance, on demand, with the price that settings say of it."""
     filters = {
         "instanceType": instance_type,
         "operatingSystem": "Linux",
@@ -44,7 +46,7 @@ def instance(instance_type: str) -> Product:
         "tenancy": "Shared",
         "capacitystatus": "Used",
     }
-    return Product(instance_type, "hour", "AmazonEC2", f"BoxUsage:{instance_type}", filters)
+    return Product(instance_type, "hour", "AmazonEC2", f"BoxUsage:{instance_type}", filters, stated)
 
 
 _LUSTRE = {"operation": "CreateFileSystem:Lustre"}

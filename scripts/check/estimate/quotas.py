@@ -29,6 +29,7 @@ from pydantic.dataclasses import dataclass
 from scripts.check.estimate.costs import image_gib
 from scripts.check.estimate.hardware import hardware
 from scripts.check.estimate.sizes import fleet, others
+from ultracluster.domain import instance_types
 from ultracluster.domain.cluster import CapacityType
 from ultracluster.domain.storage import MADE_GIB
 
@@ -50,10 +51,10 @@ STANDARD = re.compile(r"([acdhmrtz]|i[ms]?)\d")
 
 _ON_DEMAND_STANDARD = "L-1216C47A"
 _VCPUS: tuple[tuple[str, str, int | None, CapacityType, re.Pattern[str]], ...] = (
-    ("L-2C3B7624", "Running On-Demand Trn instances", None, "ONDEMAND", TRAINIUM),
-    ("L-6B0D517C", "All Trn Spot Instance Requests", None, "SPOT", TRAINIUM),
-    ("L-2E30FD7D", "Concurrent Trn1 Capacity Blocks per account", 0, "CAPACITY_BLOCK", TRN1),
-    ("L-64569A79", "Concurrent Trn2 Capacity Blocks per account", 0, "CAPACITY_BLOCK", TRN2),
+    (instance_types.ON_DEMAND_QUOTA, "Running On-Demand Trn instances", None, "ONDEMAND", TRAINIUM),
+    (instance_types.SPOT_QUOTA, "All Trn Spot Instance Requests", None, "SPOT", TRAINIUM),
+    (instance_types.TRAINIUM.block_quota, "Concurrent Trn1 Capacity Blocks per account", 0, "CAPACITY_BLOCK", TRN1),
+    (instance_types.TRAINIUM2.block_quota, "Concurrent Trn2 Capacity Blocks per account", 0, "CAPACITY_BLOCK", TRN2),
     (_ON_DEMAND_STANDARD, "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 5, "ONDEMAND", STANDARD),
     ("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 5, "SPOT", STANDARD),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import astuple, dataclass
+from decimal import Decimal
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from pydantic import Field, computed_field
 
-from scripts.check.estimate.hardware import Hardware, hardware
+from scripts.check.estimate.hardware import Hardware, hardware, stated
 from scripts.core.document import Document
 from scripts.core.figures import Number
 from ultracluster.domain import addresses
@@ -53,6 +54,8 @@ class NodeSizes(Document):
         reserved: Whether the nodes are launched into a reservation.
         per_node: What one node has.
         root_volume_gib: Root volume of each node; None: the size of the image.
+        is_known: Whether it is known what one node has.
+        usd_per_hour: Price on demand that the settings say; None: they do not.
     """
 
     queue: str
@@ -64,6 +67,8 @@ class NodeSizes(Document):
     max_count: int
     per_node: Sizes
     root_volume_gib: int | None = Field(exclude=True)
+    is_known: bool = Field(exclude=True)
+    usd_per_hour: Decimal | None = Field(exclude=True)
 
     @property
     def label(self) -> str:
@@ -110,6 +115,8 @@ def fleet(spec: ClusterSpec) -> FleetSizes:
                 max_count=resource.max_count,
                 per_node=_one_node(spec, resource),
                 root_volume_gib=queue.root_volume_gib,
+                is_known=resource.type_facts is not None or hardware(resource.instance_type) is not None,
+                usd_per_hour=None if resource.type_facts is None else resource.type_facts.price,
             )
             for queue in spec.queues
             for resource in queue.compute_resources
@@ -118,13 +125,15 @@ def fleet(spec: ClusterSpec) -> FleetSizes:
 
 
 def _one_node(spec: ClusterSpec, resource: ComputeResourceSpec) -> Sizes:
-    has = hardware(resource.instance_type) or Hardware()
-    name, efa, interface_type = resource.instance_type, resource.has_efa, spec.efa_interface_type
+    has = (
+        hardware(resource.instance_type) if resource.type_facts is None else stated(resource.type_facts)
+    ) or Hardware()
+    cards, efa, interface_type = resource.cards, resource.has_efa, spec.efa_interface_type
     return Sizes(
         **dict(has) | {"efa_gbps": has.efa_gbps if efa else 0},
         nodes=1,
-        interfaces=interfaces_per_node(name, efa=efa, interface_type=interface_type),
-        addresses=addresses_per_node(name, efa=efa, interface_type=interface_type),
+        interfaces=interfaces_per_node(cards, efa=efa, interface_type=interface_type),
+        addresses=addresses_per_node(cards, efa=efa, interface_type=interface_type),
     )
 
 

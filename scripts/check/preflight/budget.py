@@ -11,6 +11,7 @@ from scripts.check.estimate.products import instance
 from scripts.check.preflight.check import check
 from scripts.core.findings import PASS, SKIP, WARN, Finding
 from ultracluster.domain import prices
+from ultracluster.domain.budget import known_prices
 from ultracluster.domain.names import DEPLOYMENT_TAG
 
 
@@ -39,12 +40,15 @@ def price_table(deployment: Deployment) -> Iterator[Finding]:
     settings = deployment.settings
     if settings.budget is None:
         return
-    for name in sorted({*settings.cluster.instance_types} - settings.budget.usd_per_hour.keys()):
-        product, counted = instance(name), prices.usd_per_hour(name)
+    types, stated = settings.cluster.instance_types, settings.cluster.stated_prices
+    by_type = known_prices(settings.budget, settings.region, types, stated)
+    for name in sorted({*types} - settings.budget.usd_per_hour.keys()):
+        product, counted = instance(name), by_type[name]
         search = request(settings.region, product.service, product.filters.items())
         offers = deployment.account.list("pricing", "get_products", region=API_REGION, **search)
         listed = single_price(offers, product)
-        table = f"${counted:f} of {prices.DATE}, by which the head node counts"
+        origin = "the settings" if name in stated else prices.DATE
+        table = f"${counted:f} of {origin}, by which the head node counts"
         if listed is None:
             finding = Finding(SKIP, f"the Price List has no single price; it is not compared with {table}")
         elif listed == counted:

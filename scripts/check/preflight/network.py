@@ -13,7 +13,6 @@ from scripts.check.estimate.sizes import subnets as planned_subnets
 from scripts.check.preflight.check import check
 from scripts.core.figures import counted
 from scripts.core.findings import FAIL, PASS, SKIP, WARN, Finding
-from ultracluster.domain.instance_types import network_cards
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}
 """Attributes of a VPC that ParallelCluster needs, and the AWS CLI's options that switch them on.
@@ -161,8 +160,8 @@ def _with_public_addresses(deployment: Deployment, subnet_id: str, hint: str) ->
     EC2 gives none to an instance of several interfaces, and ParallelCluster rejects it in such a subnet
     (aws-parallelcluster 3.16.1, validators/cluster_validators.py, MultiNetworkInterfacesInstancesValidator).
     """
-    types = {each.instance_type for each in fleet(deployment.settings.cluster_spec).kinds}
-    several = sorted(each for each in types if network_cards(each) > 1)
+    queues = deployment.settings.cluster.queues
+    several = sorted({each.instance_type for queue in queues for each in queue.compute_resources if each.cards[0] > 1})
     if several:
         sentence = f"{subnet_id} assigns public addresses, with which EC2 launches no {', '.join(several)}"
         return Finding(FAIL, sentence, hint)

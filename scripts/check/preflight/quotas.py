@@ -22,6 +22,7 @@ from scripts.check.preflight.check import SECONDS, Check, Permission
 from scripts.check.preflight.usage import Use, block_vcpus, on_demand_vcpus, spot_vcpus
 from scripts.core.figures import counted, number
 from scripts.core.findings import FAIL, PASS, Finding
+from ultracluster.domain import instance_types
 
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
@@ -56,8 +57,15 @@ _nat_addresses = usage.addresses_of_nat_gateway
 
 _Row = tuple[str, str, Collection[str], Callable[["Deployment"], Use], tuple[str, ...], str]
 _ROWS: tuple[_Row, ...] = (
-    ("trn-on-demand", "vCPUs of on-demand Trn instances", ["L-2C3B7624"], _trn, _ON_DEMAND, _NO_NODES),
-    ("trn-spot", "vCPUs of Trn Spot Instances", ["L-6B0D517C"], _trn_spot, _SPOT, _NO_NODES),
+    (
+        "trn-on-demand",
+        "vCPUs of on-demand Trn instances",
+        [instance_types.ON_DEMAND_QUOTA],
+        _trn,
+        _ON_DEMAND,
+        _NO_NODES,
+    ),
+    ("trn-spot", "vCPUs of Trn Spot Instances", [instance_types.SPOT_QUOTA], _trn_spot, _SPOT, _NO_NODES),
     (
         "standard-on-demand",
         "vCPUs of on-demand Standard instances, the head node's",
@@ -67,8 +75,22 @@ _ROWS: tuple[_Row, ...] = (
         _NO_HEAD_NODE,
     ),
     ("standard-spot", "vCPUs of Standard Spot Instances", ["L-34B43A08"], _standard_spot, _SPOT, _NO_NODES),
-    ("trn1-capacity-blocks", "vCPUs of Trn1 Capacity Blocks", ["L-2E30FD7D"], _trn1_blocks, _BLOCK_VCPUS, _NO_BLOCK),
-    ("trn2-capacity-blocks", "vCPUs of Trn2 Capacity Blocks", ["L-64569A79"], _trn2_blocks, _BLOCK_VCPUS, _NO_BLOCK),
+    (
+        "trn1-capacity-blocks",
+        "vCPUs of Trn1 Capacity Blocks",
+        [instance_types.TRAINIUM.block_quota],
+        _trn1_blocks,
+        _BLOCK_VCPUS,
+        _NO_BLOCK,
+    ),
+    (
+        "trn2-capacity-blocks",
+        "vCPUs of Trn2 Capacity Blocks",
+        [instance_types.TRAINIUM2.block_quota],
+        _trn2_blocks,
+        _BLOCK_VCPUS,
+        _NO_BLOCK,
+    ),
     ("capacity-block-instances", "Instances of all Capacity Blocks", [""], usage.block_instances, _BLOCK, _NO_BLOCK),
     ("interfaces", "Network interfaces in the zone", ["L-DF5E4CA3"], usage.interfaces, _INTERFACES, _NO_NODES),
     ("elastic-ips", "Elastic IP addresses", ["L-0263D0A3"], usage.addresses, _ADDRESSES, _NO_NETWORK),

@@ -116,7 +116,12 @@ def rates_of(settings: Settings, rung: Rung, nodes: dict[tuple[str, str], int]) 
     Raises:
         UnusableError: Something has no known price, so that no limit can be kept.
     """
-    prices = find_prices(settings.region, [*wanted(settings), *map(products.instance, _types(settings))], "auto")
+    stated = settings.cluster.stated_prices
+    prices = find_prices(
+        settings.region,
+        [*wanted(settings), *(products.instance(each, stated.get(each)) for each in _types(settings))],
+        "auto",
+    )
     cost = cost_now(settings, nodes, datetime.now(UTC).date())
     by_use = {each.name: prices.of(each) for each in paid_by_use(settings)}
     unknown = [*cost.unpriced, *(name for name, price in by_use.items() if price is None)]

@@ -116,11 +116,12 @@ def node_prices(settings: Settings) -> tuple[dict[str, Decimal], str]:
 
     That is the settings, the Price List, or the table.
     """
-    wanted = {each: products.instance(each) for each in settings.cluster.instance_types}
+    stated = settings.cluster.stated_prices
+    wanted = {each: products.instance(each, stated.get(each)) for each in settings.cluster.instance_types}
     listed = find_prices(settings.region, wanted.values(), "auto")
     own = {} if settings.budget is None else settings.budget.usd_per_hour
     known = {each: price for each, product in wanted.items() if each not in own and (price := listed.of(product))}
-    sources = sorted({f"the {price.source} of {price.date}" for price in known.values()})
+    sources = sorted({f"the {price.source}" + (price.date and f" of {price.date}") for price in known.values()})
     sources += ["`budget.usd_per_hour`"] if own else []
     by_type = {each: price.dollars for each, price in known.items()}
     sentence = f"US dollars by {' and '.join(sources)}." if sources else "No price of these nodes is known."

@@ -211,7 +211,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_nodes(min_count=17), f"{TRN1_NODES}.min_count", "at most max_count, 16"),
     (with_nodes(instance_type="c7gn.xlarge"), f"{TRN1_NODES}.instance_type", "an x86 instance type"),
     (with_nodes(instance_type="t3.nano"), f"{TRN1_NODES}.instance_type", "a type larger than micro"),
-    (with_nodes(instance_type="trn9.48xlarge"), f"{TRN1_NODES}.instance_type", "another family, or one of trn1.2xl"),
+    (with_nodes(instance_type="trn9.48xlarge"), f"{TRN1_NODES}.instance_type", "another family, one of trn1.2xl"),
     (
         with_nodes(instance_type="trn1.2xlarge", efa=True),
         f"{TRN1_NODES}.efa",

@@ -63,9 +63,10 @@ def test_what_may_not(actions: list[NodeActionSpec], place: str) -> None:
 
 
 def test_what_head_and_login_nodes_run_fits_a_parameter() -> None:
-    fits, too_much = one("a" * (MAX_TEXT // 3 - 4)), one("a" * (MAX_TEXT // 3 + 1))
-    assert [len(violations(spec)) for spec in everywhere(fits)] == [0, 0, 0]
-    assert [len(violations(spec)) for spec in everywhere(too_much)] == [1, 1, 0]
+    """Of each event that launchers look up; a quote is four characters in JSON within JSON."""
+    for argument, fits, too_many in (("a", 2400, MAX_TEXT), ('"', 600, 700)):
+        assert [len(violations(spec)) for spec in everywhere(one("s", argument * fits))] == [0, 0, 0]
+        assert [len(violations(spec)) for spec in everywhere(one("s", argument * too_many))] == [2, 2, 0]
 
 
 def test_which_files_may_be_scripts(tmp_path: Path) -> None:
@@ -82,8 +83,9 @@ def test_which_files_may_be_scripts(tmp_path: Path) -> None:
     (folder / "out").symlink_to(tmp_path / "out.sh")
     (folder / "in").symlink_to(folder / "site" / "a.sh")
     (folder / "credentials").symlink_to(folder / ".git" / "config")
-    found = {name: refused_file(folder / name, folder) for name in ("site/a.sh", "in")}
-    assert found == {"site/a.sh": None, "in": None}
+    (folder / "link").symlink_to(folder / "site")
+    (folder / "loop").symlink_to(folder / "loop")
+    assert refused_file(folder / "site/a.sh", folder) is None
     refused = {
         "site/text": "a script whose first line",
         "site": "a file that exists",
@@ -91,10 +93,14 @@ def test_which_files_may_be_scripts(tmp_path: Path) -> None:
         "x" * 300: "a file that can be read",
         "a\0b": "a file that can be read",
         ".git/config": "a file that is not hidden",
-        "credentials": "a file that is not hidden",
-        "../out.sh": "a file below",
-        "out": "a file below",
-        "/etc/passwd": "a file below",
+        "credentials": "a file, and no link",
+        "in": "a file, and no link",
+        "out": "a file, and no link",
+        "link/a.sh": "a file, and no link",
+        "loop": "a file that can be read",
+        "../out.sh": "a path below",
+        "site/../site/a.sh": "a path below",
+        "/etc/passwd": "a path below",
     }
     for name, allowed in refused.items():
         said = refused_file(folder / name, folder)

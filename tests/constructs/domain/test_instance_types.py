@@ -6,8 +6,10 @@ import botocore.session
 
 from ultracluster.domain import instance_type_names
 from ultracluster.domain.instance_types import (
+    TRAINIUM_TYPES,
     EfaInterfaceType,
     addresses_per_node,
+    cards_of,
     interfaces_per_node,
 )
 from ultracluster.domain.violations import WORDS
@@ -25,8 +27,8 @@ def test_interfaces_and_addresses_of_a_node() -> None:
     of_nodes = {
         name: [
             (
-                interfaces_per_node(name, efa=on, interface_type=kind),
-                addresses_per_node(name, efa=on, interface_type=kind),
+                interfaces_per_node(cards_of(name), efa=on, interface_type=kind),
+                addresses_per_node(cards_of(name), efa=on, interface_type=kind),
             )
             for on, kind in modes
         ]
@@ -41,5 +43,6 @@ def test_names_are_those_of_ec2_and_each_is_taken() -> None:
     known = instance_type_names._known()
     assert known - types == set()
     assert len(known) > 0.9 * len(types)
+    assert {each for each in known if each.startswith("trn")} == TRAINIUM_TYPES.keys()
     [pattern] = [each for each in WORDS if WORDS[each] == "an EC2 instance type such as trn1.32xlarge"]
     assert [each for each in types if not re.fullmatch(pattern, each)] == []

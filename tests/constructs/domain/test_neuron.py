@@ -8,8 +8,10 @@ import pytest
 
 from config.settings import Settings
 from scripts.change.image.configuration import facts
+from tests.constructs.domain.specs import NODES, changed, with_queue
 from tests.stacks.deployments import edited
 from ultracluster.domain import node_arguments
+from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.neuron import RELEASES, SYSTEMS, blocker
 
 DRIVER = "2.28.0.0"
@@ -69,3 +71,13 @@ def test_a_driver_that_is_older_or_does_not_take_the_runtime_is_refused(driver: 
 def test_a_driver_is_one_exact_version(driver: str) -> None:
     with pytest.raises(ValueError, match=r"cluster\.neuron_driver"):
         with_driver("2.28.1", driver)
+
+
+@pytest.mark.parametrize("others", [[], ["c6i.4xlarge"]], ids=["alone", "beside CPUs"])
+@pytest.mark.parametrize("instance_type", [*TRAINIUM_TYPES, "p5.48xlarge", "c6i.4xlarge"])
+def test_nodes_are_told_of_neuron_where_there_are_its_devices(instance_type: str, others: list[str]) -> None:
+    spec = with_queue(*(changed(NODES, instance_type=each) for each in (*others, instance_type)))
+    of_neuron = {"sdk", *RELEASES[spec.neuron_sdk].packages(spec.os)}
+    told = node_arguments.compute_node(spec, spec.queues[0], "/fsx", metrics=False).keys()
+    assert of_neuron & told == (of_neuron if instance_type in TRAINIUM_TYPES else set())
+    assert {"queue", "cluster", "region", "python", "mount_dir", "scratch_dir"} <= told

@@ -25,15 +25,17 @@ OWN_QUEUE = {
 }
 ENDLESS: dict[str, Any] = {}
 ENDLESS["Iam"] = ENDLESS
+SUBNET = "subnet-0123456789abcdef0"
+OF_HEAD: dict[str, Any] = {
+    "CustomActions": {"OnNodeConfigured": {"Script": "s3://ours/a"}, "OnNodeUpdated": {"Script": "s3://ours/b"}},
+    "Iam": {"AdditionalIamPolicies": [{"Policy": OURS}], "S3Access": [{"BucketName": "ours"}]},
+}
 BINDINGS = Bindings(
-    public_subnet_id="subnet-0123456789abcdef0",
+    public_subnet_id=SUBNET,
     private_subnet_id="subnet-0123456789abcdef1",
     security_group_ids=[OUR_GROUP],
     shared_storage=[Mount("Efs", "data", "/data", "fs-0123456789abcdef0")],
-    head_node={
-        "CustomActions": {"OnNodeConfigured": {"Script": "s3://ours/a"}, "OnNodeUpdated": {"Script": "s3://ours/b"}},
-        "Iam": {"AdditionalIamPolicies": [{"Policy": OURS}], "S3Access": [{"BucketName": "ours"}]},
-    },
+    head_node=OF_HEAD,
 )
 SSM_POLICY = {"Policy": "arn:aws-us-gov:iam::aws:policy/AmazonSSMManagedInstanceCore"}
 LOGIN = LoginPoolSpec(name="login")
@@ -145,6 +147,25 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Scheduling.SlurmSettings.CustomSlurmSettings[0].Prolog",
         "any parameter that ParallelCluster does not set",
     ),
+    # what only CloudFormation knows hides nothing that rules look at
+    (in_head(Ssh={"AllowedIps": "${Token[AWS.NoValue.7]}"}), "HeadNode.Ssh.AllowedIps", "a block such as"),
+    ({"LoginNodes": {"Pools": {"Fn::Transform": {"Name": "AWS::Include"}}}}, "LoginNodes.Pools", "a list"),
+    ({"LoginNodes": {"Pools": {"Ref": "Pools"}}}, "LoginNodes.Pools", "a list"),
+    (in_head(Networking={"Ref": "Networking"}), "HeadNode.Networking.Ref", "one of AdditionalSecurityGroups"),
+    ({"HeadNode": "${Token[TOKEN.7]}"}, "HeadNode", "a mapping"),
+    (in_queue(Iam={"InstanceRole": {"Ref": "Role"}}), f"{QUEUE}.Iam.InstanceRole", "the ARN of a role"),
+    ({"Iam": {"ResourcePrefix": {"Ref": "Prefix"}}}, "Iam.ResourcePrefix", "a prefix without /"),
+    (
+        {"DevSettings": {"Cookbook": {"ExtraChefAttributes": '{"cluster":{"head_node_imds_secured":"false"}}'}}},
+        "DevSettings.Cookbook.ExtraChefAttributes",
+        "attributes other than those",
+    ),
+    # names tell items of lists apart
+    *[
+        (stored(Name=name, StorageType="Ebs"), "SharedStorage[0].Name", "its Name, as text")
+        for name in (1, True, ["x"], {"Ref": "Name"})
+    ],
+    (in_head(Dcv={}), "HeadNode.Dcv", "true or false in Enabled"),
     # no JSON
     *[
         ({"Iam": value}, f"Iam{place}", "text, numbers, true, false or null, and keys")
@@ -191,6 +212,25 @@ def test_what_cloudformation_the_cdk_or_json_makes_of_values_is_right() -> None:
     assert list(map(str, violations(cluster(overrides=ours)))) == []
 
 
+TWICE = {"Tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}
+HIDDEN = {"AdditionalIamPolicies": [{"Policy": {"Fn::Sub": SSM_POLICY["Policy"]}}]}
+
+
+def test_two_items_of_one_name_are_refused_and_a_function_in_the_place_of_one() -> None:
+    assert [dotted(each.path[1:]) for each in violations(cluster(overrides=TWICE))] == ["Tags[0].Key", "Tags[1].Key"]
+    hidden = {dotted(each.path[1:]) for each in violations(cluster(overrides=in_queue(Iam=HIDDEN)))}
+    assert hidden == {f"{QUEUE}.Iam.AdditionalIamPolicies[0].Policy"}
+
+
+@pytest.mark.parametrize("version", ["3.16.1", "3.16.2"])
+@pytest.mark.parametrize("value", ["x", [], True, 1, ["x"], {"Dcv": True}, {"Dcv": ["x"]}, {"Imds": "x"}, {"Ssh": []}])
+@pytest.mark.parametrize("key", ["HeadNode", "Imds", "LoginNodes", "Scheduling", "SharedStorage", "Tags"])
+def test_no_shape_of_an_override_is_more_than_a_violation(version: str, key: str, value: Any) -> None:
+    spec = cluster(parallelcluster_version=version, overrides={key: value})
+    assert all(map(str, violations(spec)))
+    list(override_rules.warnings(spec))
+
+
 MERGED: list[tuple[dict[str, Any], str, Any]] = [
     (in_head(Imds={"Secured": "true"}), "HeadNode.Imds", {"Secured": "true"}),
     ({"HeadNode": {"Ssh": {"KeyName": None}}}, "HeadNode.Ssh", {"AllowedIps": "127.0.0.1/32"}),
@@ -224,6 +264,19 @@ MERGED: list[tuple[dict[str, Any], str, Any]] = [
     ),
     (in_head(Networking={"SecurityGroups": ["sg-1"]}), "HeadNode.Networking.SecurityGroups", ["sg-1", OUR_GROUP]),
     (in_head(Networking={"SecurityGroups": ["sg-1"]}), "HeadNode.Networking.AdditionalSecurityGroups", None),
+    (in_head(Iam={"InstanceRole": None}), "HeadNode.Iam", OF_HEAD["Iam"]),
+    (
+        in_queue(Networking={"PlacementGroup": {"Enabled": False}}),
+        "Scheduling.SlurmQueues.0.Networking.PlacementGroup",
+        {"Enabled": False},
+    ),
+    *[
+        (in_head(Networking=dict(given)), "HeadNode.Networking", {"SubnetId": SUBNET, "SecurityGroups": groups})
+        for given, groups in (
+            ([("SecurityGroups", ["sg-1"]), ("AdditionalSecurityGroups", ["sg-2"])], ["sg-1", OUR_GROUP, "sg-2"]),
+            ([("AdditionalSecurityGroups", ["sg-2"]), ("SecurityGroups", ["sg-1"])], ["sg-1", OUR_GROUP, "sg-2"]),
+        )
+    ],
     (
         in_queue(Networking={"PlacementGroup": {"Id": "mine"}}),
         "Scheduling.SlurmQueues.0.Networking.PlacementGroup",
@@ -283,6 +336,24 @@ WARNED: list[tuple[dict[str, Any], str, str]] = [
         f"{QUEUE}.Networking.SecurityGroups",
         "AdditionalSecurityGroups",
     ),
+    (in_head(CustomActions=None), "HeadNode.CustomActions", "leave it"),
+    (in_queue(Iam=None), f"{QUEUE}.Iam", "leave it"),
+    ({"SharedStorage": None}, "SharedStorage", "leave it"),
+    ({"Monitoring": None}, "Monitoring", "leave it"),
+    (
+        in_head(LocalStorage={"RootVolume": {"Encrypted": "false"}}),
+        "HeadNode.LocalStorage.RootVolume.Encrypted",
+        "true",
+    ),
+    (stored(StorageType="Efs", EfsSettings={}), "SharedStorage[0].EfsSettings", "Encrypted: true"),
+    (stored(StorageType="Ebs", EbsSettings={"Encrypted": 0}), "SharedStorage[0].EbsSettings.Encrypted", "true"),
+    (stored(StorageType="Ebs"), "SharedStorage[0].StorageType", "shared_storage, which has most kinds"),
+    ({"AdditionalResources": "https://x"}, "AdditionalResources", "none"),
+    (
+        in_resource(LaunchTemplateOverrides={"LaunchTemplateId": "lt-0", "Version": 1}),
+        f"{QUEUE}.ComputeResources[0].LaunchTemplateOverrides",
+        "none",
+    ),
     (in_head(Networking={"ElasticIp": True}), "", ""),
     (in_head(LocalStorage={"RootVolume": {"Encrypted": True}}), "", ""),
 ]
@@ -300,4 +371,4 @@ def test_what_disables_a_feature_is_warned_of(overridden: dict[str, Any], place:
 def test_what_takes_the_database_from_accounting_is_warned_of() -> None:
     settings = {"ExternalSlurmdbd": {"Host": "db"}, "Database": None}
     spec = cluster(overrides={"Scheduling": {"SlurmSettings": settings}})
-    assert [each.path[-1] for each in override_rules.accounting_warnings(spec)] == ["ExternalSlurmdbd"]
+    assert [each.path[-1] for each in override_rules.accounting_warnings(spec)] == ["Database", "ExternalSlurmdbd"]

@@ -23,6 +23,8 @@ SECRET = ARN("secretsmanager", "secret:{}-AbCdEf").format
 KEY = ARN("kms", "key/1234abcd-12ab-34cd-56ef-12345678901{}").format
 POLICIES = [f"arn:aws:iam::{ACCOUNT}:policy/{name}" for name in ("parallelcluster-data", "parallelcluster/lab/logs")]
 
+GROUP_OF_OVERRIDES = "sg-0fedcba9876543210"
+
 Lookup = Callable[[EmulatedAws, str], object]
 
 
@@ -130,7 +132,10 @@ def everything(raw: Raw) -> None:
     ]
     policies = [{"Policy": each} for each in POLICIES]
     cluster["overrides"] = {
-        "HeadNode": {"Iam": {"AdditionalIamPolicies": policies}},
+        "HeadNode": {
+            "Iam": {"AdditionalIamPolicies": policies},
+            "Networking": {"AdditionalSecurityGroups": [GROUP_OF_OVERRIDES]},
+        },
         "Scheduling": {
             "SlurmQueues": [
                 {"Name": "a", "Image": {"CustomAmi": "ami-01234567"}, "Iam": {"AdditionalIamPolicies": policies}}
@@ -175,6 +180,7 @@ def test_all_that_settings_name_is_there(choose: Callable[[Raw], None], rehearse
     create_prerequisites(rehearsed_aws, settings)
     named = references(settings)
     assert named
+    assert choose is homes_that_are_made or GROUP_OF_OVERRIDES in named["AWS::EC2::SecurityGroup"]
     for resource_type, names in named.items():
         for name in names:
             assert LOOKUPS[resource_type](rehearsed_aws, name), name

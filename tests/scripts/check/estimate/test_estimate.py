@@ -1,5 +1,6 @@
 """`./ultracluster estimate`: its sums, against the domain and AWS's published figures."""
 
+from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,8 @@ from scripts.check.estimate.sizes import GIB_PER_FILE_SERVER, fleet, others
 from scripts.check.estimate.training import estimate_run, node_counts
 from scripts.check.estimate.workloads import WORKLOADS, Basis, WorkloadError
 from tests.configurations import SHIPPED
+from ultracluster.domain import node_arguments
+from ultracluster.domain.instance_types import TRAINIUM_TYPES
 
 PROJECT = Path(__file__).parents[4]
 TABLE = Prices("us-west-2", remark="a test")
@@ -69,6 +72,49 @@ def test_nodes_without_efa_and_of_unknown_hardware() -> None:
     unknown = changed(nodes={"instance_type": "p4d.24xlarge", "efa": None}, queue={"placement_group": "none"})
     assert fleet(unknown.cluster_spec).at_max.vcpus == 0
     assert any(remark.startswith("p4d.24xlarge: ") for remark in estimate("unknown", unknown, TABLE).remarks)
+
+
+DESCRIBED = {
+    "vcpus": 200,
+    "memory_gib": 4096,
+    "network_cards": 16,
+    "efa_devices": 8,
+    "neuron_devices": 16,
+    "neuron_cores": 64,
+    "usd_per_hour": 50.5,
+}
+
+
+def test_what_the_settings_say_of_a_type_is_counted_and_its_price_where_there_is_no_other() -> None:
+    new = changed(nodes={"instance_type": "trn9.48xlarge", "type_facts": DESCRIBED})
+    at_max, needed = fleet(new.cluster_spec).at_max, {each.code: each.needed for each in quotas(new)}
+    assert (at_max.vcpus, at_max.chips, at_max.neuron_cores, at_max.memory_gib) == (3200, 256, 1024, 65_536)
+    assert (needed["L-2C3B7624"], at_max.interfaces, at_max.addresses) == (3200, 16 * 9, 16)
+    remarks = estimate("new", new, TABLE).remarks
+    assert not any("sums" in each for each in remarks)
+    asked = Prices("us-west-2", {"trn9.48xlarge": Decimal(40)}, date(2026, 11, 1))
+    for prices, dollars, source in ((TABLE, "50.5", "settings"), (asked, "40", "Price List API")):
+        [nodes] = [each for each in costs(new, prices).parts if each.product.name == "trn9.48xlarge"]
+        assert nodes.price is not None
+        assert (nodes.price.dollars, nodes.price.source) == (Decimal(dollars), source)
+
+
+def test_a_budget_counts_nodes_by_the_price_that_the_settings_say() -> None:
+    described = changed(nodes={"instance_type": "trn9.48xlarge", "type_facts": DESCRIBED})
+    budget = {"monthly_usd": 9000, "emails": ["a@example.com"]}
+    new = Settings.model_validate(described.model_dump() | {"budget": budget})
+    told = node_arguments.head_node(new.cluster_spec, "/fsx", deployment="new", metrics=True, budget=new.budget)
+    assert told["budget"] == "9000.0,none,trn9.48xlarge=50.5"
+
+
+@pytest.mark.parametrize("prices", [TABLE, Prices("us-west-2", {}, date(2026, 11, 1))])
+@pytest.mark.parametrize("name", TRAINIUM_TYPES)
+def test_a_type_has_a_price_in_the_sums_or_a_remark_that_says_so(name: str, prices: Prices) -> None:
+    of_type = changed(nodes={"instance_type": name, "efa": None}, network={"private_subnet_cidr": "10.0.64.0/18"})
+    found = estimate("other", of_type, prices)
+    is_left_out = any(name in each for each in found.costs.not_in_the_sums)
+    assert is_left_out == (TRAINIUM_TYPES[name].usd_per_hour is None)
+    assert is_left_out == any(each.startswith(f"{name}: ") and "price of it" in each for each in found.remarks)
 
 
 WITH_LOGIN_NODES = {"login_nodes": [{"name": "a", "count": 3, "public": True}]}

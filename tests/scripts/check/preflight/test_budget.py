@@ -24,6 +24,12 @@ def with_a_price(raw: Raw) -> None:
     raw["budget"]["usd_per_hour"] = {"trn1.32xlarge": 10.0}
 
 
+def with_a_described_type(raw: Raw) -> None:
+    with_a_budget(raw)
+    facts = {"vcpus": 192, "memory_gib": 2048, "usd_per_hour": 40.5}
+    raw["cluster"]["queues"][0]["compute_resources"][0].update(instance_type="trn9.48xlarge", type_facts=facts)
+
+
 def offered(*dollars: str) -> list[str]:
     """Return offers of trn1.32xlarge in the Price List."""
     prices = ({"beginRange": "0", "pricePerUnit": {"USD": each}} for each in dollars)
@@ -69,6 +75,7 @@ CASES = [
     ),
     case(budget.price_table, SKIP, "no single price", edit=with_a_budget, get_products=offered("1", "2")),
     case(budget.price_table, SKIP, "no single price", edit=with_a_budget),
+    case(budget.price_table, SKIP, "not compared with $40.5 of the settings", edit=with_a_described_type),
     case(budget.price_table, UNKNOWN, edit=with_a_budget, get_products=refusal("AccessDeniedException")),
 ]
 

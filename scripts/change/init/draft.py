@@ -1,4 +1,4 @@
-"""A settings file to be, for `init`."""
+"""A settings file to be, from a template."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Settings files to be: from a template, or from a configuration of ParallelCluster."""

@@ -161,6 +161,7 @@ AS_OVERRIDES = (
     "Scheduling.SlurmQueues.Networking.SubnetIds",
     "SharedStorage.MountDir",
     "DirectoryService.",
+    "Iam.",  # `roles` is of the stacks and the provider, too
 )
 """Keys whose sample no setting takes, or that one has for another purpose."""
 REFUSED = {"Scheduling.SlurmQueues.ComputeSettings.LocalStorage.EphemeralVolume.MountDir"}

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_network
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final
 
@@ -409,15 +409,15 @@ def _add_further_subnet(aws: EmulatedAws, wanted: Prerequisites, subnet_id: str,
     ec2 = aws.client("ec2", wanted.region)
     [private] = ec2.describe_subnets(SubnetIds=[private_subnet_id])["Subnets"]
     of_vpc = [{"Name": "vpc-id", "Values": [private["VpcId"]]}]
-    taken = [ip_network(each["CidrBlock"]) for each in ec2.describe_subnets(Filters=of_vpc)["Subnets"]]
+    taken = [IPv4Network(each["CidrBlock"]) for each in ec2.describe_subnets(Filters=of_vpc)["Subnets"]]
     [vpc] = ec2.describe_vpcs(VpcIds=[private["VpcId"]])["Vpcs"]
-    blocks = reversed(list(ip_network(vpc["CidrBlock"]).subnets(new_prefix=28)))
+    blocks = reversed(list(IPv4Network(vpc["CidrBlock"]).subnets(new_prefix=28)))
     block = next(each for each in blocks if not any(each.overlaps(one) for one in taken))
     zones = [each["ZoneId"] for each in ec2.describe_availability_zones()["AvailabilityZones"]]
     ec2.create_subnet(
         VpcId=private["VpcId"],
         CidrBlock=str(block),
-        AvailabilityZoneId=next(each for each in zones if each != wanted.zone_id),
+        AvailabilityZoneId=next(each for each in zones if each not in (wanted.zone_id, private["AvailabilityZoneId"])),
         **_tagged("subnet", {"_custom_id_": subnet_id}),
     )
     tables = ec2.describe_route_tables(Filters=[{"Name": "association.subnet-id", "Values": [private_subnet_id]}])

@@ -118,7 +118,7 @@ class Queue(Options, QueueSpec):
             lowest-price. [one of 'capacity-optimized', 'capacity-optimized-prioritized', 'lowest-price',
             'price-capacity-optimized', 'prioritized'; default None; change: nodes drain]
         further_subnet_ids: Further subnets of the VPC for its nodes, such as of other zones: without EFA and placement
-            group. [default empty; change: nodes drain]
+            group. Taking one away drains nodes. [default empty; change: at once]
         security_group_ids: Security groups that its nodes carry beside ParallelCluster's own. [default empty; change:
             at once]
         s3_access: Buckets that its nodes may read, or write. [default empty; change: at once]

@@ -537,6 +537,7 @@ TAKEN_BACK: dict[str, tuple[Change, str]] = {
     f"{NODES}.capacity_reservation_id": (Change.STOPPED_FLEET, "a placement group again, which needs a stopped fleet"),
     f"{NODES}.capacity_reservation_group_arn": (Change.STOPPED_FLEET, "again, which needs a stopped fleet"),
     f"{QUEUE}.compute_resources": (Change.STOPPED_FLEET, "One is removed as a queue is"),
+    f"{QUEUE}.further_subnet_ids": (Change.DRAINS, "Taking one away drains nodes"),
     "cluster.queues": (Change.STOPPED_FLEET, "One is removed while the fleet is stopped"),
     "cluster.login_nodes": (Change.NO_LOGIN_NODES, "A pool is removed while there are no login nodes"),
 }

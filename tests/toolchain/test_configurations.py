@@ -75,7 +75,7 @@ def test_parallelcluster_accepts_what_people_bring(
     settings = edited("trn1-16", everything).model_dump(mode="json", exclude_unset=True)
     del settings["cluster"]["overrides"], settings["accounting"], settings["cluster"]["directory"]
     del settings["cluster"]["custom_ami"], settings["cluster"]["munge_key_secret_arn"]
-    settings["name"] = "bringing"
+    settings["name"] = settings["cluster"]["head_node"]["ssh_key_name"] = "bringing"
     cluster = settings["cluster"]
     *_, of_fleets = cluster["queues"]
     cluster["queues"] = [cluster["queues"][0], of_fleets]

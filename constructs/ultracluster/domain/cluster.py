@@ -223,8 +223,9 @@ class QueueSpec(Spec):
     """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
     allocation_strategy: Annotated[AllocationStrategy | None, Setting(Change.DRAINS, ".AllocationStrategy")] = None
     """How EC2 chooses among alternative types and subnets; prioritized: in their order. None: lowest-price."""
-    further_subnet_ids: Annotated[Items[FurtherSubnetId], FEW, Setting(Change.DRAINS, ".Networking.SubnetIds")] = []
-    """Further subnets of the VPC for its nodes, such as of other zones: without EFA and placement group."""
+    further_subnet_ids: Annotated[Items[FurtherSubnetId], FEW, Setting(Change.AT_ONCE, ".Networking.SubnetIds")] = []
+    """Further subnets of the VPC for its nodes, such as of other zones: without EFA and placement group. Taking one
+    away drains nodes."""
     security_group_ids: Annotated[
         Items[SecurityGroupId], FEW, Setting(Change.AT_ONCE, ".Networking.AdditionalSecurityGroups")
     ] = []

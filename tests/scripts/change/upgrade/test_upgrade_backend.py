@@ -34,7 +34,7 @@ from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
 HEAD_NODE = f"""
 script=$(cat)
 case $script in
-*" state'") echo '{answer()}' ;;
+*'"state": state()'*) echo '{answer()}' ;;
 *) sh <<<"$script" ;;
 esac
 """

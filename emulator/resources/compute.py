@@ -122,5 +122,5 @@ MODELS: Mapping[str, Model] = {
         name=("GroupName", 64),
         mutable=(),
     ),
-    "AWS::EC2::Volume": EC2("volume", "VolumeId", {"VolumeId": "VolumeId"}, mutable=()),
+    "AWS::EC2::Volume": EC2("volume", "VolumeId", {"VolumeId": "VolumeId"}),
 }

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from config.yaml_text import MAX_DEPTH, NotYamlError, decode
+from scripts.core.figures import counted
 from ultracluster.domain.violations import Path, capped, dotted, printable
 
 RESOURCE = "Custom::PclusterCluster"
@@ -248,7 +249,9 @@ class _Template(_Reader):
         """Return the configuration of the only cluster of the template."""
         found = list(self._clusters())
         if len(found) != 1:
-            said = f"{len(found)} resources of type {RESOURCE}" if found else f"no resource of type {RESOURCE}"
+            said = (
+                f"{counted(len(found), 'resources')} of type {RESOURCE}" if found else f"no resource of type {RESOURCE}"
+            )
             allowed = "one, or a configuration in a file of its own, also where a script of the template writes it"
             raise SourceError(f"{self.name}:1: Resources: got {said}; allowed: {allowed}")
         [(node, line)] = found

@@ -231,14 +231,14 @@ def review_what_is_refused(of: Team) -> None:
     before = [of.stacks(name) for name in OWN]
     of.edit()
     path = of.github.checkout / "config" / f"{DEV}.yaml"
-    refused = "\n  overrides:\n    HeadNode:\n      Dcv:\n        Enabled: true\n"
+    refused = "\n  overrides:\n    HeadNode:\n      Dcv:\n        Enabled: true\n        AllowedIps: 203.0.113.0/24\n"
     path.write_text(path.read_text(encoding="utf-8") + refused, encoding="utf-8")
     write_golden(of, DEV)
     desktops = of.github.commit("Desktops", branch="desktops")
     done = pull_request(of, desktops, only=("check", "review", "comment"))
     assert done.failed == ["check: Ask ParallelCluster about every configuration"], done.text
     assert f"{DEV}: REJECTED" in done["check"].summary
-    assert "opening DCV port 8443 to the world" in done["check"].summary
+    assert "does not have a GPU" in done["check"].summary
     assert "#when-a-job-fails" in done["check"].summary
     [comment] = of.github.comments
     assert "ParallelCluster was not asked" in comment["body"], comment["body"]

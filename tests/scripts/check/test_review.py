@@ -109,7 +109,9 @@ def test_who_may_do_what_has_those_alike_together_and_each_policy_at_its_holder(
         "* (actions that know no resources)",
         "",
     ) in rows
-    assert {row[0] for row in rows if row[1] == "secretsmanager"} == {"ParallelCluster's provider"}
+    assert {row[0] for row in rows if row[1] == "secretsmanager"} == {
+        "role much-cluster/ClusterProviderAccessRoleDD68D199, which lambda.amazonaws.com may assume"
+    }
     snapshots = "role much-storage/HeadNodeSnapshotsRole26000FA4, which dlm.amazonaws.com may assume"
     everywhere = "⚠ arn:aws:ec2:us-west-2::snapshot/*"
     assert (snapshots, "ec2", "writes: CreateSnapshot; tags: CreateTags", everywhere, "") in rows

@@ -14,7 +14,13 @@ from scripts.core import options
 from scripts.main import cli
 from tests.command_line import ultracluster
 
-READ = {("plan", "against"), ("plan", "assembly"), ("ssh", "identity"), ("runs show", "directories")}
+READ = {
+    ("init", "source"),
+    ("plan", "against"),
+    ("plan", "assembly"),
+    ("ssh", "identity"),
+    ("runs show", "directories"),
+}
 WRITTEN = {("synth", "directory"): ["--directory"], ("review", "file"): ["--file"]}
 """Options of commands that are paths here, and the words before the path."""
 

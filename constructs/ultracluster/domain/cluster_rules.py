@@ -38,6 +38,7 @@ from ultracluster.domain.homes import HOME
 from ultracluster.domain.instance_types import (
     TRAINIUM_TYPES,
     EfaInterfaceType,
+    cards_of,
     interfaces_per_node,
     is_arm,
     memory_gib,
@@ -471,6 +472,12 @@ def _alternative_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> 
         if len({None if kind is None else kind.vcpus for kind in kinds}) > 1:
             allowed = f"a type with the vCPUs and accelerators of {resource.instance_type}"
             yield Violation(("alternative_types", index), each, allowed, "jobs see nodes of one kind")
+        if is_arm(each) != is_arm(resource.instance_type):
+            allowed = f"a type of the architecture of {resource.instance_type}"
+            yield Violation(("alternative_types", index), each, allowed, "all nodes share one image")
+        if resource.has_efa and not cards_of(each)[1]:
+            allowed = "a type that has EFA, or efa: false"
+            yield Violation(("alternative_types", index), each, allowed, f"{each} is not known to have it")
     if (resource.alternative_types or queue.further_subnet_ids) and resource.capacity_reservation_id:
         allowed = "null, or capacity_reservation_group_arn"
         reason = "nodes of several types or subnets are launched as a fleet, which takes no reservation by its id"
@@ -598,6 +605,11 @@ def type_warnings(spec: ClusterSpec) -> Iterator[Violation]:
         for r, resource in enumerate(queue.compute_resources)
     ]
     for place, node in nodes:
+        for index, each in enumerate(node.alternative_types if isinstance(node, ComputeResourceSpec) else ()):
+            if not instance_type_names.is_known(each):
+                allowed = " or ".join([*instance_type_names.similar(each), "a newer type"])
+                told = Violation(("alternative_types", index), each, allowed, "not known to this project")
+                yield from below(place, [told])
         of_queue = isinstance(node, ComputeResourceSpec)
         stated = isinstance(node, ComputeResourceSpec) and node.type_facts is not None
         if not instance_type_names.is_known(node.instance_type) and not stated:

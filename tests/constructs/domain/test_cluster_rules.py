@@ -116,7 +116,17 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         "each type once",
     ),
     (with_nodes(alternative_types=["trn1.2xlarge"]), f"{TRN1_NODES}.alternative_types.0", "a type with the vCPUs"),
-    (with_nodes(alternative_types=["c7i.8xlarge"]), f"{TRN1_NODES}.alternative_types.0", "a type with the vCPUs"),
+    (with_nodes(alternative_types=["trn1.32xlarge"]), f"{TRN1_NODES}.alternative_types.0", "each type once"),
+    (
+        with_queue(changed(CPU, alternative_types=["c7g.8xlarge"])),
+        f"{TRN1_NODES}.alternative_types.0",
+        "a type of the arch",
+    ),
+    (
+        with_queue(changed(CPU, instance_type="c6i.32xlarge", alternative_types=["c5.18xlarge"]), placement_group="a"),
+        f"{TRN1_NODES}.alternative_types.0",
+        "a type that has EFA, or efa: false",
+    ),
     (
         with_queue(changed(CPU, capacity_reservation_id=RESERVATION)),
         f"{TRN1_NODES}.capacity_reservation_id",

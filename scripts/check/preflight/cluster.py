@@ -39,20 +39,38 @@ _FREE_NAME = "preflight"
         "sts:GetCallerIdentity",
         "cloudformation:DescribeStacks",
         "cloudformation:ListStackResources",
+        "ec2:DescribeAddresses",
         "ec2:DescribeCapacityReservations",
         "ec2:DescribeImages",
         "ec2:DescribeInstanceTypeOfferings",
         "ec2:DescribeInstanceTypes",
         "ec2:DescribeKeyPairs",
+        "ec2:DescribeLaunchTemplateVersions",
         "ec2:DescribeNetworkInterfaces",
         "ec2:DescribePlacementGroups",
+        "ec2:DescribeRouteTables",
         "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSnapshots",
         "ec2:DescribeSubnets",
+        "ec2:DescribeVolumes",
         "ec2:DescribeVpcAttribute",
+        "elasticfilesystem:DescribeFileSystems",
+        "elasticfilesystem:DescribeMountTargetSecurityGroups",
+        "elasticfilesystem:DescribeMountTargets",
+        "fsx:DescribeBackups",
+        "fsx:DescribeFileCaches",
         "fsx:DescribeFileSystems",
+        "fsx:DescribeStorageVirtualMachines",
+        "fsx:DescribeVolumes",
+        "iam:GetInstanceProfile",
         "iam:GetPolicy",
+        "iam:GetRole",
+        "kms:DescribeKey",
         "resource-groups:GetGroupConfiguration",
         "resource-groups:ListGroupResources",
+        "route53:GetHostedZone",
+        "s3:GetBucketLocation",
+        "secretsmanager:DescribeSecret",
     ),
     seconds=180,
 )
@@ -60,6 +78,11 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     """The provider would reject the cluster, after network and file system were made.
 
     Dry-run the creation of the cluster, all validators included, without what does not exist yet.
+
+    The calls are those of ParallelCluster's validators that read no content. Where settings name a bucket or a script
+    in S3, a secret or a parameter, its validator needs s3:ListBucket, s3:GetObject, secretsmanager:GetSecretValue or
+    ssm:GetParameter on that one, and the finding names what was denied (aws-parallelcluster 3.16.1,
+    pcluster/validators).
 
     It creates nothing. A cluster that exists is submitted as a new one of another name: `plan` tells what its
     update would do, and the dry run of an update creates ParallelCluster's bucket if there is none

@@ -23,12 +23,12 @@ https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.h
 
 @dataclass(frozen=True)
 class ExistingSubnet:
-    """A subnet that the settings name as ``network.existing.LABEL_subnet_id``.
+    """A subnet that the settings name as ``network.existing.LABEL_subnet_id``, or as a further one of a queue.
 
     Attributes:
-        label: public or private.
+        label: public or private; of a further one, its id.
         id: Its id.
-        cidr: Its block in the settings.
+        cidr: Its block in the settings; of a further one, none.
         used: Whether the deployment puts anything into it.
         described: The subnet as EC2 describes it; None: it does not exist.
     """
@@ -38,6 +38,11 @@ class ExistingSubnet:
     cidr: str
     used: bool
     described: dict[str, Any] | None
+
+    @property
+    def public(self) -> bool:
+        """Whether it is the public one; further ones are private."""
+        return self.label == "public"
 
 
 Judge = Callable[[Deployment, ExistingSubnet, dict[str, Any]], Finding]
@@ -50,8 +55,7 @@ def _existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
     if network.existing is None:
         return ()
     public_id, private_id = network.existing.public_subnet_id, network.existing.private_subnet_id
-    wanted = filters({"subnet-id": [public_id, private_id]})
-    subnets = {each["SubnetId"]: each for each in deployment.account.list("ec2", "describe_subnets", Filters=wanted)}
+    subnets = _described(deployment, [public_id, private_id])
     in_public = others(deployment.settings, public=True).interfaces > 0
     return (
         ExistingSubnet("public", public_id, network.public_subnet_cidr, in_public, subnets.get(public_id)),
@@ -59,9 +63,29 @@ def _existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
     )
 
 
-def judge_subnets(deployment: Deployment, judge: Judge, only: str = "") -> Iterator[Finding]:
-    """Yield a finding of each subnet that the deployment uses, or of the only one with a label."""
-    for subnet in _existing_subnets(deployment):
+def _further_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
+    """Return the further subnets of all queues, each once."""
+    ids = list(dict.fromkeys(each for queue in deployment.settings.cluster.queues for each in queue.further_subnet_ids))
+    subnets = _described(deployment, ids) if ids else {}
+    return tuple(ExistingSubnet(each, each, "", True, subnets.get(each)) for each in ids)
+
+
+def _described(deployment: Deployment, ids: list[str]) -> dict[str, dict[str, Any]]:
+    """Return subnets that exist as EC2 describes them, by id."""
+    listed = deployment.account.list("ec2", "describe_subnets", Filters=filters({"subnet-id": ids}))
+    return {each["SubnetId"]: each for each in listed}
+
+
+def judge_subnets(deployment: Deployment, judge: Judge, only: str = "", further: bool = False) -> Iterator[Finding]:
+    """Yield a finding of each subnet that the deployment uses, or of the only one with a label.
+
+    Args:
+        deployment: The deployment.
+        judge: Judges a subnet that exists.
+        only: public or private; empty: both.
+        further: Whether to judge the further subnets of queues, too.
+    """
+    for subnet in (*_existing_subnets(deployment), *(_further_subnets(deployment) if further else ())):
         if not subnet.used or only not in ("", subnet.label):
             continue
         if subnet.described:
@@ -144,10 +168,10 @@ def _problems(deployment: Deployment, subnet: ExistingSubnet) -> Iterator[Findin
         if described[key] != value:
             yield Finding(FAIL, f"{key} of {subnet.id} is {described[key]}; in the settings: {value}", hint)
     modify = ("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id)
-    if subnet.label == "private" and described["MapPublicIpOnLaunch"]:
+    if not subnet.public and described["MapPublicIpOnLaunch"]:
         hint = f"`{deployment.command(*modify, '--no-map-public-ip-on-launch')}`, or another subnet"
         yield _with_public_addresses(deployment, subnet.id, hint)
-    if subnet.label == "public" and subnet.used and not described["MapPublicIpOnLaunch"]:
+    if subnet.public and subnet.used and not described["MapPublicIpOnLaunch"]:
         sentence = f"{subnet.id} assigns no public addresses, without which nodes there do not reach the internet"
         yield Finding(
             FAIL, sentence, f"`{deployment.command(*modify, '--map-public-ip-on-launch')}`, or another subnet"
@@ -168,6 +192,37 @@ def _with_public_addresses(deployment: Deployment, subnet_id: str, hint: str) ->
     return Finding(WARN, f"{subnet_id} assigns public addresses, which nodes do not need", hint)
 
 
+@check("further-subnets", "Further subnets of queues", calls=("ec2:DescribeSubnets", "cloudformation:DescribeStacks"))
+def further_subnets(deployment: Deployment) -> Iterator[Finding]:
+    """ParallelCluster would reject the cluster, after network and file system were made.
+
+    A fleet of EC2 takes one subnet of each zone (aws-parallelcluster 3.16.1, validators/networking_validators.py,
+    QueueSubnetsValidator).
+    """
+    described = {each.id: each.described for each in _further_subnets(deployment)}
+    for index, queue in enumerate(deployment.settings.cluster.queues):
+        in_zones = {deployment.settings.zone_id: "the cluster's own subnet"}
+        for position, subnet_id in enumerate(queue.further_subnet_ids):
+            path = f"cluster.queues[{index}].further_subnet_ids[{position}]"
+            command = deployment.command("ec2", "describe-subnets", "--subnet-ids", subnet_id)
+            yield _further(deployment, subnet_id, described[subnet_id], path, in_zones).of(path, command)
+
+
+def _further(
+    deployment: Deployment, subnet_id: str, described: dict[str, Any] | None, path: str, in_zones: dict[str, str]
+) -> Finding:
+    """Judge a further subnet; `in_zones` are the subnets of its queue so far, by zone, to which it is added."""
+    if described is None:
+        sentence = f"{deployment.settings.region} has no subnet {subnet_id}, or it is another account's"
+        return Finding(FAIL, sentence, f"change `{path}`")
+    zone_id = described["AvailabilityZoneId"]
+    if zone_id in in_zones:
+        sentence = f"{subnet_id} is in {zone_id}, as {in_zones[zone_id]}; allowed: one subnet of each zone in a queue"
+        return Finding(FAIL, sentence, f"change `{path}`")
+    in_zones[zone_id] = subnet_id
+    return vpc_finding(deployment, subnet_id, described["VpcId"], path, "")
+
+
 @check(
     "free-addresses",
     "Free addresses in the existing subnets",
@@ -184,7 +239,7 @@ def free_addresses(deployment: Deployment) -> Iterator[Finding]:
 def _free_addresses(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:
     settings = deployment.settings
     public, private = planned_subnets(settings, fleet(settings.cluster_spec))
-    at_max = (public if subnet.label == "public" else private).at_max
+    at_max = (public if subnet.public else private).at_max
     free, held = described["AvailableIpAddressCount"], _held(deployment, subnet)
     more = max(0, at_max - held)
     sentence = f"{counted(free, 'addresses')} free in {subnet.id}; {more:,} more needed at max_count, {held:,} held"
@@ -193,7 +248,7 @@ def _free_addresses(deployment: Deployment, subnet: ExistingSubnet, described: d
     if free >= more:
         return Finding(PASS, sentence, "", command, subnet.label)
     hint = f"{more - free:,} too few: free some, name a larger subnet, or lower max_count"
-    if subnet.label == "private" and settings.cluster.efa_interface_type == "efa":
+    if not subnet.public and settings.cluster.efa_interface_type == "efa":
         hint += "; with `cluster.efa_interface_type: efa-only` a node takes one address"
     return Finding(FAIL, sentence, hint, command, subnet.label)
 
@@ -207,11 +262,11 @@ def _held(deployment: Deployment, subnet: ExistingSubnet) -> int:
         if interface["SubnetId"] == subnet.id
     )
     if deployment.stack(deployment.settings.cluster_spec.name) is not None:
-        held += others(deployment.settings, public=subnet.label == "public").load_balancers
+        held += others(deployment.settings, public=subnet.public).load_balancers
     if name := file_systems.lustre_id(deployment):
         file_system = file_systems.get(deployment.account, file_systems.FSX, name)
         held += len(file_system.interface_ids) if subnet.id in file_system.subnet_ids else 0
     return held
 
 
-CHECKS = (vpc, subnets, free_addresses)
+CHECKS = (vpc, subnets, further_subnets, free_addresses)

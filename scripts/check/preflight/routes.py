@@ -15,7 +15,8 @@ from ultracluster.domain import addresses
 from ultracluster.domain.network import endpoint_services
 
 _ANYWHERE = "0.0.0.0/0"
-_RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an internet gateway of the VPC"}
+_RIGHT_TARGETS = {False: "a NAT gateway in a public subnet", True: "an internet gateway of the VPC"}
+"""Of a subnet by whether it is public."""
 
 
 @check(
@@ -25,7 +26,7 @@ _RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an i
 )
 def routes(deployment: Deployment) -> Iterator[Finding]:
     """Nodes would not reach AWS's services, and the wait for the head node would end after 35 minutes."""
-    yield from judge_subnets(deployment, _route)
+    yield from judge_subnets(deployment, _route, further=True)
 
 
 def _route(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:
@@ -70,10 +71,10 @@ def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]
 
     https://docs.aws.amazon.com/vpc/latest/userguide/vpc-nat-gateway.html
     """
-    target, right = _target(route), _RIGHT_TARGETS[subnet.label]
+    target, right = _target(route), _RIGHT_TARGETS[subnet.public]
     other = f"let its route to {_ANYWHERE} lead to {right}"
     sentence = f"leads to {target}"
-    if target.startswith("nat-") and subnet.label == "private":
+    if target.startswith("nat-") and not subnet.public:
         [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[target])
         onward = _target(_default_route(_route_table(deployment, gateway["VpcId"], gateway["SubnetId"])))
         sentence = (
@@ -84,10 +85,10 @@ def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]
         if is_public and is_internet and gateway["State"] == "available":
             return Finding(PASS, sentence)
         if is_public or is_internet or onward == "nothing" or gateway["State"] != "available":
-            hint = f"use a public NAT gateway that is available, whose subnet leads to {_RIGHT_TARGETS['public']}"
+            hint = f"use a public NAT gateway that is available, whose subnet leads to {_RIGHT_TARGETS[True]}"
             return Finding(FAIL, sentence, hint)
     elif target.startswith("igw-"):
-        if subnet.label == "public":
+        if subnet.public:
             return Finding(PASS, sentence)
         return Finding(FAIL, f"{sentence}, an internet gateway, which serves public addresses only", other)
     elif target == "nothing":
@@ -101,8 +102,8 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
     https://docs.aws.amazon.com/parallelcluster/latest/ug/aws-parallelcluster-in-a-single-public-subnet-no-internet-v3.html;
     head and login nodes take the names of their scripts from Systems Manager, all send metrics where these are wanted.
     """
-    right = _RIGHT_TARGETS[subnet.label]
-    if subnet.label == "public":
+    right = _RIGHT_TARGETS[subnet.public]
+    if subnet.public:
         return Finding(FAIL, f"has no route to {_ANYWHERE}", f"add one to {right}")
     standing = others(deployment.settings, public=False)
     login_nodes = bool(deployment.settings.cluster.login_nodes)
@@ -165,7 +166,7 @@ def _session_manager(deployment: Deployment, subnet: ExistingSubnet, described: 
         return Finding(PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
     lacking = f"no route to {_ANYWHERE}, no endpoint for {', '.join(missing)}"
     sentence = f"Session Manager does not reach {subnet.id}: {lacking}"
-    hint = f"add a route to {_RIGHT_TARGETS['private']}, or endpoints with private DNS names for ssm and ssmmessages"
+    hint = f"add a route to {_RIGHT_TARGETS[False]}, or endpoints with private DNS names for ssm and ssmmessages"
     return Finding(FAIL, sentence, hint, command)
 
 
@@ -205,7 +206,7 @@ def network_acl(deployment: Deployment) -> Iterator[Finding]:
 
     https://docs.aws.amazon.com/vpc/latest/userguide/nacl-rules.html
     """
-    yield from judge_subnets(deployment, _acl)
+    yield from judge_subnets(deployment, _acl, further=True)
 
 
 def _acl(deployment: Deployment, subnet: ExistingSubnet, _: dict[str, Any]) -> Finding:

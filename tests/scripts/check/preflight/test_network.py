@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.account.deployment import Account
-from scripts.check.preflight.network import free_addresses, subnets, vpc
+from scripts.check.preflight.network import free_addresses, further_subnets, subnets, vpc
 from scripts.check.preflight.routes import network_acl, private_head_node, routes, s3_endpoint
 from scripts.core.findings import FAIL, PASS, SKIP, WARN, CheckStatus
 from tests.scripts.check.preflight.accounts import PRIVATE, PUBLIC, VPC, Case, Raw, case, new_network, stacks
@@ -23,6 +23,23 @@ def hidden_head_node(raw: Raw) -> None:
 def single_card_nodes(raw: Raw) -> None:
     raw["cluster"]["queues"] = raw["cluster"]["queues"][:1]
     raw["cluster"]["queues"][0]["compute_resources"][0].update(instance_type="trn1.2xlarge", efa=None)
+
+
+FURTHER = ("subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb")
+
+
+def spread(raw: Raw) -> None:
+    """Have CPU nodes in further subnets."""
+    node = {"name": "cpu", "instance_type": "c6i.4xlarge", "max_count": 2}
+    raw["cluster"]["queues"].append(
+        {"name": "cpu", "compute_resources": [node], "placement_group": None, "further_subnet_ids": list(FURTHER)}
+    )
+
+
+def elsewhere(*facts: tuple[str, str]) -> Any:
+    """Return the further subnets with these VPCs and zones, and no other subnet."""
+    named = zip(FURTHER, facts, strict=False)
+    return [{"SubnetId": each, "VpcId": vpc_id, "AvailabilityZoneId": zone} for each, (vpc_id, zone) in named]
 
 
 def blocks(*cidrs: str) -> Any:
@@ -121,6 +138,31 @@ CASES = [
     case(subnets, FAIL, "launches no trn1.32xlarge", describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True)),
     case(subnets, WARN, edit=single_card_nodes, describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True)),
     case(subnets, FAIL, "assigns no public addresses", describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
+    case(further_subnets, SKIP),
+    case(
+        further_subnets,
+        PASS,
+        *(f"{each} is in {VPC}" for each in FURTHER),
+        edit=spread,
+        describe_subnets=elsewhere((VPC, "usw2-az1"), (VPC, "usw2-az2")),
+    ),
+    case(
+        further_subnets,
+        FAIL,
+        f"{FURTHER[0]} is in vpc-2; allowed: {VPC}",
+        f"{FURTHER[1]} is in usw2-az1, as {FURTHER[0]}",
+        edit=spread,
+        describe_subnets=elsewhere(("vpc-2", "usw2-az1"), (VPC, "usw2-az1")),
+    ),
+    case(
+        further_subnets,
+        FAIL,
+        "is in usw2-az4, as the cluster's own subnet",
+        f"no subnet {FURTHER[1]}",
+        "change `cluster.queues[4].further_subnet_ids[1]`",
+        edit=spread,
+        describe_subnets=elsewhere((VPC, "usw2-az4")),
+    ),
     case(free_addresses, PASS, "1 address free", describe_subnets=addresses(1, 100_000)),
     case(
         free_addresses,
@@ -137,6 +179,13 @@ CASES = [
         edit=hidden_head_node,
         describe_route_tables=tables(INTERNET, NAT, main=True),
         describe_nat_gateways=nat_gateway(),
+    ),
+    routed(
+        FAIL,
+        f"rtb-3 of {FURTHER[1]} has no route",
+        edit=spread,
+        describe_subnets=elsewhere((VPC, "usw2-az1"), (VPC, "usw2-az2")),
+        describe_vpc_endpoints=[],
     ),
     routed(FAIL, "(blackhole)", "NAT gateway", private=BLACK_HOLE),
     routed(FAIL, "serves public addresses only", "NAT gateway", private=INTERNET),

@@ -23,7 +23,7 @@ from tests.scripts.check.preflight.test_budget import with_a_budget
 from tests.scripts.check.preflight.test_data import database
 from tests.scripts.check.preflight.test_homes import homes, made, openzfs, openzfs_made
 from tests.scripts.check.preflight.test_images import own_image
-from tests.scripts.check.preflight.test_network import hidden_head_node
+from tests.scripts.check.preflight.test_network import hidden_head_node, spread
 from tests.scripts.check.preflight.test_quotas import SPOT, STANDARD_SPOT, block, ultracluster
 from tests.scripts.check.preflight.test_roles import with_roles
 from tests.scripts.check.preflight.test_zones import with_endpoints
@@ -46,6 +46,7 @@ SETTINGS: list[tuple[Callable[[], Raw], Callable[[Raw], object]]] = [
     (new_network, openzfs_made),
     (everything, with_a_budget),
     (everything, hidden_head_node),
+    (everything, spread),
     (everything, block(instance_type="trn2.48xlarge")),
     (new_network, with_endpoints("ssm")),
     (new_network, with_roles),

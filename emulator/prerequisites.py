@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
@@ -250,13 +251,18 @@ def _add_secret(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
 
 
 def _add_policy(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
-    """Make a policy that allows nothing but to say who asks; a boundary, which grants nothing, takes nothing away."""
+    """Make a policy that allows nothing but to say who asks; a boundary, which grants nothing, takes nothing away.
+
+    Deployments of an account share policies and roles: one that exists is left as it is.
+    """
     path, _, name = arn.partition(":policy")[2].rpartition("/")
     is_boundary = arn == wanted.permissions_boundary_arn
     allowed = {"Effect": "Allow", "Action": "*" if is_boundary else "sts:GetCallerIdentity", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
     tags = [{"Key": "_custom_id_", "Value": arn}]
-    aws.client("iam", wanted.region).create_policy(PolicyName=name, Path=f"{path}/", PolicyDocument=document, Tags=tags)
+    iam = aws.client("iam", wanted.region)
+    with suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_policy(PolicyName=name, Path=f"{path}/", PolicyDocument=document, Tags=tags)
 
 
 def _add_role(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
@@ -266,8 +272,9 @@ def _add_role(aws: EmulatedAws, wanted: Prerequisites, arn: str) -> None:
     allowed = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     trust, policy = (json.dumps({"Version": "2012-10-17", "Statement": [each]}) for each in (trusts, allowed))
     iam = aws.client("iam", wanted.region)
-    iam.create_role(RoleName=name, Path=f"{path}/", AssumeRolePolicyDocument=trust)
-    iam.put_role_policy(RoleName=name, PolicyName="everything", PolicyDocument=policy)
+    with suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName=name, Path=f"{path}/", AssumeRolePolicyDocument=trust)
+        iam.put_role_policy(RoleName=name, PolicyName="everything", PolicyDocument=policy)
 
 
 def _add_prefix_list(aws: EmulatedAws, wanted: Prerequisites, list_id: str) -> None:

@@ -401,12 +401,13 @@ def choose_arns() -> None:
     """Give policies and secrets the ARN in the tag `_custom_id_`, which may be of another account than this one."""
     create, generate = IAMBackend.create_policy, SecretsManagerSecretIdentifier.generate
 
-    def create_policy(self: IAMBackend, *arguments: Any, **options: Any) -> ManagedPolicy:
-        policy = create(self, *arguments, **options)
-        if chosen := policy.tags.pop(TAG_KEY_CUSTOM_ID, None):
-            del self.managed_policies[policy.arn]
-            policy.account_id = chosen["Value"].split(":")[4]
-            self.managed_policies[policy.arn] = policy
+    def create_policy(self: IAMBackend, *arguments: Any) -> ManagedPolicy:
+        *described, tags = arguments
+        chosen = (each["Value"] for each in tags if each["Key"] == TAG_KEY_CUSTOM_ID)
+        _, partition, _, _, account, *_ = next(chosen, f"arn:aws:iam::{self.account_id}:policy").split(":")
+        kept = [each for each in tags if each["Key"] != TAG_KEY_CUSTOM_ID]
+        policy: ManagedPolicy = create(iam_backends[account][partition], *described, kept)
+        self.managed_policies[policy.arn] = policy
         return policy
 
     def generate_arn(self: SecretsManagerSecretIdentifier, existing_ids: Any = None, tags: Any = None) -> str:

@@ -401,12 +401,18 @@ def choose_arns() -> None:
     """Give policies and secrets the ARN in the tag `_custom_id_`, which may be of another account than this one."""
     create, generate = IAMBackend.create_policy, SecretsManagerSecretIdentifier.generate
 
-    def create_policy(self: IAMBackend, *arguments: Any) -> ManagedPolicy:
-        *described, tags = arguments
+    def create_policy(
+        self: IAMBackend,
+        description: str,
+        path: str,
+        policy_document: str,
+        policy_name: str,
+        tags: list[dict[str, str]],
+    ) -> ManagedPolicy:
         chosen = (each["Value"] for each in tags if each["Key"] == TAG_KEY_CUSTOM_ID)
         _, partition, _, _, account, *_ = next(chosen, f"arn:aws:iam::{self.account_id}:policy").split(":")
         kept = [each for each in tags if each["Key"] != TAG_KEY_CUSTOM_ID]
-        policy: ManagedPolicy = create(iam_backends[account][partition], *described, kept)
+        policy = create(iam_backends[account][partition], description, path, policy_document, policy_name, kept)
         self.managed_policies[policy.arn] = policy
         return policy
 

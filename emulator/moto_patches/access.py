@@ -399,20 +399,15 @@ class Kms(KmsResponse):
 
 def choose_arns() -> None:
     """Give policies and secrets the ARN in the tag `_custom_id_`, which may be of another account than this one."""
-    create, generate = IAMBackend.create_policy, SecretsManagerSecretIdentifier.generate
+    create: Callable[..., ManagedPolicy] = IAMBackend.create_policy
+    generate = SecretsManagerSecretIdentifier.generate
 
-    def create_policy(
-        self: IAMBackend,
-        description: str,
-        path: str,
-        policy_document: str,
-        policy_name: str,
-        tags: list[dict[str, str]],
-    ) -> ManagedPolicy:
+    def create_policy(self: IAMBackend, *arguments: Any) -> ManagedPolicy:
+        *described, tags = arguments
         chosen = (each["Value"] for each in tags if each["Key"] == TAG_KEY_CUSTOM_ID)
         _, partition, _, _, account, *_ = next(chosen, f"arn:aws:iam::{self.account_id}:policy").split(":")
         kept = [each for each in tags if each["Key"] != TAG_KEY_CUSTOM_ID]
-        policy = create(iam_backends[account][partition], description, path, policy_document, policy_name, kept)
+        policy = create(iam_backends[account][partition], *described, kept)
         self.managed_policies[policy.arn] = policy
         return policy
 
@@ -420,7 +415,7 @@ def choose_arns() -> None:
         chosen = (each["Value"] for each in tags or [] if each["Key"] == TAG_KEY_CUSTOM_ID)
         return next(chosen, None) or generate(self, existing_ids, tags)
 
-    IAMBackend.create_policy = create_policy  # type: ignore[method-assign]
+    IAMBackend.create_policy = create_policy  # type: ignore[assignment, method-assign]
     SecretsManagerSecretIdentifier.generate = generate_arn  # type: ignore[method-assign]
 
 

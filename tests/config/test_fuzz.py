@@ -12,8 +12,8 @@ import pytest
 
 from tests.config import fuzz
 
-FILES = 5000
-"""They take 20 s of CPU; their number is fixed, so that a slow machine tries no fewer."""
+FILES = 2000
+"""They take 10 s of CPU; their number is fixed, so that a slow machine tries no fewer."""
 
 
 @pytest.mark.slow

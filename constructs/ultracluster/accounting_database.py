@@ -14,7 +14,7 @@ from ultracluster.arguments import construct_name, together, until_looked_up, wr
 from ultracluster.domain.accounting import DatabaseSpec
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Violation
-from ultracluster.placement import elsewhere, zone_of
+from ultracluster.placement import elsewhere, selected, zone_of
 from ultracluster.signatures import readable
 from ultracluster.slurm_accounting import SlurmAccounting
 
@@ -44,8 +44,9 @@ class AccountingDatabase(Construct):
         scope: Usually a stack, which outlives the cluster.
         construct_id: Id in the scope.
         vpc: Where it is. [change: new database]
-        subnets: In two zones, which RDS demands of an instance in one, too; they need no way to the internet. The
-            instance is in the zone of the first. [change: at once; new database, if the zone of the first changes]
+        subnets: In two zones, which RDS demands of an instance in one, too; or a selection. They need no way to the
+            internet. The instance is in the zone of the first. [change: at once; new database, if the zone of the first
+            changes]
         instance_class: Class of the instance. A change interrupts the database for minutes. [a class of RDS such as
             db.t4g.micro; default 'db.t4g.micro'; change: at once]
         engine_version: Of MySQL 8.4, to start with. [a version of MySQL 8.4 such as 8.4.9; default '8.4.9'; change: at
@@ -76,7 +77,7 @@ class AccountingDatabase(Construct):
         construct_id: str,
         *,
         vpc: ec2.IVpc,
-        subnets: Sequence[ec2.ISubnet],
+        subnets: Sequence[ec2.ISubnet] | ec2.SubnetSelection,
         instance_class: str = _DEFAULTS.instance_class,
         engine_version: str = _DEFAULTS.engine_version,
         storage_gib: int | Size = _DEFAULTS.storage_gib,
@@ -86,8 +87,10 @@ class AccountingDatabase(Construct):
     ) -> None:
         name = construct_name(type(self), scope, construct_id)
         broken = wrong_types(AccountingDatabase.__init__, locals())
+        if isinstance(subnets, ec2.SubnetSelection):
+            subnets = () if broken else selected(vpc, subnets, ("subnets",), broken)
         places = listed(subnets)
-        if isinstance(places, list) and len(places) < _ZONES:
+        if isinstance(places, list) and len(places) < _ZONES and not any(each.path == ("subnets",) for each in broken):
             broken.append(Violation(("subnets",), subnets, "two subnets or more, in two zones", "RDS demands it"))
         elif not broken:
             broken += elsewhere(vpc, {("subnets", index): each for index, each in enumerate(places)})

@@ -1,6 +1,7 @@
 """The provider of ParallelCluster's custom resource: AWS's own stack, which calls ParallelCluster."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from aws_cdk import CfnStack, Stack, Token
 from aws_cdk import aws_iam as iam
@@ -8,13 +9,9 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ultracluster.acknowledgements import acknowledge_managed_policy, acknowledge_wildcards
-from ultracluster.domain.cluster import ClusterSpec
-from ultracluster.domain.cluster_configuration import secret_arns
 from ultracluster.domain.parallelcluster_versions import policies_template, provider_template
 from ultracluster.domain.roles import RolesSpec, role_name
-
-if TYPE_CHECKING:  # to import it takes a twentieth of a second
-    from aws_cdk import aws_secretsmanager as secretsmanager
+from ultracluster.domain.violations import Path
 
 _POLICIES = ("ParallelClusterClusterPolicy1", "ParallelClusterClusterPolicy2", "DefaultParallelClusterIamAdminPolicy")
 """Outputs of AWS's template of policies whose ARNs its provider attaches to its role."""
@@ -24,6 +21,7 @@ _WILDCARDS = {
     "Resource::arn:<AWS::Partition>:iam:": "roles of clusters, and their boundaries alone",
     "Resource::arn:<AWS::Partition>:s3:": "the provider's bucket, whose name CloudFormation makes",
 }
+_OF_MUNGE_KEY = {("munge_key_secret_arn",), ("MungeKeySecretArn",)}
 _KNOWN_OF_STACK = 16
 """Characters of a stack's name with which CloudFormation's names of its buckets begin in any case: it cuts longer ones
 (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cfn-physical-ids.html)."""
@@ -40,24 +38,15 @@ class ClusterProvider:
         stack: AWS's stack.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        spec: ClusterSpec,
-        munge_key: "secretsmanager.ISecret | None",
-        password: "secretsmanager.ISecret | None",
-    ) -> None:
-        self._scope, self._spec = scope, spec
+    def __init__(self, scope: Construct, *, name: str, version: str, secrets: iam.ManagedPolicy | None) -> None:
+        self._scope, self._name, self._version, self._secrets = scope, name, version, secrets
         self._role: iam.CfnRole | None = None
-        key = None if munge_key is None else munge_key.encryption_key
-        self._secrets = _policy(scope, spec, key, None if password is None else password.secret_full_arn)
-        policy = self._secrets
         self.stack = CfnStack(
             scope,
             # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
-            f"Provider{spec.parallelcluster_version.replace('.', '')}",
-            template_url=self._published(provider_template(spec.parallelcluster_version)),
-            parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
+            f"Provider{version.replace('.', '')}",
+            template_url=self._published(provider_template(version)),
+            parameters=None if secrets is None else {"AdditionalIamPolicies": secrets.managed_policy_arn},
         )
         self._access = Construct(scope, "ProviderAccess")
 
@@ -89,7 +78,7 @@ class ClusterProvider:
             acknowledge_wildcards(self._access, reasons)
 
     def _make_role(self, roles: RolesSpec) -> None:
-        stack, version = Stack.of(self._scope), self._spec.parallelcluster_version
+        stack, version = Stack.of(self._scope), self._version
         self._policies = CfnStack(
             self._access,
             f"Policies{version.replace('.', '')}",
@@ -110,7 +99,7 @@ class ClusterProvider:
             managed_policy_arns=attached,
             path=roles.path,
             role_name=name,
-            description=f"ParallelCluster's provider of {self._spec.name}",
+            description=f"ParallelCluster's provider of {self._name}",
         )
         acknowledge_managed_policy(self._role, basic, "as AWS's own template gives it to the provider")
         self.stack.parameters = {"CustomLambdaRole": self._role.attr_arn}
@@ -150,27 +139,30 @@ class ClusterProvider:
         return f"https://{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}/{key}"
 
 
-def _policy(
-    scope: Construct, spec: ClusterSpec, munge_key_key: kms.IKey | None, password_arn: str | None
+def secrets_policy(
+    scope: Construct, secrets: Iterable[tuple[Path, str]], munge_key_key: kms.IKey | None = None
 ) -> iam.ManagedPolicy | None:
-    """Return the permission to see the secrets of the configuration, which its validators read; None: it has none.
+    """Return the permission to see the secrets of a configuration, which its validators read; None: it has none.
 
     They describe a password and read a Munge key (aws-parallelcluster 3.16.1, ``directory_service_validators.py``,
     ``secret_validators.py``).
+
+    Args:
+        scope: Where the policy is.
+        secrets: Places and ARNs of the secrets.
+        munge_key_key: The customer's key that encrypts the Munge key.
     """
     arns: dict[str, set[str]] = {}
-    for place, arn in secret_arns(spec):
-        action = "GetSecretValue" if place == ("munge_key_secret_arn",) else "DescribeSecret"
+    for place, arn in secrets:
+        action = "GetSecretValue" if place[-1:] in _OF_MUNGE_KEY else "DescribeSecret"
         arns.setdefault(f"secretsmanager:{action}", set()).add(arn)
-    if password_arn is not None:
-        arns.setdefault("secretsmanager:DescribeSecret", set()).add(password_arn)
     if not arns:
         return None
     statements = [
         iam.PolicyStatement(actions=[action], resources=sorted(named)) for action, named in sorted(arns.items())
     ]
     if munge_key_key is not None:
-        via = {"StringEquals": {"kms:ViaService": f"secretsmanager.{spec.region}.amazonaws.com"}}
+        via = {"StringEquals": {"kms:ViaService": f"secretsmanager.{Stack.of(scope).region}.amazonaws.com"}}
         statements.append(
             iam.PolicyStatement(actions=["kms:Decrypt"], resources=[munge_key_key.key_arn], conditions=via)
         )

@@ -14,7 +14,7 @@ from ultracluster.arguments import construct_name, together, wrong_types
 from ultracluster.domain import homes as rules
 from ultracluster.domain.homes import OpenZfsCompression, OpenZfsDeploymentType, OpenZfsSpec
 from ultracluster.domain.violations import InvalidArguments, Violation
-from ultracluster.placement import subnet_in
+from ultracluster.placement import Subnet, subnet_in
 from ultracluster.signatures import readable
 
 _DEFAULTS = OpenZfsSpec()
@@ -43,8 +43,8 @@ class ElasticFileSystem(_Homes):
         scope: Usually a stack.
         construct_id: Id in the scope.
         vpc: Where it is. [change: new file system]
-        subnet: The subnet of its mount target, in the zone of the nodes. Default: the VPC's first private subnet, else
-            its first isolated one. [change: at once, to one in another zone]
+        subnet: The subnet of its mount target, in the zone of the nodes; of a selection the first one. Default: the
+            VPC's first private subnet, else its first isolated one. [change: at once, to one in another zone]
         kms_key: Encrypts the data. Default: the key that EFS manages. [change: new file system]
         vpc_cidr: IPv4 block that may reach it. Default: only what carries the security group. [change: at once]
         removal_policy: Of the file system; mount target and security group go with the stack. Default: the data
@@ -64,7 +64,7 @@ class ElasticFileSystem(_Homes):
         construct_id: str,
         *,
         vpc: ec2.IVpc,
-        subnet: ec2.ISubnet | None = None,
+        subnet: Subnet | None = None,
         kms_key: kms.IKey | None = None,
         vpc_cidr: str | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -106,8 +106,8 @@ class OpenZfsFileSystem(_Homes):
         scope: Usually a stack.
         construct_id: Id in the scope.
         vpc: Where it is. [change: new file system]
-        subnet: The subnet of its file servers, best that of the nodes. Default: the VPC's first private subnet, else
-            its first isolated one. [change: new file system]
+        subnet: The subnet of its file servers, best that of the nodes; of a selection the first one. Default: the VPC's
+            first private subnet, else its first isolated one. [change: new file system]
         deployment_type: HA has a second file server that takes over; 2 is faster. Most Regions lack SINGLE_AZ_HA_1 or
             those of 2. [one of 'SINGLE_AZ_1', 'SINGLE_AZ_HA_1', 'SINGLE_AZ_2', 'SINGLE_AZ_HA_2'; default 'SINGLE_AZ_1';
             change: new file system]
@@ -140,7 +140,7 @@ class OpenZfsFileSystem(_Homes):
         construct_id: str,
         *,
         vpc: ec2.IVpc,
-        subnet: ec2.ISubnet | None = None,
+        subnet: Subnet | None = None,
         deployment_type: OpenZfsDeploymentType = _DEFAULTS.deployment_type,
         capacity_gib: int | Size = _DEFAULTS.capacity_gib,
         throughput_mbps: int = _DEFAULTS.throughput_mbps,

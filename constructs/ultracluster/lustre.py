@@ -21,7 +21,7 @@ from ultracluster.domain.lustre import Compression, DataRepository, DeploymentTy
 from ultracluster.domain.types import listed
 from ultracluster.domain.violations import InvalidArguments, Path, Violation, is_token
 from ultracluster.metric import FSX, metric_of
-from ultracluster.placement import subnet_in
+from ultracluster.placement import Subnet, subnet_in
 from ultracluster.retention import RETENTION
 from ultracluster.signatures import readable
 
@@ -112,8 +112,8 @@ class LustreFileSystem(ILustreFileSystem):
         scope: Usually a stack.
         construct_id: Id in the scope.
         vpc: Where it is. [change: new file system]
-        subnet: The one subnet with its file servers, best that of the compute nodes. Default: the VPC's first private
-            subnet, else its first isolated one. [change: new file system]
+        subnet: The one subnet with its file servers, best that of the compute nodes; of a selection the first one.
+            Default: the VPC's first private subnet, else its first isolated one. [change: new file system]
         deployment_type: PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost. [one of 'SCRATCH_2',
             'PERSISTENT_1', 'PERSISTENT_2'; default 'PERSISTENT_2'; change: new file system]
         capacity_gib: Storage; it can grow, not shrink. [GiB; 1 to 2,147,483,647; 1200, 2400 or a multiple of 2400;
@@ -154,7 +154,7 @@ class LustreFileSystem(ILustreFileSystem):
         construct_id: str,
         *,
         vpc: ec2.IVpc,
-        subnet: ec2.ISubnet | None = None,
+        subnet: Subnet | None = None,
         deployment_type: DeploymentType = _DEFAULTS.deployment_type,
         capacity_gib: int | Size = _DEFAULTS.capacity_gib,
         throughput_mbps_per_tib: int | None = _DEFAULTS.throughput_mbps_per_tib,

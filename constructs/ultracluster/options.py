@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import aws_ec2 as ec2
 from pydantic import ConfigDict, SkipValidation, ValidationError
 
 from ultracluster.arguments import until_looked_up
@@ -17,6 +16,7 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.spec import Spec
 from ultracluster.domain.violations import InvalidArguments
+from ultracluster.placement import Subnet
 from ultracluster.signatures import OfModel
 
 if TYPE_CHECKING:
@@ -132,11 +132,13 @@ class Queue(Options, QueueSpec):
         custom_slurm_settings: Further slurm.conf parameters of the partition, such as MaxTime. [default empty; change:
             at once]
         custom_actions: Scripts of yours that its nodes run; None: none. [default None; change: nodes drain]
-        subnet: Where its nodes are. Default: the cluster's private subnet. [change: nodes drain]
+        subnet: Where its nodes are; of a selection the first one. Default: the cluster's private subnet. [change: nodes
+            drain]
     """
 
-    subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where its nodes are. Default: the cluster's private subnet. [change: nodes drain]"""
+    subnet: SkipValidation[Subnet] | None = None
+    """Where its nodes are; of a selection the first one. Default: the cluster's private subnet. [change: nodes
+    drain]"""
 
 
 class HeadNode(Options, HeadNodeSpec):
@@ -162,13 +164,13 @@ class HeadNode(Options, HeadNodeSpec):
             nodes do: preflight says what it lacks. Grants, policies and buckets that are named elsewhere do not reach
             it. [the ARN of a role with the path /parallelcluster/; default None; change: at once]
         custom_actions: Scripts of yours that it runs; None: none. [default None; change: at once]
-        subnet: Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change:
-            new cluster]
+        subnet: Where it is; of a selection the first one. Default: the cluster's public subnet, or with
+            ``public=False`` the private one. [change: new cluster]
     """
 
-    subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where it is. Default: the cluster's public subnet, or with ``public=False`` the private one. [change: new
-    cluster]"""
+    subnet: SkipValidation[Subnet] | None = None
+    """Where it is; of a selection the first one. Default: the cluster's public subnet, or with ``public=False`` the
+    private one. [change: new cluster]"""
 
 
 class LoginPool(Options, LoginPoolSpec):
@@ -191,13 +193,13 @@ class LoginPool(Options, LoginPoolSpec):
             reach it. [the ARN of a role with the path /parallelcluster/; default None; change: no login nodes]
         ssh_cidr: Address block or prefix list that may reach port 22; None: nobody, Session Manager alone. [an IPv4
             block such as 203.0.113.0/24, /8 or smaller, or a prefix list pl-...; default None; change: no login nodes]
-        subnet: Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change:
-            no login nodes]
+        subnet: Where they are; of a selection the first one. Default: the cluster's private subnet, or with
+            ``public=True`` the public one. [change: no login nodes]
     """
 
-    subnet: SkipValidation[ec2.ISubnet] | None = None
-    """Where they are. Default: the cluster's private subnet, or with ``public=True`` the public one. [change: no login
-    nodes]"""
+    subnet: SkipValidation[Subnet] | None = None
+    """Where they are; of a selection the first one. Default: the cluster's private subnet, or with ``public=True`` the
+    public one. [change: no login nodes]"""
 
 
 class NodeAction(Values, custom_actions.NodeActionSpec):

@@ -1,37 +1,25 @@
 """AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
-import jsii
 from aws_cdk import (
     Annotations,
-    Aspects,
-    CfnResource,
-    CustomResource,
-    IAspect,
-    IStableAnyProducer,
-    ITaggable,
-    Lazy,
-    RemovalPolicy,
     Stack,
-    Stage,
-    TagManager,
-    Tags,
-    TagType,
     Token,
 )
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from constructs import Construct, IConstruct, IValidation
+from constructs import Construct
 
+from ultracluster import cluster_names
 from ultracluster.arguments import construct_name, of_type, together, wrong_types
 from ultracluster.cluster_base import IParallelCluster, NodeGroup
-from ultracluster.cluster_provider import ClusterProvider
+from ultracluster.cluster_provider import secrets_policy
+from ultracluster.defined_cluster import DefinedCluster
 from ultracluster.domain import budget as budget_rules
 from ultracluster.domain import cluster_rules, names, override_rules, team_rules
 from ultracluster.domain.budget import BudgetSpec
@@ -45,7 +33,7 @@ from ultracluster.domain.cluster import (
     QueueSpec,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_configuration import Bindings, render
+from ultracluster.domain.cluster_configuration import Bindings, render, secret_arns
 from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file, refused_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
@@ -66,8 +54,7 @@ from ultracluster.neuron_software import NeuronSoftware
 from ultracluster.node_policies import OF_PARALLELCLUSTER, too_large, too_many
 from ultracluster.node_scripts import NodeScripts
 from ultracluster.options import as_given
-from ultracluster.placement import elsewhere, is_public, node_subnets
-from ultracluster.roles import BoundaryProbe, apply_roles
+from ultracluster.placement import Subnet, elsewhere, is_public, node_subnets, with_subnets, with_subnets_for_selections
 from ultracluster.shared_storage import SharedStorage
 from ultracluster.signatures import readable
 from ultracluster.ways_out import shut_in, warn_of_imported
@@ -89,14 +76,12 @@ _OF_SPEC = frozenset({*ClusterSpec.model_fields, "cluster_name"})
 """Arguments that `ClusterSpec` checks."""
 
 
+_SUBNETS = ("public_subnet", "private_subnet")
 _KINDS = {"HeadNode": "the head node", "LoginNodes": "login nodes"}
-_CLUSTERS: "WeakKeyDictionary[IConstruct, list[ParallelCluster]]" = WeakKeyDictionary()
-"""The clusters of each app, by its root: to look for them in the tree takes longer than to make one."""
 
 
 @readable
-@jsii.implements(ITaggable)
-class ParallelCluster(IParallelCluster):
+class ParallelCluster(DefinedCluster):
     """Define a cluster by AWS's own custom resource, with a provider of its own.
 
     One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
@@ -122,10 +107,10 @@ class ParallelCluster(IParallelCluster):
             drain; new cluster, if it is on /home]
         software: What nodes get for training on Trainium. Default: ParallelCluster's image as it is. Adding or removing
             it means a new cluster. [change: as its options say]
-        public_subnet: Of the head node, and of login nodes with ``public=True``. Default: the VPC's first public one.
-            [change: new cluster]
-        private_subnet: Of all other nodes. Default: the VPC's first private subnet with a way out, or isolated one.
-            [change: nodes drain; new cluster, if the head node is there]
+        public_subnet: Of the head node, and of login nodes with ``public=True``; of a selection the first one. Default:
+            the VPC's first public one. [change: new cluster]
+        private_subnet: Of all other nodes; of a selection the first one. Default: the VPC's first private subnet with a
+            way out, or isolated one. [change: nodes drain; new cluster, if the head node is there]
         security_groups: What nodes carry beside ParallelCluster's own groups and those of shared storage. Login nodes
             take other groups only while there are none of them. Default: a new group. `connections` has it, or those
             given; of an empty list, those of shared storage. [change: at once]
@@ -190,8 +175,8 @@ class ParallelCluster(IParallelCluster):
         login_node_actions: NodeActionsSpec | None = None,
         shared_storage: Sequence[SharedStorage] = (),
         software: NeuronSoftware | None = None,
-        public_subnet: ec2.ISubnet | None = None,
-        private_subnet: ec2.ISubnet | None = None,
+        public_subnet: Subnet | None = None,
+        private_subnet: Subnet | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         cluster_name: str | None = None,
         tags: Mapping[str, str] | None = None,
@@ -217,6 +202,15 @@ class ParallelCluster(IParallelCluster):
             *_subnets_of(("queues",), queues),
             *_subnets_of(("login_nodes",), login_nodes),
         ]
+        named = with_subnets_for_selections(
+            vpc,
+            broken,
+            public_subnet=public_subnet,
+            private_subnet=private_subnet,
+            head_node=head_node,
+            queues=queues,
+            login_nodes=login_nodes,
+        )
         self._values: dict[str, Any] = {
             "name": names.of_path(path) if cluster_name is None else cluster_name,
             "region": Stack.of(scope).region,
@@ -227,10 +221,10 @@ class ParallelCluster(IParallelCluster):
             "neuron_driver": getattr(software, "neuron_driver", None),
             "pytorch": getattr(software, "pytorch", None),
             "efa_interface_type": efa_interface_type,
-            "head_node": head_node,
-            "login_nodes": listed(login_nodes),
+            "head_node": named["head_node"],
+            "login_nodes": listed(named["login_nodes"]),
             "login_node_actions": login_node_actions,
-            "queues": listed(queues),
+            "queues": listed(named["queues"]),
             "slurm": slurm,
             "monitoring": monitoring,
             "overrides": plain(overrides),
@@ -250,20 +244,18 @@ class ParallelCluster(IParallelCluster):
             *below(("accounting",), [] if self._accounting is None else self._accounting.violations()),
         ]
         self._storage = [] if "shared_storage" in wrong else list(shared_storage)
-        private, public = private_subnet, public_subnet
+        public, private = named["public_subnet"], named["private_subnet"]
         if not {"vpc", "private_subnet", "public_subnet"} & wrong:
-            public, private, none = node_subnets(vpc, public_subnet, private_subnet)
             groups = [] if "security_groups" in wrong else security_groups or []
-            placed = {
-                ("private_subnet",): private_subnet,
-                ("public_subnet",): public_subnet,
-                **_subnets_in({"head_node": head_node, "queues": queues, "login_nodes": login_nodes}, wrong),
+            placed: dict[Path, ec2.ISubnet | ec2.ISecurityGroup | None] = {
+                **_subnets_in(named, wrong),
                 **_groups_in(("security_groups",), groups),
                 **self._groups_of_others(),
             }
+            public, private, none = node_subnets(vpc, public, private)
             broken += [*none, *elsewhere(vpc, placed)]
         self._vpc, self._private = vpc, private
-        self._spec = spec = self._checked([*broken, *_name_violations(scope, self._values["name"])])
+        self._spec = spec = self._checked([*broken, *cluster_names.violations(scope, self._values["name"])])
         assert private is not None  # noqa: S101 - a violation
         assert public is not None  # noqa: S101 - the private one at least
         of_storage = [group for storage in shared_storage for group in storage.security_groups]
@@ -276,7 +268,7 @@ class ParallelCluster(IParallelCluster):
         if security_groups is None:
             group = ec2.SecurityGroup(self, "SecurityGroup", vpc=vpc, description=f"Nodes of {spec.name}")
             self.connections.add_security_group(group)
-        self._tags = _tag_manager(self, spec.tags)
+        self._carry_tags(spec.tags)
         self._scripts = NodeScripts(
             self,
             "Scripts",
@@ -291,21 +283,17 @@ class ParallelCluster(IParallelCluster):
         self._warned: set[str] = set()
         self._default_places = public, private
         self._queue_bindings: dict[str, Mapping[str, Any]] = {}
-        resource = CustomResource(
-            self,
-            "Resource",
-            service_token=self._make_provider(munge_key, password),
-            resource_type="Custom::PclusterCluster",
-            properties={
-                "ClusterName": spec.name,
-                "ClusterConfiguration": Lazy.any(_Later(self._configuration)),
-                "SuppressValidators": Lazy.any(_Later(lambda: suppressed(self._spec))),
-                "ValidationFailureLevel": "WARNING",
-            },
+        self._roles = spec.roles
+        arns = [*secret_arns(spec), *([] if password is None else [((), str(password.secret_full_arn))])]
+        resource = self._define(
+            spec.parallelcluster_version,
+            configuration=self._configuration,
+            suppressed=lambda: suppressed(self._spec),
+            level="WARNING",
+            secrets=secrets_policy(self, arns, None if munge_key is None else munge_key.encryption_key),
         )
-        self._resource = resource
-        self._bind_nodes(head_node, login_nodes)
-        for given, queue in zip(queues, spec.queues, strict=True):
+        self._bind_nodes(named["head_node"], named["login_nodes"])
+        for given, queue in zip(named["queues"], spec.queues, strict=True):
             self._bind_queue(queue, given)
         for secret in (munge_key, password):
             if secret is not None:
@@ -317,11 +305,7 @@ class ParallelCluster(IParallelCluster):
         resource.node.add_dependency(
             vpc, self._scripts, *(each for storage in self._storage for each in storage.dependencies)
         )
-        self.head_node_instance_id = resource.get_att_string("headNode.instanceId")
-        self.head_node_private_ip = resource.get_att_string("headNode.privateIpAddress")
-        self.status = resource.get_att_string("clusterStatus")
-        self.validation_messages = resource.get_att_string("validationMessages")
-        self._check_when_whole(vpc)
+        self._watch(vpc)
 
     @staticmethod
     def from_cluster_attributes(
@@ -340,33 +324,6 @@ class ParallelCluster(IParallelCluster):
             security_groups: What its nodes carry, for `connections`.
         """
         return IParallelCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
-
-    def apply_removal_policy(self, policy: RemovalPolicy) -> None:
-        """Say what happens to the cluster when it leaves its stack, or that is deleted.
-
-        Retained, it stays with all that it needs: head node, nodes and their storage cost until you delete the stack
-        of the cluster's name and then what is left of this one; no app can take it up again, because ParallelCluster's
-        resource adopts none.
-
-        Args:
-            policy: Retained or deleted.
-
-        Raises:
-            ValueError: It is neither: there are no snapshots of clusters.
-        """
-        if policy == RemovalPolicy.SNAPSHOT:
-            raise ValueError(f"policy: {self._construct} cannot be deleted with a snapshot; allowed: RETAIN or DESTROY")
-        Aspects.of(self).add(_Kept(policy))
-
-    @property
-    def tags(self) -> TagManager:
-        """Tags of everything that ParallelCluster makes: those given, and those of ``cdk.Tags`` for what it is in."""
-        return self._tags
-
-    @property
-    def cluster_name(self) -> str:
-        """ParallelCluster's name of the cluster; known once the cluster exists."""
-        return self._resource.ref
 
     @property
     def sends_metrics(self) -> bool:
@@ -429,9 +386,11 @@ class ParallelCluster(IParallelCluster):
         Raises:
             InvalidArguments: The cluster would break rules; it stays as it is.
         """
+        wrong = [*_subnets_of(("queue",), queue)]
+        queue = with_subnets(self._vpc, queue, ("queue",), wrong)
         self._values["queues"].append(queue)
         try:
-            wrong = [*_subnets_of(("queue",), queue)] or [*elsewhere(self._vpc, _subnets_in({"queue": queue}))]
+            wrong = wrong or [*elsewhere(self._vpc, _subnets_in({"queue": queue}))]
             self._spec = self._checked(wrong, added="queue")
         except InvalidArguments:
             self._values["queues"].pop()
@@ -570,36 +529,11 @@ class ParallelCluster(IParallelCluster):
         self._queue_bindings[queue.name] = self._scripts.of_queue(queue.name, script, queue.custom_actions)
         self._place(("queues", queue.name), given)
 
-    def _make_provider(
-        self, munge_key: "secretsmanager.ISecret | None", password: "secretsmanager.ISecret | None"
-    ) -> str:
-        """Make the provider, and return its function's ARN."""
-        self._probe = BoundaryProbe(self, "Boundary", self._bound)
-        self._provider = ClusterProvider(self, self._spec, munge_key, password)
-        if self._spec.roles is not None:
-            self._provider.set_roles(self._spec.roles)
-            apply_roles(self, self._spec.roles)
-        return self._provider.stack.get_att("Outputs.ServiceToken").to_string()
-
-    def _bound(self, boundary: str | None) -> None:
-        """Let the provider's role have the boundary of all roles here, of which the CDK tells when it synthesizes."""
-        roles = self._spec.roles or RolesSpec()
-        if boundary is not None or self._provider.has_role:
-            self._provider.set_roles(roles.model_copy(update={"permissions_boundary_arn": boundary}))
-
-    def _check_when_whole(self, vpc: ec2.IVpc) -> None:
+    def _watch(self, vpc: ec2.IVpc) -> None:
         """Let the CDK ask, when it synthesizes, what routes and grants may decide until then."""
         warn_of_imported(self, vpc, self._places)
         self._warn()
-        self.node.add_validation(_Whole(lambda: [*shut_in(self, vpc, self._places), *self._wrong_when_whole()]))
-        for other in _of_name(self, self._spec.name):
-            if _may_meet(*(_outermost(Stack.of(each)) for each in (self, other))):
-                Annotations.of(self).add_warning_v2(
-                    "ultracluster:clusterName",
-                    f"cluster_name: {other.node.path} has the name {self._spec.name}, too. An account and Region have "
-                    "one cluster of a name, and the stages do not say in which they are: give their stacks an env.",
-                )
-        _CLUSTERS.setdefault(self.node.root, []).append(self)
+        self._check_when_whole(lambda: [*shut_in(self, vpc, self._places), *self._wrong_when_whole()])
 
     def _warn(self) -> None:
         """Warn of types and chips that are not known or verified, and of what overrides disable; of each once."""
@@ -619,7 +553,7 @@ class ParallelCluster(IParallelCluster):
 
     def _wrong_when_whole(self) -> Iterator[str]:
         """Yield what stacks and grants that came later make wrong."""
-        yield from (f"{dotted(each.path)}: {each}" for each in _stack_violations(self, self._spec.name))
+        yield from (f"{dotted(each.path)}: {each}" for each in cluster_names.stack_violations(self, self._spec.name))
         yield from self._too_many_policies()
         yield from self._wrong_tags()
         yield from too_large(self._scripts.by_nodes)
@@ -685,118 +619,6 @@ class ParallelCluster(IParallelCluster):
         return next((each.mount.mount_dir for each in self._storage if each.mount.kind == "FsxLustre"), "")
 
 
-@jsii.implements(IAspect)
-class _Kept:
-    """Gives all that a cluster needs its removal policy, what is added later, too."""
-
-    def __init__(self, policy: RemovalPolicy) -> None:
-        self._policy = policy
-
-    def visit(self, node: IConstruct) -> None:
-        if isinstance(node, CfnResource):
-            node.apply_removal_policy(self._policy)
-
-
-@jsii.implements(IValidation)
-class _Whole:
-    """What is wrong with a cluster when its app is whole."""
-
-    def __init__(self, check: Callable[[], list[str]]) -> None:
-        self._check = check
-
-    def validate(self) -> list[str]:
-        return self._check()
-
-
-def _name_violations(scope: Construct, name: object) -> Iterator[Violation]:
-    """Yield why a cluster's stack, which has its name, would be another one's."""
-    yield from _stack_violations(scope, name)
-    stack = _outermost(Stack.of(scope))
-    for other_cluster in _of_name(scope, name):
-        if _meet(stack, _outermost(Stack.of(other_cluster))):
-            reason = "an account and Region have one cluster of a name"
-            allowed = f"another name than that of {other_cluster.node.path}"
-            yield Violation(("cluster_name",), name, allowed, reason)
-
-
-def _stack_violations(scope: Construct, name: object) -> Iterator[Violation]:
-    """Yield which stack of the app has the name of a cluster, where ParallelCluster would make one."""
-    stack = _outermost(Stack.of(scope))
-    for other in _stacks(scope.node.root):
-        if other.stack_name == name and _meet(stack, other):
-            allowed = "another name than that of " + ("the stack" if other is stack else f"the stack {other.node.path}")
-            reason = (
-                "ParallelCluster makes a stack of the cluster's name in the account and Region, and this one has it"
-            )
-            yield Violation(("cluster_name",), name, allowed, reason)
-
-
-def _of_name(scope: Construct, name: object) -> list["ParallelCluster"]:
-    """Return the clusters of a name that are in the tree of a construct."""
-    return [each for each in _CLUSTERS.get(scope.node.root, []) if each.spec.name == name and _is_in_tree(each)]
-
-
-def _is_in_tree(cluster: "ParallelCluster") -> bool:
-    """Return whether neither a cluster nor what it is in was removed from the tree."""
-    root, *path = cluster.node.scopes
-    found: IConstruct | None = root
-    for each in path:
-        found = None if found is None else found.node.try_find_child(each.node.id)
-    return found is cluster
-
-
-def _stacks(construct: IConstruct) -> Iterator[Stack]:
-    """Yield the stacks below a construct that have names of their own; in a stack they are among its children alone."""
-    for each in construct.node.children:
-        if isinstance(each, Stack):
-            if each.nested_stack_parent is None:
-                yield each
-            yield from _stacks(each)
-        elif not isinstance(construct, Stack):
-            yield from _stacks(each)
-
-
-def _outermost(stack: Stack) -> Stack:
-    return stack if stack.nested_stack_parent is None else _outermost(stack.nested_stack_parent)
-
-
-def _meet(one: Stack, other: Stack) -> bool:
-    """Return whether two stacks are in one account and Region.
-
-    Of what the app does not say CloudFormation is asked to deploy into one environment, as the CDK takes it, too, when
-    a stack refers to another; stages, which each may have an environment of their own, are told apart.
-    """
-    if one is other:
-        return True
-    env = (one.account, one.region)
-    known = not any(map(Token.is_unresolved, env))
-    return env == (other.account, other.region) and (known or Stage.of(one) is Stage.of(other))
-
-
-def _may_meet(one: Stack, other: Stack) -> bool:
-    """Return whether it is not known where two stacks of different stages are, and they may be in one place."""
-    unknown = Token.is_unresolved(one.account) or Token.is_unresolved(one.region)
-    return unknown and (one.account, one.region) == (other.account, other.region)
-
-
-@jsii.implements(IStableAnyProducer)
-class _Later:
-    """A value that the CDK asks for when it synthesizes."""
-
-    def __init__(self, produce: Callable[[], Any]) -> None:
-        self._produce = produce
-
-    def produce(self) -> Any:
-        return self._produce()
-
-
-def _tag_manager(cluster: Construct, tags: Mapping[str, str]) -> TagManager:
-    """Return what holds the tags of a cluster; those given are for what is in it, too."""
-    for key, value in tags.items():
-        Tags.of(cluster).add(key, value)
-    return TagManager(TagType.STANDARD, "Custom::PclusterCluster")
-
-
 def _called(field: Path) -> Path:
     """Return how the construct calls a field of `ClusterSpec`."""
     return (*_ARGUMENTS[field[:1]], *field[1:]) if field[:1] in _ARGUMENTS else field
@@ -810,7 +632,7 @@ def _moved(path: Path, last: Path, argument: str) -> Path:
 def _subnets_of(place: Path, options: object) -> Iterator[Violation]:
     """Yield which subnets of options are none."""
     for path, subnet in _each_subnet(place, options):
-        yield from of_type(subnet, ec2.ISubnet | None, path)
+        yield from of_type(subnet, Subnet | None, path)
 
 
 def _each_subnet(place: Path, options: object) -> Iterator[tuple[Path, Any]]:
@@ -821,14 +643,14 @@ def _each_subnet(place: Path, options: object) -> Iterator[tuple[Path, Any]]:
         yield (*place, "subnet"), subnet
 
 
-def _subnets_in(options: Mapping[str, object], besides: Collection[str | int] = ()) -> dict[Path, ec2.ISubnet]:
-    """Return the subnets of options by their places, but for those of some arguments."""
-    return dict(
-        each
-        for argument, value in options.items()
-        if argument not in besides
-        for each in _each_subnet((argument,), value)
-    )
+def _subnets_in(arguments: Mapping[str, Any], besides: Collection[str | int] = ()) -> dict[Path, ec2.ISubnet]:
+    """Return the subnets that arguments are, or that their options name, by their places; but for some arguments."""
+    subnets: dict[Path, ec2.ISubnet] = {}
+    for argument, value in arguments.items():
+        if argument in besides or value is None:
+            continue
+        subnets |= {(argument,): value} if argument in _SUBNETS else dict(_each_subnet((argument,), value))
+    return subnets
 
 
 def _groups_in(place: Path, groups: Sequence[ec2.ISecurityGroup]) -> dict[Path, ec2.ISecurityGroup]:

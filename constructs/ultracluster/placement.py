@@ -1,17 +1,59 @@
 """Where resources are in a VPC, and who may reach them."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from aws_cdk import CfnResource, Reference, Tokenization
 from aws_cdk import aws_ec2 as ec2
 
 from ultracluster.arguments import is_not_looked_up, of_type, until_looked_up
 from ultracluster.domain import addresses
-from ultracluster.domain.violations import Path, Violation, is_token
+from ultracluster.domain.violations import Path, Violation, Words, is_token
+
+Subnet = ec2.ISubnet | ec2.SubnetSelection
+"""A subnet, or a selection from those of the VPC, whose first one it is, as for the CDK's own instances."""
+_SELECTED_BY = ("availability_zones", "one_per_az", "subnet_filters", "subnet_group_name", "subnets", "subnet_type")
+
+
+def selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection, place: Path, broken: list[Violation]) -> list[ec2.ISubnet]:
+    """Return the subnets of a selection; where there are none, why is added to ``broken``.
+
+    Of a VPC that the CDK has not looked up yet they are any of its placeholders.
+    """
+    given = {name: getattr(selection, name) for name in _SELECTED_BY}
+    words = Words("a selection")
+    try:
+        found = vpc.select_subnets(**{name: value for name, value in given.items() if value is not None})
+    except RuntimeError as error:  # an error of JavaScript; the CDK's message says which subnets the VPC has
+        reason = str(error).split(": ", 1)[-1].splitlines()[0]
+        broken.append(Violation(place, words, f"subnets of {vpc.node.path}", reason))
+        return []
+    subnets = found.subnets or (vpc.private_subnets[:1] if found.is_pending_lookup else [])
+    if not subnets:
+        broken.append(Violation(place, words, f"subnets of {vpc.node.path}", "it selects none"))
+    return list(subnets)
+
+
+def with_subnets(vpc: ec2.IVpc, given: Any, place: Path, broken: list[Violation]) -> Any:
+    """Return an argument with the first subnet of each selection in its place, in options and lists of them, too."""
+    if isinstance(given, ec2.SubnetSelection):
+        return next(iter(selected(vpc, given, place, broken)), None)
+    if isinstance(given, list | tuple):
+        return [with_subnets(vpc, each, (*place, index), broken) for index, each in enumerate(given)]
+    if isinstance(getattr(given, "subnet", None), ec2.SubnetSelection):
+        return given.model_copy(update={"subnet": with_subnets(vpc, given.subnet, (*place, "subnet"), broken)})
+    return given
+
+
+def with_subnets_for_selections(vpc: ec2.IVpc, broken: list[Violation], **given: Any) -> dict[str, Any]:
+    """Return arguments of a cluster with subnets for selections; as they are, if the VPC is among ``broken``."""
+    if any(each.path[0] == "vpc" for each in broken):
+        return given
+    return {name: with_subnets(vpc, each, (name,), broken) for name, each in given.items()}
 
 
 def subnet_in(
-    vpc: ec2.IVpc, subnet: ec2.ISubnet | None, vpc_cidr: str | None, broken: list[Violation]
+    vpc: ec2.IVpc, given: Subnet | None, vpc_cidr: str | None, broken: list[Violation]
 ) -> tuple[ec2.ISubnet | None, list[Violation]]:
     """Return the subnet of a file system, and what is wrong about arguments that all file systems have.
 
@@ -19,6 +61,9 @@ def subnet_in(
     those that are ``broken``.
     """
     broken = list(broken)
+    subnet: ec2.ISubnet | None = None
+    if not {"vpc", "subnet"} & {each.path[0] for each in broken}:
+        subnet = with_subnets(vpc, given, ("subnet",), broken)
     known = not {"vpc", "subnet"} & {each.path[0] for each in broken}
     subnets = [subnet, *vpc.private_subnets, *vpc.isolated_subnets] if known else []
     place = next((each for each in subnets if each is not None), None)

@@ -1,8 +1,8 @@
 """Each deployment of config/ on this computer: deployed, used by a job on two nodes, destroyed.
 
-In `make test-all` those are that have most between them: the stacks are made without the CDK's command line, and
-commands that run in this process do the rest. In `make test-scenarios` each has its whole life, by the command that shows it, and another with a fault. Further
-faults and settings are in the scenarios of tests/end_to_end/lives.
+In `make test-all` the two that have most between them: the stacks are made without the CDK's command line, and
+commands that run in this process do the rest. In `make test-scenarios` each has its whole life, by the command that
+shows it, and another with a fault. Further faults and settings are in the scenarios of tests/end_to_end/lives.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def violations(settings: Settings) -> list[Violation]:
     return [
         *below(("region",), _region(settings)),
         *below(("zone_id",), _zone(settings)),
-        *below(("tags",), lambda: cluster_rules.tag_violations(settings.cluster_spec)),
+        *below(("tags",), lambda: cluster_rules.tag_violations(settings.cluster_spec.tags)),
         *below(("tags",), _tags_of_snapshots(settings), _tag_of_budget(settings)),
         *below(("bootstrap",), _account_of_key(settings), lambda: _elsewhere(settings, settings.bootstrap)),
         *below(("roles",), _account_of_boundary(settings)),

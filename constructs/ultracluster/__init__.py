@@ -8,14 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ultracluster.accounting_database import AccountingDatabase
+    from ultracluster.accounting_database import AccountingDatabase, IAccountingDatabase
     from ultracluster.budget import MonthlyBudget
     from ultracluster.cluster_base import IParallelCluster, NodeGroup
+    from ultracluster.configured_cluster import ConfiguredCluster
     from ultracluster.domain.violations import InvalidArguments
     from ultracluster.homes import ElasticFileSystem, OpenZfsFileSystem
     from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
     from ultracluster.monitoring import ClusterMonitoring
-    from ultracluster.network import IsolatedSubnet, UltraClusterNetwork
+    from ultracluster.network import IsolatedSubnet, IUltraClusterNetwork, UltraClusterNetwork
     from ultracluster.neuron_software import NeuronSoftware
     from ultracluster.options import (
         AcceptedWarning,
@@ -51,15 +52,18 @@ __all__ = [
     "BudgetSpec",
     "ClusterMonitoring",
     "ComputeResource",
+    "ConfiguredCluster",
     "DirectorySpec",
     "EbsVolume",
     "ElasticFileSystem",
     "HeadNode",
     "HeadNodeSnapshots",
+    "IAccountingDatabase",
     "IFileSystem",
     "ILustreFileSystem",
     "IOpenZfsVolume",
     "IParallelCluster",
+    "IUltraClusterNetwork",
     "InstanceTypeFacts",
     "InvalidArguments",
     "IsolatedSubnet",
@@ -87,14 +91,15 @@ __all__ = [
 ]
 
 _MODULES = {
-    "accounting_database": ("AccountingDatabase",),
+    "accounting_database": ("AccountingDatabase", "IAccountingDatabase"),
     "cluster_base": ("IParallelCluster", "NodeGroup"),
     "budget": ("MonthlyBudget",),
+    "configured_cluster": ("ConfiguredCluster",),
     "domain.violations": ("InvalidArguments",),
     "homes": ("ElasticFileSystem", "OpenZfsFileSystem"),
     "lustre": ("ILustreFileSystem", "LustreFileSystem"),
     "monitoring": ("ClusterMonitoring",),
-    "network": ("IsolatedSubnet", "UltraClusterNetwork"),
+    "network": ("IUltraClusterNetwork", "IsolatedSubnet", "UltraClusterNetwork"),
     "neuron_software": ("NeuronSoftware",),
     "options": (
         "AcceptedWarning",

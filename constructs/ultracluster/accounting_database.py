@@ -34,7 +34,51 @@ _ZONES = 2
 
 
 @readable
-class AccountingDatabase(Construct):
+class IAccountingDatabase(Construct):
+    """A database for Slurm's accounting, of this app or of another.
+
+    Attributes:
+        client_group: What the head node carries to reach it.
+        password: The secret with the password, as plain text.
+        host: Host name.
+        port: Port.
+        user: Name of the database user.
+    """
+
+    client_group: ec2.ISecurityGroup
+    password: secretsmanager.ISecret
+    host: str
+    port: int
+    user: str
+    _dependencies: Sequence[IDependable] = ()
+
+    def accounting(self, database_name: str, slurm_settings: Mapping[str, str] | None = None) -> SlurmAccounting:
+        """Return what a cluster needs to use it.
+
+        Args:
+            database_name: Name of the cluster's database on this server. Slurm makes it.
+            slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
+
+        Raises:
+            InvalidArguments: Arguments break rules of ParallelCluster or Slurm; all of them are named.
+        """
+        broken = wrong_types(IAccountingDatabase.accounting, locals())
+        made = SlurmAccounting(
+            uri=f"{self.host}:{self.port}",
+            user=self.user,
+            password=self.password,
+            database_name=database_name,
+            security_groups=[self.client_group],
+            slurm_settings=slurm_settings or {},
+            dependencies=self._dependencies,
+        )
+        if broken := broken or made.violations():
+            raise InvalidArguments(f"{self.node.path}.accounting", broken)
+        return made
+
+
+@readable
+class AccountingDatabase(IAccountingDatabase):
     """Define an RDS for MySQL instance for Slurm's accounting, with its password and security groups.
 
     It has no public address, is encrypted, and takes connections by TLS alone, from those who carry `client_group`.
@@ -126,34 +170,44 @@ class AccountingDatabase(Construct):
         )
         self._instance = self._add_instance(spec, places, group, retain=removal_policy is not RemovalPolicy.DESTROY)
         self._instance.node.add_dependency(self.client_group, group, *dependencies)
+        self._dependencies = [self._instance]
         self.host, self.port, self.user = self._instance.attr_endpoint_address, _PORT, _USER
         for each in self.node.find_all():
             if isinstance(each, CfnResource):
                 each.apply_removal_policy(removal_policy)
 
-    def accounting(self, database_name: str, slurm_settings: Mapping[str, str] | None = None) -> SlurmAccounting:
-        """Return what a cluster needs to use it.
+    @staticmethod
+    def from_database_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        host: str,
+        password: secretsmanager.ISecret,
+        client_group: ec2.ISecurityGroup,
+        port: int = _PORT,
+        user: str = _USER,
+    ) -> IAccountingDatabase:
+        """Refer to a database that exists already, or that another app makes.
 
         Args:
-            database_name: Name of the cluster's database on this server. Slurm makes it.
-            slurm_settings: For ``slurm.conf``, such as those of `ultracluster.domain.accounting.slurm_settings`.
+            scope: Usually a stack.
+            construct_id: Id in the scope.
+            host: Host name.
+            password: The secret with the user's password, as plain text.
+            client_group: What the head node carries to reach it.
+            port: Port.
+            user: Name of a user who may make databases.
 
         Raises:
-            InvalidArguments: Arguments break rules of ParallelCluster or Slurm; all of them are named.
+            InvalidArguments: Arguments are of other types.
         """
-        broken = wrong_types(AccountingDatabase.accounting, locals())
-        made = SlurmAccounting(
-            uri=f"{self.host}:{self.port}",
-            user=self.user,
-            password=self.password,
-            database_name=database_name,
-            security_groups=[self.client_group],
-            slurm_settings=slurm_settings or {},
-            dependencies=[self._instance],
-        )
-        if broken := broken or made.violations():
-            raise InvalidArguments(f"{self.node.path}.accounting", broken)
-        return made
+        name = construct_name("AccountingDatabase.from_database_attributes", scope, construct_id)
+        if broken := wrong_types(AccountingDatabase.from_database_attributes, locals()):
+            raise InvalidArguments(name, broken)
+        database = IAccountingDatabase(scope, construct_id)
+        database.host, database.port, database.user = host, port, user
+        database.password, database.client_group = password, client_group
+        return database
 
     def _add_instance(
         self, spec: DatabaseSpec, subnets: Sequence[ec2.ISubnet], group: ec2.SecurityGroup, *, retain: bool

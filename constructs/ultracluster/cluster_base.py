@@ -17,6 +17,8 @@ from ultracluster.metric import metric_of
 from ultracluster.node_policies import NodePolicies
 from ultracluster.signatures import readable
 
+ROLE_PATH = "/parallelcluster/"
+"""Path below which ParallelCluster has the roles of a cluster, in one of the cluster's name."""
 _ARGUMENTS: dict[Path, Path] = {("name",): ("cluster_name",)}
 
 
@@ -33,17 +35,19 @@ class NodeGroup(iam.PrincipalBase):
     """
 
     def __init__(
-        self, cluster_name: str, policies: Callable[[], Iterable[NodePolicies]], scope: Construct | None = None
+        self,
+        cluster: "IParallelCluster",
+        policies: Callable[[], Iterable[NodePolicies]] = tuple,
+        kinds: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        self._cluster_name, self._policies, self._scope = cluster_name, policies, scope
+        self._cluster, self._policies, self._kinds = cluster, policies, kinds
 
     @property
     def policy_fragment(self) -> iam.PrincipalPolicyFragment:
         """The roles of the cluster, in the policy of a resource."""
-        roles = self._stack.format_arn(
-            service="iam", region="", resource="role", resource_name=f"parallelcluster/{self._cluster_name}/*"
-        )
+        path = f"{self._cluster._role_path}{self._cluster._name}/".removeprefix("/")
+        roles = self._stack.format_arn(service="iam", region="", resource="role", resource_name=f"{path}*")
         of_cluster = {
             "ArnLike": {"aws:PrincipalArn": roles},
             "StringEquals": {"aws:PrincipalAccount": self.principal_account},
@@ -57,27 +61,19 @@ class NodeGroup(iam.PrincipalBase):
 
     @property
     def _stack(self) -> Stack:
-        if self._scope is not None:
-            return Stack.of(self._scope)
-        [first, *_] = self._policies()
-        return Stack.of(first.first)
+        return Stack.of(self._cluster)
 
     def dedupe_string(self) -> str:
         """Return what tells these roles from others in the policy of a resource."""
-        return self._cluster_name
+        return self._cluster._name
 
     def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
         """Add a statement to the nodes' policies."""
         added = [each.add(statement) for each in self._policies()]
-        if self._scope is not None:
-            Annotations.of(self._scope).add_warning_v2(
-                "ultracluster:importedGrant",
-                f"nodes of {self._cluster_name} get no policy, because the cluster is not of this app: only what has "
-                "a policy of its own in this app, such as a bucket or a key, lets them in",
-            )
-            return iam.AddToPrincipalPolicyResult(statement_added=False)
+        if (unreached := self._cluster._unreached(self._kinds)) is not None:
+            Annotations.of(self._cluster).add_warning_v2(*unreached)
         policies = DependencyGroup(*(each.policy_dependable for each in added if each.policy_dependable is not None))
-        return iam.AddToPrincipalPolicyResult(statement_added=True, policy_dependable=policies)
+        return iam.AddToPrincipalPolicyResult(statement_added=bool(added), policy_dependable=policies)
 
 
 @readable
@@ -85,8 +81,17 @@ class NodeGroup(iam.PrincipalBase):
 class IParallelCluster(Construct):
     """A cluster of this app or of another."""
 
+    _role_path = ROLE_PATH
+
     def __init__(
-        self, scope: Construct, construct_id: str, *, name: str, security_groups: Sequence[ec2.ISecurityGroup] | None
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        security_groups: Sequence[ec2.ISecurityGroup] | None,
+        head_node_instance_id: str | None = None,
+        role_path: str = ROLE_PATH,
     ) -> None:
         imported = type(self) is IParallelCluster
         maker = "ParallelCluster.from_cluster_attributes" if imported else type(self).__name__
@@ -95,6 +100,7 @@ class IParallelCluster(Construct):
             raise InvalidArguments(place, [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in broken])
         super().__init__(scope, construct_id)
         self._name = name
+        self._instance_id, self._role_path = head_node_instance_id, role_path
         self._connections = ec2.Connections(security_groups=list(security_groups or ()))
 
     @property
@@ -108,12 +114,34 @@ class IParallelCluster(Construct):
 
         They are named in the policy of the resource, if it is of this app and has one, as buckets and keys do.
         """
-        return NodeGroup(self._name, tuple, self)
+        return NodeGroup(self)
 
     @property
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
         """The security groups that all nodes carry beside ParallelCluster's own."""
         return self._connections
+
+    def _unreached(self, kinds: Sequence[str]) -> tuple[str, str] | None:
+        """Return id and text of a warning that a grant does not reach nodes; None: it does."""
+        return (
+            "ultracluster:importedGrant",
+            f"nodes of {self._name} get no policy, because the cluster is not of this app: only what has "
+            "a policy of its own in this app, such as a bucket or a key, lets them in",
+        )
+
+    def _instance_of_head_node(self) -> str:
+        """Return the id of the head node.
+
+        Raises:
+            ValueError: It is not known.
+        """
+        if self._instance_id is None:
+            raise ValueError(f"head_node_instance_id: got None of {self.node.path}; allowed: the id of its head node")
+        return self._instance_id
+
+    def _not_made(self, metric_name: str) -> str | None:
+        """Return why a cluster of this app does not make a metric of ParallelCluster's; None: it may."""
+        return None
 
     def _unknown_queue(self, name: str) -> str | None:
         """Return that a cluster of this app has no queue of a name; None: it may have one."""
@@ -168,3 +196,90 @@ class IParallelCluster(Construct):
     def metric_queues_protected(self) -> cloudwatch.Metric:
         """Return how many queues ParallelCluster closed because nodes kept failing to start."""
         return self.metric(metrics.QUEUES_PROTECTED, statistic="Maximum")
+
+    def metric_of_parallelcluster(
+        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return a metric that ParallelCluster makes of its logs, of any cluster with a dashboard of ParallelCluster's.
+
+        Args:
+            metric_name: One of `ultracluster.domain.metrics.OF_PARALLELCLUSTER`, such as
+                ``InsufficientCapacityErrors``; others are refused with a ValueError.
+            statistic: Over the rounds of its daemon, which are a minute.
+            period: Default: 1 minute.
+            label: Default: CloudWatch's.
+        """
+        if metric_name not in metrics.OF_PARALLELCLUSTER:
+            allowed = ", ".join(metrics.OF_PARALLELCLUSTER)
+            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {allowed}")
+        if (missing := self._not_made(metric_name)) is not None:
+            raise ValueError(f"metric_name: got {metric_name!r}, but {missing}")
+        dimensions = {"ClusterName": self._name}
+        return metric_of(
+            metrics.PARALLELCLUSTER, dimensions, metric_name, statistic=statistic, period=period, label=label
+        )
+
+    def metric_launch_failures(self) -> cloudwatch.MathExpression:
+        """Return how many nodes EC2 did not launch, for whatever reason, in a minute."""
+        return self._sum_of("nodes not launched", metrics.LAUNCH_FAILURES)
+
+    def metric_node_failures(self) -> cloudwatch.MathExpression:
+        """Return how many launched nodes failed in a minute, for whatever reason."""
+        return self._sum_of("nodes that failed", metrics.NODE_FAILURES)
+
+    def metric_script_failures(self) -> cloudwatch.MathExpression:
+        """Return how many scripts of compute nodes failed in a minute."""
+        return self._sum_of("scripts that failed", metrics.SCRIPT_FAILURES)
+
+    def metric_gpu_failures(self) -> cloudwatch.Metric:
+        """Return how many nodes failed the health check of their GPUs in a minute, which queues have by overrides."""
+        return self.metric_of_parallelcluster(metrics.GPU_FAILURES)
+
+    def metric_longest_idle(self) -> cloudwatch.Metric:
+        """Return for how long the dynamic node has been idle that has been so for longest, seconds."""
+        return self.metric_of_parallelcluster(metrics.LONGEST_IDLE, statistic="Maximum")
+
+    def metric_head_node(
+        self, metric_name: str, *, statistic: str = "Maximum", period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return a metric of the head node.
+
+        Args:
+            metric_name: One of `ultracluster.domain.metrics.OF_HEAD_NODE_INSTANCE`, such as ``CPUUtilization``; others
+                are refused with a ValueError, and so is each if the head node's id is not known.
+            statistic: Over the period.
+            period: Default: 1 minute. EC2's own are of 5 minutes without detailed monitoring.
+            label: Default: CloudWatch's.
+        """
+        if metric_name not in metrics.OF_HEAD_NODE_INSTANCE:
+            allowed = ", ".join(metrics.OF_HEAD_NODE_INSTANCE)
+            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {allowed}")
+        if (missing := self._not_made(metric_name)) is not None:
+            raise ValueError(f"metric_name: got {metric_name!r}, but {missing}")
+        namespace, further = metrics.OF_HEAD_NODE_INSTANCE[metric_name]
+        dimensions = {"InstanceId": self._instance_of_head_node(), **further}
+        if metric_name == metrics.HEARTBEAT:
+            dimensions["ClusterName"] = self._name
+        return metric_of(namespace, dimensions, metric_name, statistic=statistic, period=period, label=label)
+
+    def metric_head_node_cpu(self) -> cloudwatch.Metric:
+        """Return how much the head node's vCPUs do, percent, at most."""
+        return self.metric_head_node("CPUUtilization", period=Duration.minutes(5))
+
+    def metric_head_node_memory(self) -> cloudwatch.Metric:
+        """Return how much of the head node's memory is used, percent, at most."""
+        return self.metric_head_node("mem_used_percent")
+
+    def metric_head_node_disk(self) -> cloudwatch.Metric:
+        """Return how much of the head node's root volume is used, percent, at most."""
+        return self.metric_head_node("disk_used_percent")
+
+    def _sum_of(self, label: str, names: Sequence[str]) -> cloudwatch.MathExpression:
+        """Return the sum of metrics of ParallelCluster's, of which those without a value count as 0."""
+        each: dict[str, cloudwatch.IMetric] = {
+            f"m{index}": self.metric_of_parallelcluster(name) for index, name in enumerate(names)
+        }
+        expression = " + ".join(f"FILL({name}, 0)" for name in each)
+        return cloudwatch.MathExpression(
+            expression=expression, using_metrics=each, label=label, period=Duration.minutes(1)
+        )

@@ -21,7 +21,7 @@ from constructs import Construct
 from ultracluster.domain import metrics
 from ultracluster.lustre import ILustreFileSystem
 from ultracluster.metric import FSX, NAT_GATEWAY
-from ultracluster.network import UltraClusterNetwork
+from ultracluster.network import IUltraClusterNetwork
 
 _ROW = 24
 _HEIGHT = 6
@@ -132,7 +132,7 @@ def row_of_file_system(file_system: ILustreFileSystem) -> list[Graph]:
     ]
 
 
-def row_of_nat_gateway(network: UltraClusterNetwork) -> list[Graph]:
+def row_of_nat_gateway(network: IUltraClusterNetwork) -> list[Graph]:
     """Return the graphs of a network's NAT gateway."""
 
     def line(name: str, label: str | None = None, *, statistic: str = "Sum") -> list[Any]:

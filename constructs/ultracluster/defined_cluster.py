@@ -51,6 +51,9 @@ class DefinedCluster(IParallelCluster):
         """Address of the head node in the VPC."""
         return self._resource.get_att_string("headNode.privateIpAddress")
 
+    def _instance_of_head_node(self) -> str:
+        return self.head_node_instance_id
+
     @property
     def status(self) -> str:
         """Status of the cluster, such as ``CREATE_COMPLETE``."""

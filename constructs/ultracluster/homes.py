@@ -94,6 +94,28 @@ class ElasticFileSystem(_Homes):
         )
         self.file_system_id = made.file_system_id
 
+    @staticmethod
+    def from_file_system_attributes(
+        scope: Construct, construct_id: str, *, file_system_id: str, security_group: ec2.ISecurityGroup
+    ) -> efs.IFileSystem:
+        """Refer to a file system that exists already, or that another app makes, as the CDK's own class does.
+
+        Args:
+            scope: Usually a stack.
+            construct_id: Id in the scope.
+            file_system_id: Such as ``fs-0123456789abcdef0``.
+            security_group: Opens NFS among those who carry it; clients get it.
+
+        Raises:
+            InvalidArguments: Arguments are of other types.
+        """
+        name = construct_name("ElasticFileSystem.from_file_system_attributes", scope, construct_id)
+        if broken := wrong_types(ElasticFileSystem.from_file_system_attributes, locals()):
+            raise InvalidArguments(name, broken)
+        return efs.FileSystem.from_file_system_attributes(
+            scope, construct_id, file_system_id=file_system_id, security_group=security_group
+        )
+
 
 @readable
 class OpenZfsFileSystem(_Homes):

@@ -25,7 +25,7 @@ from ultracluster.domain.types import FROM_MINUTES, FROM_SIZE, OptionalGib, Opti
 from ultracluster.domain.violations import InvalidArguments, Violation, Words, is_token
 from ultracluster.domain.violations import listed as some_of
 from ultracluster.lustre import ILustreFileSystem, LustreFileSystem
-from ultracluster.network import UltraClusterNetwork
+from ultracluster.network import IUltraClusterNetwork
 from ultracluster.parallel_cluster import ParallelCluster
 from ultracluster.signatures import readable
 
@@ -119,7 +119,7 @@ class ClusterMonitoring(Construct):
         file_system_name: str | None = None,
         file_system_capacity_gib: int | Size | None = None,
         file_system_full_percent: int = _DEFAULTS.file_system_full_percent,
-        network: UltraClusterNetwork | None = None,
+        network: IUltraClusterNetwork | None = None,
         emails: Sequence[str] = tuple(_DEFAULTS.emails),
         topic: sns.ITopic | None = None,
         dashboard: bool = _DEFAULTS.dashboard,
@@ -351,12 +351,12 @@ class ClusterMonitoring(Construct):
             missing=cloudwatch.TreatMissingData.IGNORE,
         )
 
-    def _add_nat_gateway_alarm(self, network: UltraClusterNetwork) -> None:
+    def _add_nat_gateway_alarm(self, network: IUltraClusterNetwork) -> None:
         self._add_alarm(
             "NatPortsExhausted",
             network.metric_nat_gateway("ErrorPortAllocation", period=_FIVE_MINUTES),
             # With its subnet's block: another subnet makes another gateway, and another template.
-            f"The NAT gateway in {network.public_subnet.ipv4_cidr_block} had no port left for a new connection: nodes "
+            f"The NAT gateway in {network.place_of_nat_gateway} had no port left for a new connection: nodes "
             "fail to fetch packages when many start at once. Give the gateway more addresses and deploy.",
         )
 

@@ -33,7 +33,44 @@ _COMMON_ENDPOINTS = frozenset({*rules.PARALLELCLUSTER_ENDPOINTS, *rules.LOGIN_NO
 
 
 @readable
-class UltraClusterNetwork(Construct):
+class IUltraClusterNetwork(Construct):
+    """A network of this app or of another.
+
+    Attributes:
+        vpc: The VPC; its first public and private subnets are the two.
+        public_subnet: Has a route to an internet gateway.
+        private_subnet: Has a route to a NAT gateway.
+        nat_gateway_id: The NAT gateway.
+    """
+
+    vpc: ec2.IVpc
+    public_subnet: ec2.ISubnet
+    private_subnet: ec2.ISubnet
+    nat_gateway_id: str
+    _place_of_nat_gateway: str
+
+    @property
+    def place_of_nat_gateway(self) -> str:
+        """What tells the NAT gateway from others: the block of its subnet, or its id."""
+        return self._place_of_nat_gateway
+
+    def metric_nat_gateway(
+        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """Return one of https://docs.aws.amazon.com/vpc/latest/userguide/metrics-dimensions-nat-gateway.html.
+
+        Args:
+            metric_name: Such as ``ErrorPortAllocation``.
+            statistic: Such as ``Sum`` or ``Maximum``.
+            period: Default: a minute.
+            label: Default: CloudWatch makes one.
+        """
+        dimensions = {"NatGatewayId": self.nat_gateway_id}
+        return metric_of(NAT_GATEWAY, dimensions, metric_name, statistic=statistic, period=period, label=label)
+
+
+@readable
+class UltraClusterNetwork(IUltraClusterNetwork):
     """Define a VPC with a public subnet (head node, NAT gateway) and a private one (compute nodes, file system).
 
     The subnets are placed by zone id, which is the same place in every account. As for any ``ec2.Vpc``, CDK asks the
@@ -134,6 +171,7 @@ class UltraClusterNetwork(Construct):
         self.public_subnet: ec2.ISubnet = public_subnet
         self.private_subnet: ec2.ISubnet = private_subnet
         self.nat_gateway_id, self.nat_addresses = self._connect(vpc, public_subnet, private_subnet, nat_addresses)
+        self._place_of_nat_gateway = public_subnet_cidr
         self._add_gateway_endpoints(vpc, [public_subnet, private_subnet])
         if spec.endpoint_services:
             unknown = {*spec.interface_endpoints} - {rules.PRESET, *_COMMON_ENDPOINTS}
@@ -145,19 +183,46 @@ class UltraClusterNetwork(Construct):
         else:
             self._add_flow_log(vpc, flow_log_retention)
 
-    def metric_nat_gateway(
-        self, metric_name: str, *, statistic: str = "Sum", period: Duration | None = None, label: str | None = None
-    ) -> cloudwatch.Metric:
-        """Return one of https://docs.aws.amazon.com/vpc/latest/userguide/metrics-dimensions-nat-gateway.html.
+    @staticmethod
+    def from_network_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_id: str,
+        availability_zone: str,
+        public_subnet_id: str,
+        private_subnet_id: str,
+        nat_gateway_id: str,
+    ) -> IUltraClusterNetwork:
+        """Refer to a network that exists already, or that another app makes, such as for `ClusterMonitoring`.
 
         Args:
-            metric_name: Such as ``ErrorPortAllocation``.
-            statistic: Such as ``Sum`` or ``Maximum``.
-            period: Default: a minute.
-            label: Default: CloudWatch makes one.
+            scope: Usually a stack.
+            construct_id: Id in the scope.
+            vpc_id: Such as ``vpc-0123456789abcdef0``.
+            availability_zone: Name of the zone of both subnets, such as ``us-west-2d``.
+            public_subnet_id: Such as ``subnet-0123456789abcdef0``.
+            private_subnet_id: Such as ``subnet-0123456789abcdef1``.
+            nat_gateway_id: Such as ``nat-0123456789abcdef0``.
+
+        Raises:
+            InvalidArguments: Arguments are of other types.
         """
-        dimensions = {"NatGatewayId": self.nat_gateway_id}
-        return metric_of(NAT_GATEWAY, dimensions, metric_name, statistic=statistic, period=period, label=label)
+        name = construct_name("UltraClusterNetwork.from_network_attributes", scope, construct_id)
+        if broken := wrong_types(UltraClusterNetwork.from_network_attributes, locals()):
+            raise InvalidArguments(name, broken)
+        network = IUltraClusterNetwork(scope, construct_id)
+        network.vpc = ec2.Vpc.from_vpc_attributes(
+            network,
+            "Vpc",
+            vpc_id=vpc_id,
+            availability_zones=[availability_zone],
+            public_subnet_ids=[public_subnet_id],
+            private_subnet_ids=[private_subnet_id],
+        )
+        [network.public_subnet], [network.private_subnet] = network.vpc.public_subnets, network.vpc.private_subnets
+        network.nat_gateway_id = network._place_of_nat_gateway = nat_gateway_id
+        return network
 
     def _connect(
         self, vpc: ec2.Vpc, public_subnet: ec2.PublicSubnet, private_subnet: ec2.PrivateSubnet, nat_addresses: int

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from aws_cdk import (
     Annotations,
@@ -17,11 +17,12 @@ from constructs import Construct
 
 from ultracluster import cluster_names
 from ultracluster.arguments import construct_name, of_type, together, wrong_types
-from ultracluster.cluster_base import IParallelCluster, NodeGroup
+from ultracluster.cluster_base import ROLE_PATH, IParallelCluster, NodeGroup
 from ultracluster.cluster_provider import secrets_policy
+from ultracluster.configured_cluster import ConfiguredCluster
 from ultracluster.defined_cluster import DefinedCluster
 from ultracluster.domain import budget as budget_rules
-from ultracluster.domain import cluster_rules, names, override_rules, team_rules
+from ultracluster.domain import cluster_rules, metrics, names, override_rules, team_rules
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import (
     AcceptedWarning,
@@ -38,6 +39,7 @@ from ultracluster.domain.custom_actions import NodeActionsSpec, actions, is_file
 from ultracluster.domain.directory import DirectorySpec
 from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.overrides import at, mappings, plain
+from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Spec
 from ultracluster.domain.types import BOUNDARY_ALLOWED, BOUNDARY_NAME, listed
@@ -284,6 +286,7 @@ class ParallelCluster(DefinedCluster):
         self._default_places = public, private
         self._queue_bindings: dict[str, Mapping[str, Any]] = {}
         self._roles = spec.roles
+        self._role_path = ROLE_PATH if spec.roles is None else spec.roles.path or ROLE_PATH
         arns = [*secret_arns(spec), *([] if password is None else [((), str(password.secret_full_arn))])]
         resource = self._define(
             spec.parallelcluster_version,
@@ -314,6 +317,8 @@ class ParallelCluster(DefinedCluster):
         *,
         cluster_name: str,
         security_groups: Sequence[ec2.ISecurityGroup] = (),
+        head_node_instance_id: str | None = None,
+        role_path: str = ROLE_PATH,
     ) -> IParallelCluster:
         """Refer to a cluster that is not made in this app.
 
@@ -322,8 +327,56 @@ class ParallelCluster(DefinedCluster):
             construct_id: Its name there.
             cluster_name: ParallelCluster's name of it.
             security_groups: What its nodes carry, for `connections`.
+            head_node_instance_id: EC2's id of its head node, for metrics of that.
+            role_path: Where the roles of its nodes are, for grants: ``path`` of its `Roles`.
         """
-        return IParallelCluster(scope, construct_id, name=cluster_name, security_groups=security_groups)
+        return IParallelCluster(
+            scope,
+            construct_id,
+            name=cluster_name,
+            security_groups=security_groups,
+            head_node_instance_id=head_node_instance_id,
+            role_path=role_path,
+        )
+
+    @staticmethod
+    def from_configuration(
+        scope: Construct,
+        construct_id: str,
+        *,
+        configuration: Mapping[str, Any],
+        cluster_name: str | None = None,
+        suppress_validators: Sequence[str] = (),
+        validation_failure_level: Literal["INFO", "WARNING", "ERROR"] = "ERROR",
+        parallelcluster_version: str = PINNED,
+    ) -> ConfiguredCluster:
+        """Define a cluster by a configuration of ParallelCluster's, as it is: without the defaults of this library.
+
+        Of its rules there is ParallelCluster's schema alone. Nothing else is added but tags and a permissions boundary
+        of the app; give the cluster what it needs by ``cluster.node.add_dependency(vpc)``.
+
+        Args:
+            scope: Usually a stack.
+            construct_id: Id in the scope.
+            configuration: What https://docs.aws.amazon.com/parallelcluster/latest/ug/cluster-configuration-file-v3.html
+                describes, such as ``yaml.safe_load(file)``, with tokens where the app knows more.
+            cluster_name: ParallelCluster's name of the cluster and its stack. Default: from the construct's path.
+            suppress_validators: Validators that are left out, such as ``type:UrlValidator``, or ``ALL``.
+            validation_failure_level: Of messages of validators, from which on they stop a deployment.
+            parallelcluster_version: Another one means a new cluster.
+
+        Raises:
+            InvalidArguments: Arguments break rules, or the configuration ParallelCluster's schema; all is named.
+        """
+        return ConfiguredCluster(
+            scope,
+            construct_id,
+            configuration=configuration,
+            cluster_name=cluster_name,
+            suppress_validators=suppress_validators,
+            validation_failure_level=validation_failure_level,
+            parallelcluster_version=parallelcluster_version,
+        )
 
     @property
     def sends_metrics(self) -> bool:
@@ -343,12 +396,12 @@ class ParallelCluster(DefinedCluster):
     @property
     def head_node(self) -> NodeGroup:
         """The head node, to be granted permissions."""
-        return NodeGroup(self._spec.name, lambda: [self._scripts.policies["HeadNode"]])
+        return NodeGroup(self, lambda: [self._scripts.policies["HeadNode"]], ["HeadNode"])
 
     @property
     def compute_nodes(self) -> NodeGroup:
         """The compute nodes of all queues, to be granted permissions."""
-        return NodeGroup(self._spec.name, lambda: [self._scripts.policies["ComputeNodes"]])
+        return NodeGroup(self, lambda: [self._scripts.policies["ComputeNodes"]], ["ComputeNodes"])
 
     @property
     def login_nodes(self) -> NodeGroup:
@@ -359,7 +412,34 @@ class ParallelCluster(DefinedCluster):
         """
         if not self._spec.login_nodes:
             raise ValueError(f"{self._construct} has no login nodes: give it some by `login_nodes`")
-        return NodeGroup(self._spec.name, lambda: [self._scripts.policies["LoginNodes"]])
+        return NodeGroup(self, lambda: [self._scripts.policies["LoginNodes"]], ["LoginNodes"])
+
+    def _unreached(self, kinds: Sequence[str]) -> tuple[str, str] | None:
+        """Return which of the nodes that are granted something have a role of their own, which has no such policy."""
+        spec = self._spec
+        roles = [("the head node", spec.head_node.instance_role_arn, "HeadNode")]
+        roles += [(f"login nodes of {each.name}", each.instance_role_arn, "LoginNodes") for each in spec.login_nodes]
+        for queue in spec.queues:
+            kind = queue.name if queue.name in kinds else "ComputeNodes"
+            roles.append((f"nodes of queue {queue.name}", queue.instance_role_arn, kind))
+        own = [nodes for nodes, role, kind in roles if role is not None and kind in kinds]
+        if not own:
+            return None
+        return (
+            "ultracluster:ownRole",
+            f"grants do not reach {', '.join(own)}: give their own role what they need",
+        )
+
+    def _not_made(self, metric_name: str) -> str | None:
+        monitoring = self._spec.monitoring
+        if metric_name in metrics.OF_PARALLELCLUSTER and not monitoring.dashboard:
+            return "ParallelCluster makes it with a dashboard: MonitoringOptions(dashboard=True)"
+        if metric_name == metrics.HEARTBEAT and not monitoring.alarms:
+            return "ParallelCluster makes it with alarms: MonitoringOptions(alarms=True)"
+        scripts = self._software is not None or any(queue.custom_actions for queue in self._spec.queues)
+        if metric_name in metrics.SCRIPT_FAILURES and not scripts:
+            return "no queue runs scripts"
+        return None
 
     def _unknown_queue(self, name: str) -> str | None:
         queues = [queue.name for queue in self._spec.queues]
@@ -368,7 +448,7 @@ class ParallelCluster(DefinedCluster):
     @property
     def grant_principal(self) -> iam.IPrincipal:
         """All nodes, to be granted permissions: ``bucket.grant_read(cluster)``."""
-        return NodeGroup(self._spec.name, self._scripts.policies.values)
+        return NodeGroup(self, self._scripts.policies.values, [*self._scripts.policies])
 
     def queue(self, name: str) -> NodeGroup:
         """Return the compute nodes of one queue, to be granted permissions that those of others do not have.
@@ -378,7 +458,7 @@ class ParallelCluster(DefinedCluster):
         """
         if (unknown := self._unknown_queue(name)) is not None:
             raise ValueError(unknown)
-        return NodeGroup(self._spec.name, lambda: [self._scripts.own_policy(name)])
+        return NodeGroup(self, lambda: [self._scripts.own_policy(name)], [name])
 
     def add_queue(self, queue: QueueSpec) -> NodeGroup:
         """Add a queue, and return its nodes.
@@ -610,7 +690,7 @@ class ParallelCluster(DefinedCluster):
         return self._spec.model_copy(update={"tags": {**self._spec.tags, **self._tags.tag_values()}})
 
     def _wrong_tags(self) -> Iterator[str]:
-        for each in below(("tags",), cluster_rules.tag_violations(self._tagged)):
+        for each in below(("tags",), cluster_rules.tag_violations(self._tagged.tags)):
             yield f"{dotted(each.path)}: {each}"
 
     @property

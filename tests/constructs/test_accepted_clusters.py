@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,26 @@ from scripts.emulated import accounts
 from toolchain.assembly import Assembly
 from toolchain.cluster import cluster_request
 from toolchain.parallelcluster import ParallelCluster as ParallelClusterCode
-from ultracluster import ComputeResource, HeadNode, LoginPool, NeuronSoftware, ParallelCluster, Queue, SharedStorage
+from ultracluster import (
+    ComputeResource,
+    ConfiguredCluster,
+    HeadNode,
+    LoginPool,
+    NeuronSoftware,
+    NodeAction,
+    ParallelCluster,
+    Queue,
+    QueueActions,
+    SharedStorage,
+)
+from ultracluster.domain import metrics
+from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.validator_warnings import accepted
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 REGION = "us-west-2"
-Build = Callable[[cdk.Stack, ec2.IVpc], ParallelCluster]
+Build = Callable[[cdk.Stack, ec2.IVpc], ParallelCluster | ConfiguredCluster]
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +95,36 @@ def gpu_and_cpu(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
         head_node=HeadNode(instance_type="m7i.2xlarge", public=False),
         queues=[queue("p5", "p5.48xlarge"), queue("g6", "g6.12xlarge"), queue("c7i", "c7i.4xlarge")],
         shared_storage=[SharedStorage.efs(home, "/shared")],
+        overrides={"Scheduling": {"SlurmQueues": [{"Name": "g6", "HealthChecks": {"Gpu": {"Enabled": True}}}]}},
     )
-    cluster.add_queue(queue("efa", "c7i.48xlarge"))
+    scripts = QueueActions(on_node_configured=[NodeAction(script="https://example.com/a.sh")])
+    cluster.add_queue(queue("efa", "c7i.48xlarge").model_copy(update={"custom_actions": scripts}))
     return cluster
+
+
+def configured(stack: cdk.Stack, vpc: ec2.IVpc) -> ConfiguredCluster:
+    """As the documentation's first example, for whoever wants no defaults of this library."""
+    nodes = {"Name": "c7i", "Instances": [{"InstanceType": "c7i.large"}], "MaxCount": 2}
+    private = {"SubnetIds": [vpc.private_subnets[0].subnet_id]}
+    configuration = {
+        "Region": REGION,
+        "Image": {"Os": "alinux2023"},
+        "HeadNode": {
+            "InstanceType": "c7i.large",
+            "Networking": {"SubnetId": vpc.public_subnets[0].subnet_id},
+        },
+        "Scheduling": {
+            "Scheduler": "slurm",
+            "SlurmQueues": [{"Name": "cpu", "Networking": private, "ComputeResources": [nodes]}],
+        },
+    }
+    return ParallelCluster.from_configuration(
+        stack,
+        "Cluster",
+        configuration=configuration,
+        cluster_name="plain",
+        suppress_validators=["type:KeyPairValidator"],
+    )
 
 
 def arm(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
@@ -94,13 +134,13 @@ def arm(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
     )
 
 
-@pytest.mark.parametrize("build", [trainium, gpu_and_cpu, arm], ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", [trainium, gpu_and_cpu, arm, configured], ids=lambda build: build.__name__)
 def test_parallelcluster_accepts_it(
     build: Build, aws: EmulatedAws, parallelcluster: ParallelClusterCode, tmp_path: Path
 ) -> None:
     app = cdk.App(outdir=str(tmp_path), analytics_reporting=False)
     stack = cdk.Stack(app, "Training", env=cdk.Environment(region=REGION, account="123456789012"))
-    spec = build(stack, ec2.Vpc(stack, "Vpc", availability_zones=["us-west-2d"])).spec
+    cluster = build(stack, ec2.Vpc(stack, "Vpc", availability_zones=["us-west-2d"]))
     app.synth()
 
     aws.reset()
@@ -109,16 +149,41 @@ def test_parallelcluster_accepts_it(
     )
     prerequisites.create(
         aws,
-        prerequisites.Prerequisites(
-            REGION, "usw2-az4", spec.parallelcluster_version, spec.name, "trn1.32xlarge", bucket, accounts.published()
-        ),
+        prerequisites.Prerequisites(REGION, "usw2-az4", PINNED, "any", "trn1.32xlarge", bucket, accounts.published()),
     )
     prerequisites.bootstrap(aws, REGION, bucket)
     assembly = Assembly(tmp_path)
     publish_files(assembly, aws)
-    validation = examine(parallelcluster, cluster_request(assembly, Resolver(assembly, aws).resolve), accepted(spec))
+    request = cluster_request(assembly, Resolver(assembly, aws).resolve)
+    accepting = accepted(cluster.spec) if isinstance(cluster, ParallelCluster) else {"KeyPairValidator": ""}
+    validation = examine(parallelcluster, request, accepting)
 
     assert validation.problems == ()
+    if build is gpu_and_cpu:
+        assert_metrics_are_those_of_the_library(
+            parallelcluster.build_templates(request.configuration, request.name).root
+        )
+
+
+def assert_metrics_are_those_of_the_library(template: Mapping[str, Any]) -> None:
+    """ParallelCluster makes and watches the metrics of which the library knows names and dimensions."""
+    resources = template["Resources"].values()
+    made = {}
+    for each in (each["Properties"] for each in resources if each["Type"] == "AWS::Logs::MetricFilter"):
+        [metric] = each["MetricTransformations"]
+        assert metric["MetricNamespace"] == metrics.PARALLELCLUSTER
+        made[metric["MetricName"]] = {dimension["Key"] for dimension in metric["Dimensions"]}
+    assert made.pop(metrics.HEARTBEAT) == {"ClusterName", "InstanceId"}
+    assert made == {name: {"ClusterName"} for name in metrics.OF_PARALLELCLUSTER}
+
+    alarms = [each["Properties"] for each in resources if each["Type"] == "AWS::CloudWatch::Alarm"]
+    assert len(alarms) == len(["health", "CPU", "memory", "disk", "heartbeat"])
+    stack = cdk.Stack(cdk.App(analytics_reporting=False), "Beside")
+    imported = ParallelCluster.from_cluster_attributes(stack, "It", cluster_name="it", head_node_instance_id="i-0")
+    for alarm in alarms:
+        metric = imported.metric_head_node(alarm["MetricName"])
+        named = {each["Name"] for each in alarm["Dimensions"]}
+        assert (alarm["Namespace"], named) == (metric.namespace, {*(metric.dimensions or {})})
 
 
 def test_a_running_cluster_takes_grants_and_queues(parallelcluster: ParallelClusterCode) -> None:

@@ -28,7 +28,17 @@ OF_THE_COMMAND_LINE = "domain/validator*s.py"
 """What commands say of warnings of ParallelCluster; the library says none of it."""
 CLASSES = [each for name in ultracluster.__all__ if inspect.isclass(each := getattr(ultracluster, name))]
 OPTIONS = [each for each in CLASSES if issubclass(each, Spec)]
-NOT_MADE = {"IFileSystem", "ILustreFileSystem", "IOpenZfsVolume", "IParallelCluster", "InvalidArguments", "NodeGroup"}
+NOT_MADE = {
+    "ConfiguredCluster",
+    "IAccountingDatabase",
+    "IFileSystem",
+    "ILustreFileSystem",
+    "IOpenZfsVolume",
+    "IParallelCluster",
+    "IUltraClusterNetwork",
+    "InvalidArguments",
+    "NodeGroup",
+}
 """Interfaces, and what the library makes."""
 MADE = [each for each in CLASSES if each.__name__ not in NOT_MADE]
 PLACE = ("scope", "construct_id")

@@ -38,10 +38,10 @@ def test_the_first_example_of_the_readme_is_the_file() -> None:
     assert (CONSTRUCTS / "examples/trn1_cluster.py").read_text(encoding="utf-8").endswith(f'"""\n\n{FIRST}')
 
 
-@pytest.mark.parametrize("usage", USAGES, ids=lambda text: next(re.finditer(r"[A-Z]\w+\(", text))[0])
+@pytest.mark.parametrize("usage", USAGES, ids=lambda text: next(re.finditer(r"[A-Z]\w+[(.]", text))[0])
 def test_a_usage_of_the_readme_synthesizes(usage: str, synthesis: Path) -> None:
     exec(f"{START}\n{usage}\napp.synth()", {})  # noqa: S102 the README is ours
-    assert clusters(synthesis)
+    assert clusters(synthesis) or "from_cluster_attributes" in usage
 
 
 def test_the_readme_shows_the_message_that_wrong_arguments_get() -> None:
@@ -73,7 +73,7 @@ def test_the_readme_lists_what_the_library_has() -> None:
     rows = [re.findall(r"`(\w+)`", row.split("|")[1]) for table in tables for row in table.splitlines()]
     named = [name for row in rows for name in row]
     classes = {name: getattr(ultracluster, name) for name in ultracluster.__all__}
-    made = {name for name, each in classes.items() if issubclass(each, Construct) and name[:2] not in ("IL", "IP")}
+    made = {name for name, each in classes.items() if issubclass(each, Construct) and not name[:2].isupper()} - {"ConfiguredCluster"}
     assert set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in tables[0].splitlines()))) == made
     assert sorted(named) == sorted({*named} & {*classes})
     assert [name for name in classes if name not in named and f"`{name}`" not in readme] == []

@@ -19,11 +19,12 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 import ultracluster as uc
+from tests.constructs.test_configured_cluster import CONFIGURATION
 from ultracluster.domain.violations import dotted
 
 NUMBERS = count()
-ELSEWHERE = {"ILustreFileSystem", "IParallelCluster"}
-"""Bases, which nobody makes."""
+ELSEWHERE = {"ConfiguredCluster", *(name for name in uc.__all__ if name[0] == "I" and name[1].isupper())}
+"""Bases, which nobody makes, and what a function makes."""
 
 
 class Tree:
@@ -93,6 +94,26 @@ class Tree:
             },
             self.data.add_data_repository: lambda: {"path": f"/data{next(NUMBERS)}"},
             self.database.accounting: lambda: {"database_name": "research"},
+            uc.AccountingDatabase.from_database_attributes: lambda: {
+                "host": "db.example.com",
+                "password": self.database.password,
+                "client_group": self.group,
+            },
+            uc.ElasticFileSystem.from_file_system_attributes: lambda: {
+                "file_system_id": "fs-0123456789abcdef0",
+                "security_group": self.group,
+            },
+            uc.UltraClusterNetwork.from_network_attributes: lambda: {
+                "vpc_id": "vpc-0123456789abcdef0",
+                "availability_zone": "us-west-2a",
+                "public_subnet_id": "subnet-0123456789abcdef0",
+                "private_subnet_id": "subnet-0123456789abcdef1",
+                "nat_gateway_id": "nat-0123456789abcdef0",
+            },
+            uc.ParallelCluster.from_configuration: lambda: {
+                "configuration": CONFIGURATION,
+                "cluster_name": f"it{next(NUMBERS)}",
+            },
             uc.LustreFileSystem.from_lustre_file_system_attributes: lambda: {
                 "file_system_id": "fs-0123456789abcdef0",
                 "security_group": self.group,
@@ -175,6 +196,9 @@ def test_a_wrong_argument_of_a_construct_is_named_and_leaves_the_tree_as_it_was(
 
 def test_a_wrong_argument_of_a_function_is_named_and_leaves_the_tree_as_it_was(tree: Tree) -> None:
     faults = []
+    ours = [each for each in CONSTRUCTS if each is not uc.IsolatedSubnet]  # it inherits those of the CDK
+    imports = {getattr(each, name) for each in ours for name in dir(each) if name.startswith("from_")}
+    assert imports <= tree.functions.keys()
     for function, arguments in tree.functions.items():
         own = getattr(function, "__self__", None)
         scope = own if isinstance(own, Construct) else tree.place()

@@ -133,15 +133,16 @@ def secret_arns(cluster: ClusterOptions) -> Iterator[tuple[Path, str]]:
         yield ("munge_key_secret_arn",), cluster.munge_key_secret_arn
     if cluster.directory is not None:
         yield ("directory", "password_secret_arn"), cluster.directory.password_secret_arn
-    yield from _secrets_within(cluster.overrides, ("overrides",))
+    yield from secrets_within(cluster.overrides, ("overrides",))
 
 
-def _secrets_within(value: Any, place: Path) -> Iterator[tuple[Path, str]]:
+def secrets_within(value: Any, place: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield place and ARN of every secret in a part of a configuration."""
     members = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
         if isinstance(member, str) and str(key).endswith("SecretArn"):
             yield (*place, key), member
-        yield from _secrets_within(member, (*place, key))
+        yield from secrets_within(member, (*place, key))
 
 
 def _custom_slurm_settings(spec: ClusterSpec, bindings: Bindings) -> Mapping[str, str]:

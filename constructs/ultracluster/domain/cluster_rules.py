@@ -7,7 +7,7 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultracluster.domain import (
     addresses,
@@ -80,7 +80,7 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
     Without Neuron software its release and PyTorch do not count.
     """
     return [
-        *below((), _name_violations(spec), _image_violations(spec, neuron_software)),
+        *below((), lambda: name_violations(spec.name), _image_violations(spec, neuron_software)),
         *below(
             (),
             *(
@@ -98,7 +98,7 @@ def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Viola
             ("slurm", "custom_settings"),
             lambda: slurm_rules.violations(spec.slurm.custom_settings, slurm_rules.CLUSTER),
         ),
-        *below(("tags",), tag_violations(spec)),
+        *below(("tags",), lambda: tag_violations(spec.tags)),
         *below(("overrides",), override_rules.violations(spec)),
         *below(("accepted_warnings",), _accepted_warning_violations(spec)),
     ]
@@ -160,10 +160,11 @@ def _mounts(mounts: Sequence[tuple[str, str]]) -> Iterator[Violation]:
                 yield Violation((*path, "mount_dir"), mount_dir, allowed, "another file system is mounted there")
 
 
-def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
-    if not re.fullmatch(names.CLUSTER_NAME_PATTERN, spec.name):
+def name_violations(name: str) -> Iterator[Violation]:
+    """Yield why a cluster cannot have a name."""
+    if not re.fullmatch(names.CLUSTER_NAME_PATTERN, name):
         allowed = f"a letter, then letters, digits and hyphens, 2 to {names.CLUSTER_NAME_MAX} characters in all"
-        yield spec.violation("name", allowed, "ParallelCluster's rule")
+        yield Violation(("name",), name, allowed, "ParallelCluster's rule")
 
 
 def _fqdn_violations(spec: ClusterSpec, queue: QueueSpec, resource: ComputeResourceSpec) -> Iterator[Violation]:
@@ -315,9 +316,8 @@ def _architecture_violations(node: LoginPoolSpec | ComputeResourceSpec, arm: boo
         yield node.violation("instance_type", allowed, "all nodes share one image")
 
 
-def tag_violations(spec: ClusterSpec) -> Iterator[Violation]:
+def tag_violations(tags: Mapping[str, str]) -> Iterator[Violation]:
     """Yield the rules that tags break; paths start with their keys."""
-    tags = spec.tags
     if len(tags) > MAX_TAGS:
         yield Violation((), len(tags), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
     for key, value in tags.items():

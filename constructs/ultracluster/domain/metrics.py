@@ -7,6 +7,8 @@ values of all nodes of a queue come together; HELD_IDLE is the exception. The he
 those of queues with Cluster and Queue, too.
 """
 
+from collections.abc import Mapping
+
 NAMESPACE = "UltraCluster"
 
 CORE_UTILIZATION = "NeuronCoreUtilization"
@@ -62,3 +64,52 @@ USD_THIS_MONTH = "NodeUsdThisMonth"
 """What nodes have cost since the month began, in UTC; the head node sends it with Cluster, if there is a budget."""
 OF_BUDGET = (USD_PER_HOUR, USD_THIS_MONTH)
 ALL = (*OF_COMPUTE_NODES, HELD_IDLE, *OF_HEAD_NODE, NODE_IDLE, *OF_BUDGET)
+
+PARALLELCLUSTER = "ParallelCluster"
+"""Namespace of what ParallelCluster makes of its logs, with the dimension ClusterName, where it makes a dashboard.
+
+aws-parallelcluster 3.16.1, templates/cw_dashboard_builder.py. Values are those of its daemon's rounds, once a minute.
+"""
+LAUNCH_FAILURES = (
+    "IamPolicyErrors",
+    "VcpuLimitErrors",
+    "VolumeLimitErrors",
+    "InsufficientCapacityErrors",
+    "OtherInstanceLaunchFailures",
+)
+"""Nodes that EC2 did not launch, by why."""
+GPU_FAILURES = "GpuHealthCheckFailures"
+"""Nodes that failed the health check of GPUs, where a queue has it: ``HealthChecks/Gpu/Enabled``."""
+NODE_FAILURES = (
+    "InstanceBootstrapTimeoutErrors",
+    "EC2HealthCheckErrors",
+    "ScheduledEventHealthCheckErrors",
+    "NoCorrespondingInstanceErrors",
+    "SlurmNodeNotRespondingErrors",
+)
+"""Nodes that were launched and failed, by why."""
+SCRIPT_FAILURES = (
+    "OnNodeStartDownloadErrors",
+    "OnNodeStartRunErrors",
+    "OnNodeConfiguredDownloadErrors",
+    "OnNodeConfiguredRunErrors",
+)
+"""Scripts that failed on compute nodes, where queues have any: those of `NeuronSoftware` and of users."""
+LONGEST_IDLE = "MaxDynamicNodeIdleTime"
+"""Seconds for which the dynamic node has been idle that has been so for longest."""
+OF_PARALLELCLUSTER = (*LAUNCH_FAILURES, GPU_FAILURES, *NODE_FAILURES, *SCRIPT_FAILURES, LONGEST_IDLE)
+
+HEARTBEAT = "ClustermgtdHeartbeat"
+"""1 from each round of its daemon, where ParallelCluster makes alarms of the head node (templates/cluster_stack.py)."""
+_EC2, _AGENT = "AWS/EC2", "CWAgent"
+OF_HEAD_NODE_INSTANCE: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    **dict.fromkeys(("CPUUtilization", "NetworkIn", "NetworkOut", "StatusCheckFailed"), (_EC2, {})),
+    "mem_used_percent": (_AGENT, {}),
+    "disk_used_percent": (_AGENT, {"path": "/"}),
+    HEARTBEAT: (PARALLELCLUSTER, {}),
+}
+"""Metrics of the head node as an instance: namespaces, and dimensions beside InstanceId; the heartbeat has ClusterName.
+
+EC2's are of every 5 minutes without detailed monitoring; those of CloudWatch's agent of every minute
+(templates/cluster_stack.py, _add_head_node_alarms).
+"""

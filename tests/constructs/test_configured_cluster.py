@@ -1,0 +1,191 @@
+"""A cluster by a configuration of ParallelCluster's, and grants to clusters whose roles are elsewhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import assertions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+
+import ultracluster as uc
+from ultracluster.domain.overrides import merged
+
+PASSWORD = "arn:aws:secretsmanager:us-west-2:123456789012:secret:ldap-AbCdEf"  # noqa: S105 - no password
+CONFIGURATION: dict[str, Any] = {
+    "Region": "us-west-2",
+    "Image": {"Os": "alinux2023"},
+    "HeadNode": {"InstanceType": "c7i.large", "Networking": {"SubnetId": "subnet-0123456789abcdef0"}},
+    "Scheduling": {
+        "Scheduler": "slurm",
+        "SlurmQueues": [
+            {
+                "Name": "cpu",
+                "Networking": {"SubnetIds": ["subnet-0123456789abcdef1"]},
+                "ComputeResources": [{"Name": "c7i", "Instances": [{"InstanceType": "c7i.large"}], "MaxCount": 2}],
+            }
+        ],
+    },
+}
+
+
+def stack() -> cdk.Stack:
+    return cdk.Stack(cdk.App(analytics_reporting=False), "Training", env=cdk.Environment(region="us-west-2"))
+
+
+def properties(made: cdk.Stack) -> dict[str, Any]:
+    [resource] = assertions.Template.from_stack(made).find_resources("Custom::PclusterCluster").values()
+    return dict(resource["Properties"])
+
+
+def test_a_configuration_arrives_as_it_is() -> None:
+    made = stack()
+    uc.ParallelCluster.from_configuration(
+        made,
+        "It",
+        configuration=CONFIGURATION,
+        cluster_name="it",
+        suppress_validators=["type:UrlValidator"],
+        validation_failure_level="INFO",
+    )
+    assert properties(made) | {"ServiceToken": ""} == {
+        "ServiceToken": "",
+        "ClusterName": "it",
+        "ClusterConfiguration": CONFIGURATION,
+        "SuppressValidators": ["type:UrlValidator"],
+        "ValidationFailureLevel": "INFO",
+    }
+
+
+def test_tags_and_a_boundary_of_the_app_are_added_unless_it_has_its_own() -> None:
+    own = {"Tags": [{"Key": "team", "Value": "theirs"}], "Iam": {"ResourcePrefix": "/parallelcluster/lab/"}}
+    made = stack()
+    uc.ParallelCluster.from_configuration(made, "It", configuration=CONFIGURATION | own)
+    cdk.Tags.of(made).add("team", "ours", exclude_resource_types=["aws:cdk:stack"])
+    cdk.Tags.of(made).add("cost", "1", exclude_resource_types=["aws:cdk:stack"])
+    boundary = "arn:aws:iam::123456789012:policy/boundary"
+    iam.PermissionsBoundary.of(made).apply(iam.ManagedPolicy.from_managed_policy_arn(made, "Boundary", boundary))
+    completed = properties(made)["ClusterConfiguration"]
+    assert completed["Tags"] == [*own["Tags"], {"Key": "cost", "Value": "1"}]
+    assert completed["Iam"] == {"PermissionsBoundary": boundary, "ResourcePrefix": "/parallelcluster/lab/"}
+
+
+def test_its_provider_sees_its_secrets() -> None:
+    made = stack()
+    directory = {"DomainName": "a.example", "DomainAddr": "ldaps://a.example", "DomainReadOnlyUser": "cn=a"}
+    configuration = CONFIGURATION | {"DirectoryService": directory | {"PasswordSecretArn": PASSWORD}}
+    uc.ParallelCluster.from_configuration(made, "It", configuration=configuration)
+    [policy] = assertions.Template.from_stack(made).find_resources("AWS::IAM::ManagedPolicy").values()
+    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Action"], statement["Resource"]) == ("secretsmanager:DescribeSecret", PASSWORD)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    made = stack()
+    uc.ParallelCluster.from_configuration(made, "First", configuration=CONFIGURATION, cluster_name="it")
+    wrong = merged(CONFIGURATION, {"Region": "us-east-1", "HeadNode": {"InstanceTyp": "c7i.large"}, "Image": None})
+    with pytest.raises(uc.InvalidArguments) as refused:
+        uc.ParallelCluster.from_configuration(
+            made, "It", configuration=wrong, cluster_name="it", parallelcluster_version="3.0.0"
+        )
+    found = {(*map(str, each.path),) for each in refused.value.violations}
+    assert found == {
+        ("cluster_name",),
+        ("parallelcluster_version",),
+        ("configuration", "Region"),
+        ("configuration", "Image"),
+        ("configuration", "HeadNode", "InstanceTyp"),
+    }
+    assert [each.node.id for each in made.node.children if each.node.id == "It"] == []
+
+
+def clusters(made: cdk.Stack) -> dict[str, uc.IParallelCluster]:
+    """Return clusters whose roles are in a place of their own."""
+    nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
+    vpc = uc.UltraClusterNetwork(made, "Network", zone_id="usw2-az4").vpc
+    prefix = CONFIGURATION | {"Iam": {"ResourcePrefix": "/parallelcluster/lab/ab-"}}
+    return {
+        "defined": uc.ParallelCluster(
+            made,
+            "Defined",
+            vpc=vpc,
+            cluster_name="it",
+            queues=[uc.Queue(name="cpu", compute_resources=[nodes])],
+            roles=uc.Roles(path="/parallelcluster/lab/"),
+        ),
+        "imported": uc.ParallelCluster.from_cluster_attributes(
+            made, "Imported", cluster_name="it", role_path="/parallelcluster/lab/"
+        ),
+        "configured": uc.ParallelCluster.from_configuration(
+            made, "Configured", cluster_name="itself", configuration=prefix
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["defined", "imported", "configured"])
+def test_a_bucket_lets_roles_in_where_they_are(kind: str) -> None:
+    made = stack()
+    cluster = clusters(made)[kind]
+    bucket = s3.Bucket(made, "Bucket")
+    bucket.add_to_resource_policy(
+        iam.PolicyStatement(
+            actions=["s3:GetObject"], principals=[cluster.grant_principal], resources=[bucket.bucket_arn]
+        )
+    )
+    [policy] = assertions.Template.from_stack(made).find_resources("AWS::S3::BucketPolicy").values()
+    name = "itself" if kind == "configured" else "it"
+    assert f":role/parallelcluster/lab/{name}/*" in json.dumps(policy)
+
+
+def test_a_grant_tells_of_nodes_with_a_role_of_their_own() -> None:
+    made = stack()
+    role = "arn:aws:iam::123456789012:role/parallelcluster/own"
+    nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
+    cluster = uc.ParallelCluster(
+        made,
+        "It",
+        vpc=uc.UltraClusterNetwork(made, "Network", zone_id="usw2-az4").vpc,
+        queues=[
+            uc.Queue(name="own", compute_resources=[nodes], instance_role_arn=role),
+            uc.Queue(name="not", compute_resources=[nodes]),
+        ],
+    )
+    bucket = s3.Bucket(made, "Bucket")
+
+    def warnings() -> list[str]:
+        found = assertions.Annotations.from_stack(made).find_warning("*", assertions.Match.any_value())
+        return [str(each.entry.data) for each in found if "grants do not reach" in str(each.entry.data)]
+
+    bucket.grant_read(cluster.head_node)
+    bucket.grant_read(cluster.queue("not"))
+    assert warnings() == []
+    bucket.grant_read(cluster.compute_nodes)
+    [warning] = warnings()
+    assert "grants do not reach nodes of queue own: " in warning
+
+
+def test_metrics_that_a_cluster_does_not_make_are_refused() -> None:
+    made = stack()
+    nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
+    cluster = uc.ParallelCluster(
+        made,
+        "It",
+        vpc=uc.UltraClusterNetwork(made, "Network", zone_id="usw2-az4").vpc,
+        queues=[uc.Queue(name="cpu", compute_resources=[nodes])],
+        monitoring=uc.MonitoringOptions(dashboard=False, alarms=False),
+    )
+    for metric in (cluster.metric_launch_failures, cluster.metric_longest_idle, cluster.metric_script_failures):
+        with pytest.raises(ValueError, match=r"MonitoringOptions\(dashboard=True\)"):
+            metric()
+    with pytest.raises(ValueError, match=r"MonitoringOptions\(alarms=True\)"):
+        cluster.metric_head_node("ClustermgtdHeartbeat")
+    with pytest.raises(ValueError, match=r"^metric_name: got 'CPU'; allowed: CPUUtilization, "):
+        cluster.metric_head_node("CPU")
+    assert cluster.metric_head_node_memory().namespace == "CWAgent"
+    imported = uc.ParallelCluster.from_cluster_attributes(made, "Imported", cluster_name="other")
+    with pytest.raises(ValueError, match="head_node_instance_id"):
+        imported.metric_head_node_cpu()
+    assert imported.metric_node_failures().expression.count("FILL") == len(["timeout", "EC2", "event", "none", "down"])

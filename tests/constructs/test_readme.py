@@ -73,7 +73,9 @@ def test_the_readme_lists_what_the_library_has() -> None:
     rows = [re.findall(r"`(\w+)`", row.split("|")[1]) for table in tables for row in table.splitlines()]
     named = [name for row in rows for name in row]
     classes = {name: getattr(ultracluster, name) for name in ultracluster.__all__}
-    made = {name for name, each in classes.items() if issubclass(each, Construct) and not name[:2].isupper()} - {"ConfiguredCluster"}
+    made = {name for name, each in classes.items() if issubclass(each, Construct) and not name[:2].isupper()} - {
+        "ConfiguredCluster"
+    }
     assert set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in tables[0].splitlines()))) == made
     assert sorted(named) == sorted({*named} & {*classes})
     assert [name for name in classes if name not in named and f"`{name}`" not in readme] == []

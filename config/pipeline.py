@@ -15,7 +15,7 @@ from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.types import FEW, Account, Region, text
+from ultracluster.domain.types import FEW, Account, OptionalPolicyArn, Region, default, text
 from ultracluster.domain.violations import MAX_REPORTED, Violation
 
 PATH = Path(__file__).parents[1] / "pipeline.yaml"
@@ -82,6 +82,9 @@ class Pipeline(Spec):
     """IAM's identity provider for GitHub, of which an account has one at most; null: make it."""
     connection_arn: ConnectionArn | None = None
     """Connection to GitHub for the pipeline inside AWS; null: no such pipeline."""
+    permissions_boundary_arn: OptionalPolicyArn = default(None)
+    """Managed policy beyond which no role of the pipeline may do anything; null: none. Deployments have that of their
+    own settings."""
 
     @property
     def missing(self) -> list[str]:
@@ -96,6 +99,9 @@ class Pipeline(Spec):
 
 def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
     arn, account, names = pipeline.oidc_provider_arn, pipeline.account, [stage.name for stage in pipeline.stages]
+    boundary = pipeline.permissions_boundary_arn
+    if boundary is not None and account is not None and f"::{account}:" not in boundary:
+        yield pipeline.violation("permissions_boundary_arn", f"a policy of account {account}", "its roles are there")
     if arn is not None and account is not None and f"::{account}:" not in arn:
         reason = "a role trusts those of its own account alone"
         yield pipeline.violation("oidc_provider_arn", f"a provider of account {account}", reason)

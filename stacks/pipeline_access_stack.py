@@ -14,6 +14,8 @@ from config.pipeline import READ_ROLE, Pipeline, Stage, deploy_role
 from config.settings import Settings
 from stacks.operating_permissions import WILDCARDS, ask_head_node, stop_and_destroy
 from ultracluster.acknowledgements import acknowledge_wildcards
+from ultracluster.domain.roles import RolesSpec
+from ultracluster.roles import apply_roles
 
 _ISSUER = "token.actions.githubusercontent.com"
 """GitHub's OpenID Connect provider, and the prefix of conditions on its claims."""
@@ -44,6 +46,7 @@ class PipelineAccessStack(cdk.Stack):
         **stack_options: Any,
     ) -> None:
         super().__init__(scope, construct_id, **stack_options)
+        apply_roles(self, RolesSpec(permissions_boundary_arn=pipeline.permissions_boundary_arn))
         self._pipeline = pipeline
         self._provider_arn = pipeline.oidc_provider_arn or self._provider()
         self._read_role(reviewing)

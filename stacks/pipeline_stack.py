@@ -18,6 +18,8 @@ from config.settings import Settings
 from stacks.composition import compose
 from stacks.operating_permissions import WILDCARDS, ask_head_node
 from ultracluster.acknowledgements import acknowledge, acknowledge_wildcards
+from ultracluster.domain.roles import RolesSpec
+from ultracluster.roles import apply_roles
 
 _RUNTIMES = {"python": "3.12", "nodejs": "24"}
 """Of the image that CodeBuild calls standard:8.0, Ubuntu 24.04. The CDK's own steps install its command line by npm.
@@ -52,6 +54,7 @@ class PipelineStack(cdk.Stack):
         **stack_options: Any,
     ) -> None:
         super().__init__(scope, construct_id, **stack_options)
+        apply_roles(self, RolesSpec(permissions_boundary_arn=pipeline.permissions_boundary_arn))
         self._reviewing = reviewing
         self._checking = checking
         self._source = pipelines.CodePipelineSource.connection(

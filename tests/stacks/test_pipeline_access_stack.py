@@ -12,7 +12,7 @@ import pytest
 
 from config.sections import BootstrapSettings
 from tests.stacks.deployments import PARTS
-from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, deployments, lets_in, pipeline, synthesize
+from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, PIPELINE_STACK, deployments, lets_in, pipeline, synthesize
 from tests.stacks.small_app import Template, read_template
 
 READ, DEV, PROD = "ultracluster-ci-read", "ultracluster-ci-deploy-dev", "ultracluster-ci-deploy-prod"
@@ -156,3 +156,16 @@ def test_policies_fit_into_their_roles(template: Template) -> None:
         properties = each["Properties"]
         assert len("".join(str(properties["Policies"]).split())) < 10_240
         assert len("".join(str(properties["AssumeRolePolicyDocument"]).split())) < 2_048
+
+
+def test_every_role_of_the_pipeline_has_its_boundary(tmp_path: Path) -> None:
+    """A company that demands one lets nobody make a role without it."""
+    boundary = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
+    directory = synthesize(pipeline(permissions_boundary_arn=boundary), tmp_path)
+    roles = {
+        name: [each["Properties"] for each in read_template(directory, name).of_type("AWS::IAM::Role").values()]
+        for name in (ACCESS_STACK, PIPELINE_STACK)
+    }
+    assert all(roles.values())
+    bounds = [each.get("PermissionsBoundary") for made in roles.values() for each in made]
+    assert {*bounds} == {boundary}

@@ -184,7 +184,8 @@ def _with_public_addresses(deployment: Deployment, subnet_id: str, hint: str) ->
     EC2 gives none to an instance of several interfaces, and ParallelCluster rejects it in such a subnet
     (aws-parallelcluster 3.16.1, validators/cluster_validators.py, MultiNetworkInterfacesInstancesValidator).
     """
-    queues = deployment.settings.cluster.queues
+    every = deployment.settings.cluster.queues
+    queues = [queue for queue in every if subnet_id in queue.further_subnet_ids] or [*every]  # of the cluster's own
     several = sorted({each.instance_type for queue in queues for each in queue.compute_resources if each.cards[0] > 1})
     if several:
         sentence = f"{subnet_id} assigns public addresses, with which EC2 launches no {', '.join(several)}"
@@ -220,7 +221,10 @@ def _further(
         sentence = f"{subnet_id} is in {zone_id}, as {in_zones[zone_id]}; allowed: one subnet of each zone in a queue"
         return Finding(FAIL, sentence, f"change `{path}`")
     in_zones[zone_id] = subnet_id
-    return vpc_finding(deployment, subnet_id, described["VpcId"], path, "")
+    in_vpc = vpc_finding(deployment, subnet_id, described["VpcId"], path, "")
+    if in_vpc.status is PASS and described["MapPublicIpOnLaunch"]:
+        return _with_public_addresses(deployment, subnet_id, f"change `{path}`")
+    return in_vpc
 
 
 @check(

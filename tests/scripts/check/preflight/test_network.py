@@ -36,10 +36,13 @@ def spread(raw: Raw) -> None:
     )
 
 
-def elsewhere(*facts: tuple[str, str]) -> Any:
+def elsewhere(*facts: tuple[str, str], public: bool = False) -> Any:
     """Return the further subnets with these VPCs and zones, and no other subnet."""
     named = zip(FURTHER, facts, strict=False)
-    return [{"SubnetId": each, "VpcId": vpc_id, "AvailabilityZoneId": zone} for each, (vpc_id, zone) in named]
+    return [
+        {"SubnetId": each, "VpcId": vpc_id, "AvailabilityZoneId": zone, "MapPublicIpOnLaunch": public}
+        for each, (vpc_id, zone) in named
+    ]
 
 
 def blocks(*cidrs: str) -> Any:
@@ -162,6 +165,13 @@ CASES = [
         "change `cluster.queues[4].further_subnet_ids[1]`",
         edit=spread,
         describe_subnets=elsewhere((VPC, "usw2-az4")),
+    ),
+    case(
+        further_subnets,
+        WARN,
+        f"{FURTHER[0]} assigns public addresses, which nodes do not need",
+        edit=spread,
+        describe_subnets=elsewhere((VPC, "usw2-az1"), (VPC, "usw2-az2"), public=True),
     ),
     case(free_addresses, PASS, "1 address free", describe_subnets=addresses(1, 100_000)),
     case(

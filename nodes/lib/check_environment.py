@@ -4,7 +4,7 @@ import importlib
 import importlib.metadata
 import sys
 
-MODULES = ("torch", "numpy", "h5py", "transformers", "tensorboard", "pytorch_optimizer")
+MODULES = ("torch", "numpy", "h5py", "transformers", "tensorboard")
 """What needs no Neuron device: the head node has none."""
 
 for requirement in sys.argv[1:]:

@@ -199,7 +199,6 @@ def write_wheels(sites: Path) -> dict[str, str]:
         "h5py==3.16.0": _write_wheel(public, "h5py", "3.16.0", "numpy"),
         "transformers==4.57.6": _write_wheel(public, "transformers", "4.57.6"),
         "tensorboard==2.21.0": _write_wheel(public, "tensorboard", "2.21.0"),
-        "pytorch_optimizer==4.1.0": _write_wheel(public, "pytorch_optimizer", "4.1.0", "torch"),
     }
     return {
         "requirements-training.txt": _requirements(of_training),

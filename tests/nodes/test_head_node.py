@@ -112,7 +112,6 @@ def test_the_environment_has_neurons_packages_and_those_of_the_training(head_nod
         "h5py": "3.16.0",
         "transformers": "4.57.6",
         "tensorboard": "2.21.0",
-        "pytorch_optimizer": "4.1.0",
         "uv": UV,
     }
     name = f"{HEAD_NODE['sdk']}-pytorch{HEAD_NODE['pytorch']}-ubuntu24.04"

@@ -229,7 +229,7 @@ def test_each_pytorch_of_a_release_has_requirements_of_known_content() -> None:
 
 def test_the_requirements_of_the_training_are_exact_and_of_known_content() -> None:
     names = hashed_requirements(SCRIPTS / "requirements-training.txt").keys()
-    assert {"transformers", "h5py", "tensorboard", "pytorch-optimizer", "numpy"} <= names
+    assert {"transformers", "h5py", "tensorboard", "numpy"} <= names
     assert not {name for name in names if name.startswith(("torch", "nvidia", "neuron", "libneuron"))}
 
 

@@ -90,6 +90,8 @@ class Learner:
         self._losses = torch.zeros(2, device=backend.device)
         self._optimizer = optimizers.create(optimizer, self._weights, capturable=backend.capturable)
         backend.execute()
+        # XLA sends equal tensors once, and a graph of fewer ones is another graph, of the first step alone.
+        self.restore_weights(copies)
 
     def accumulate(self, batch: Mapping[str, Any], seed: int) -> None:
         """Add a micro-batch's losses and gradients to those of the step, as its share in the mean of all ranks'.

@@ -39,7 +39,7 @@ _STEPS_BETWEEN_WAITS = 50  # of a host that is ahead: a slow device is seen only
 STOP = "stop"
 """A file of this name in the run's directory asks for a checkpoint and an end with STOPPED."""
 
-_VERSIONS = ("torch", "torch-xla", "torch-neuronx", "neuronx-cc", "libneuronxla", "transformers", "pytorch-optimizer")
+_VERSIONS = ("torch", "torch-xla", "torch-neuronx", "neuronx-cc", "libneuronxla", "transformers")
 
 
 class TrainingError(Exception):

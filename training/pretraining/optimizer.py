@@ -17,7 +17,51 @@ from .phases import WEIGHT_DECAY
 _SMALLEST_RATE = 1e-30
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-6
-_KEPT = ("step", "exp_avg", "exp_avg_sq")
+
+
+class Lamb(torch.optim.Optimizer):  # type: ignore[misc]
+    """LAMB as in AWS's sample, with the defaults of its published run.
+
+    Both moments are corrected for their bias, and epsilon is added after that. What decays has a trust ratio of weight
+    and update, decay included, which is 1 at most; the rest is Adam's. The sample also limits the norm of all
+    gradients, to the one to which they have been clipped by then.
+
+    https://github.com/aws-neuron/aws-neuron-samples, torch-neuronx/training/dp_bert_hf_pretrain/lamb.py, with
+    trust_clip=True of dp_bert_large_hf_pretrain_hdf5.py; https://arxiv.org/abs/1904.00962.
+    """
+
+    def step(self, closure: Any = None) -> None:
+        """Change each weight by its gradient."""
+        with torch.no_grad():
+            self._step()
+
+    def _step(self) -> None:
+        step = self.param_groups[0].get("step", 0) + 1
+        (of_mean, of_square), rate = _BETAS, self.param_groups[0]["lr"]
+        # In double precision: 1 - 0.999 loses four digits in float32. In a tensor they are no part of a graph.
+        corrections = torch.tensor([1 - of_mean**step, sqrt(1 - of_square**step)]).to(rate.device)
+        for group in self.param_groups:
+            group["step"] = step
+            for weight in group["params"]:
+                mean, square = self.state[weight]["exp_avg"], self.state[weight]["exp_avg_sq"]
+                mean.mul_(of_mean).add_(weight.grad, alpha=1 - of_mean)
+                square.mul_(of_square).addcmul_(weight.grad, weight.grad, value=1 - of_square)
+                update = (mean / corrections[0]).div_((square.sqrt() / corrections[1]).add_(_EPSILON))
+                if group["weight_decay"] != 0:
+                    update.add_(weight, alpha=group["weight_decay"])
+                    update.mul_(_trust_ratio(_norm(weight), _norm(update)))
+                weight.sub_(update.mul_(rate))
+
+
+def _norm(matrix: torch.Tensor) -> torch.Tensor:
+    """Return the norm, of rows first: a sum of 31 million squares loses three digits of float32, a shorter one none."""
+    return torch.linalg.vector_norm(torch.linalg.vector_norm(matrix, dim=-1))
+
+
+def _trust_ratio(weight: torch.Tensor, update: torch.Tensor) -> torch.Tensor:
+    """Return the ratio of two norms, at most 1, and 1 where either is 0."""
+    some = torch.logical_and(weight > 0, update > 0)
+    return torch.where(some, weight / update, torch.ones_like(weight)).clamp(max=1)
 
 
 def create(name: str, weights: Mapping[str, Any], *, capturable: bool) -> Any:
@@ -30,35 +74,33 @@ def create(name: str, weights: Mapping[str, Any], *, capturable: bool) -> Any:
     decayed = [weight for key, weight in weights.items() if not _is_exempt(key)]
     exempt = [weight for key, weight in weights.items() if _is_exempt(key)]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": exempt, "weight_decay": 0.0}]
-    if name == "adamw":
-        return torch.optim.AdamW(groups, betas=_BETAS, eps=_EPSILON, foreach=False, capturable=capturable)
-    return _lamb(groups)
+    if name == "lamb":
+        optimizer = Lamb(groups, {})
+    else:
+        optimizer = torch.optim.AdamW(groups, betas=_BETAS, eps=_EPSILON, foreach=False, capturable=capturable)
+    # Else the first step would make them, and on XLA be another graph than all others.
+    for weight in weights.values():
+        moments = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
+        if name != "lamb":
+            moments["step"] = torch.zeros((), device=weight.device if capturable else "cpu")
+        optimizer.state[weight].update(moments)
+    return optimizer
 
 
 def set_learning_rate(optimizer: Any, rate: Any) -> None:
     """Set the rate of the next step, a tensor on the device.
 
     A rate of 0, which the published schedule starts with, becomes a tiny one, which changes no weight either:
-    capturable AdamW divides by the rate. Of LAMB, weights without a trust ratio take their correction of bias with it.
+    capturable AdamW divides by the rate.
     """
     for group in optimizer.param_groups:
         group["lr"] = rate.clamp(min=_SMALLEST_RATE)
-        if group.get("adam"):
-            correction = torch.tensor([_bias_correction(group.get("step", 0) + 1)])
-            group["lr"] = group["lr"] * correction.to(rate.device)[0]
 
 
 def state(optimizer: Any) -> dict[str, Any]:
-    """Return what the next steps depend on.
-
-    It leaves out the norms that LAMB keeps for the curious: on XLA they are a graph of their own.
-    """
+    """Return what the next steps depend on."""
     whole: dict[str, Any] = optimizer.state_dict()
-    kept = {
-        index: {name: value for name, value in moments.items() if name in _KEPT}
-        for index, moments in whole["state"].items()
-    }
-    return {**whole, "state": kept}
+    return whole
 
 
 def restore(optimizer: Any, kept: Mapping[str, Any]) -> None:
@@ -71,45 +113,6 @@ def restore(optimizer: Any, kept: Mapping[str, Any]) -> None:
     for moments in optimizer.state.values():
         if "step" in moments:
             moments["step"] = moments["step"].clone()
-
-
-def _lamb(groups: list[dict[str, Any]]) -> Any:
-    """Return LAMB as in https://arxiv.org/abs/1904.00962, with the weight decay inside the trust ratio.
-
-    - foreach: the other way asks the device for two numbers per weight, which would stop the graph hundreds of times.
-    - adam_debias: the library corrects no bias of the moments: it knows the first moment's alone, and as a number in
-      the graph. The trust ratio cancels a correction as long as epsilon and decay are small beside what they are added
-      to. In the first steps epsilon weighs more than in the published optimizer, up to 32 times, and decay less, down
-      to a seventh; both differences fade within the warm-up.
-    - adam: weights without decay take no trust ratio, as in the published optimizer, and their correction of bias with
-      the learning rate.
-    - clamp: the norm of a weight has no limit, as in the published optimizer; the library's is 10.
-
-    The published one also limits the trust ratio to 1, which the library cannot; it is some hundredths.
-    """
-    from pytorch_optimizer.optimizer.lamb import Lamb
-
-    decayed, exempt = groups
-    optimizer = Lamb(
-        [{**decayed, "adam": False}, {**exempt, "adam": True}],
-        betas=_BETAS,
-        eps=_EPSILON,
-        weight_decouple=False,
-        adam_debias=True,
-        foreach=True,
-    )
-    optimizer.clamp = torch.finfo(torch.float32).max
-    return optimizer
-
-
-def _bias_correction(step: int) -> float:
-    """Return by what the update of a step, counted from 1, is multiplied for the bias of both moments.
-
-    Epsilon is multiplied with it, which the published optimizer adds after the correction:
-    https://github.com/aws-neuron/aws-neuron-samples/blob/master/torch-neuronx/training/dp_bert_hf_pretrain/lamb.py.
-    """
-    first, second = _BETAS
-    return sqrt(1 - second**step) / (1 - first**step)
 
 
 def _is_exempt(name: str) -> bool:

@@ -31,7 +31,7 @@ _TINY = {
     "seed": 5,
 }
 TINY = tuple(word for name, value in _TINY.items() for word in (f"--{name}", str(value)))
-_IMPORTED = ["training.pretraining.loop", "torch.utils.tensorboard", "pytorch_optimizer.optimizer.lamb"]
+_IMPORTED = ["training.pretraining.loop", "torch.utils.tensorboard"]
 _SECONDS = 600  # a rank that takes longer hangs
 
 

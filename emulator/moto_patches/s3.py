@@ -95,7 +95,7 @@ def judge_signed_requests() -> None:
 
 def _judge_machine(request: S3Response, bucket_name: str | None, key_name: str | None) -> None:
     """Refuse what a machine writes, but for objects of buckets whose policies let its role in."""
-    bucket = request.backend.buckets.get(bucket_name)
+    bucket = request.backend.buckets.get(bucket_name or "")
     of_node = role_of_node(request.current_account, access_key(request.headers.get("Authorization", "")) or "")
     if not bucket or not key_name or not of_node:
         raise BucketAccessDeniedError(bucket=bucket_name or "")

@@ -145,6 +145,8 @@ class _NodeKey:
 def role_of_node(account_id: str, key: str) -> Role | None:
     """Return the role of the instance that has a key; None: none has it, the instance has no role, or is gone."""
     instance_id = KEYS.instance_of(key) if KEYS.are_of_node(key) else ""
+    if not instance_id:
+        return None
     for backend in list(ec2_backends[account_id].values()):
         association = backend.iam_instance_profile_associations.get(instance_id)
         if association is not None:

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from config.settings import load
 from emulator.cdk import CommandLine
@@ -72,6 +73,16 @@ def test_nodes_of_an_imported_cluster_use_a_bucket_as_long_as_it_is_granted(tmp_
 
         assert on_compute_node(life) == ["done", "done", "done", *REFUSED]
         assert s3.get_object(Bucket=GRANTED, Key="result")["Body"].read() == b"result\n"
+        cloudformation, functions = (life.aws.client(each, settings.region) for each in ("cloudformation", "lambda"))
+        url = f"https://s3.{settings.region}.amazonaws.com/{GRANTED}/result"
+        with pytest.raises(ClientError, match="into which nodes write"):
+            cloudformation.create_stack(StackName="of-nodes", TemplateURL=url)
+        with pytest.raises(ClientError, match="into which nodes write"):
+            functions.create_function(
+                FunctionName="of-nodes", Runtime="python3.12", Handler="index.handler",
+                Role=life.aws.client("iam", settings.region).list_roles()["Roles"][0]["Arn"],
+                Code={"S3Bucket": GRANTED, "S3Key": "result"},
+            )  # fmt: skip
 
         deploy(grant="")
         assert on_compute_node(life) == [*REFUSED, *REFUSED]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 from wsgiref.types import WSGIEnvironment
 from xml.sax.saxutils import escape
 
-from moto.s3.models import FakeKey, s3_backends
+from moto.s3.models import FakeBucket, FakeKey, s3_backends
 
 from emulator.aws import ACCOUNT
 from emulator.clients import Endpoint
@@ -24,7 +24,8 @@ from emulator.keys import KEYS, access_key
 
 _OF_OWNER: Final = ("/emulator/", "/moto-api")
 """Paths of this emulator's and of moto's own controls."""
-_READING: Final = ("GET", "HEAD")
+READING: Final = ("GET", "HEAD")
+"""Methods that change nothing."""
 _REST_XML: Final = ("cloudfront", "route53")
 """Services of this protocol, but for S3, whose errors have a form of their own."""
 
@@ -37,7 +38,10 @@ _OF_NODES: Final = frozenset(
 )  # fmt: skip
 """Services that nodes call. What others can be made to run, functions above all, runs on this computer."""
 _OF_STACKS: Final = ("Describe", "Get", "List", "Signal")
-"""Nor can what nodes ask CloudFormation for make a function. Nor do they write objects: a deployment may run them."""
+"""Nor can what nodes ask CloudFormation for make a function."""
+_WRITTEN: Final = "machines_write_here"
+"""An attribute of a bucket."""
+CODE_OF_MACHINES: Final = "functions and templates from {}, into which nodes write: they would run on this computer"
 _of_machine: Final = ContextVar("_of_machine", default=False)
 """Whether the request that is served is a machine's."""
 
@@ -137,8 +141,6 @@ def refusal_of_machine(environ: WSGIEnvironment, service: str) -> Answer | None:
     """
     if service not in _OF_NODES:
         return denied(environ, f"Nodes do not call {service} here")
-    if service == "s3" and environ["REQUEST_METHOD"] not in _READING:
-        return denied(environ, f"Nodes write no objects here: {environ['REQUEST_METHOD']}")
     return None
 
 
@@ -150,6 +152,21 @@ def machine() -> Iterator[None]:
         yield
     finally:
         _of_machine.reset(token)
+
+
+def of_machine() -> bool:
+    """Tell whether the request that is served is a machine's."""
+    return _of_machine.get()
+
+
+def note_machines(bucket: FakeBucket) -> None:
+    """Note that machines write into a bucket: no function or stack is made of what it has from now on."""
+    setattr(bucket, _WRITTEN, True)
+
+
+def machines_write(bucket_name: str) -> bool:
+    """Tell whether machines write into a bucket. What functions and stacks are made of runs on this computer."""
+    return getattr(s3_backends[ACCOUNT]["aws"].buckets.get(bucket_name), _WRITTEN, False)
 
 
 def allows(action: str) -> bool:
@@ -169,7 +186,7 @@ def public_object(environ: WSGIEnvironment) -> Answer | None:
     moto does not see the request: it would also serve another service's, for which this one can be made to look.
     """
     bucket, _, key = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")[1:].partition("/")
-    if environ["REQUEST_METHOD"] not in _READING or environ["QUERY_STRING"] or "HTTP_AUTHORIZATION" in environ:
+    if environ["REQUEST_METHOD"] not in READING or environ["QUERY_STRING"] or "HTTP_AUTHORIZATION" in environ:
         return None
     stored = s3_backends[ACCOUNT]["aws"].buckets.get(bucket)
     found = stored.keys.get(key) if stored else None

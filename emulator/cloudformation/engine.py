@@ -16,6 +16,7 @@ from uuid import uuid4
 from botocore.exceptions import ClientError
 from moto.core.exceptions import ServiceException
 
+from emulator import gate
 from emulator.background import join
 from emulator.clients import Clients
 from emulator.clock import Clock
@@ -38,7 +39,7 @@ from emulator.cloudformation.stacks import (
 )
 from emulator.cloudformation.template import Template
 from emulator.cloudformation.validation import words_of
-from emulator.resources.model import Model, Physical
+from emulator.resources.model import NOT_EMULATED, Model, Physical
 from toolchain.values import TemplateError, UnsupportedError
 
 _STACK_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9]{0,127}")
@@ -413,6 +414,8 @@ class Engine:
         if location is None:
             raise ValidationError("TemplateURL must be a supported URL.")
         bucket, key = location
+        if gate.machines_write(bucket):
+            raise ValidationError(NOT_EMULATED.format(gate.CODE_OF_MACHINES.format(bucket)))
         try:
             body: bytes = self._clients("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
         except ClientError as error:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Self
 
 from moto.core.authorization import ActionAuthenticatorMixin
 from moto.core.exceptions import AccessDeniedError
-from moto.core.request import Request
+from moto.core.request import Request as HttpRequest
 from moto.core.responses import BaseResponse
 from moto.core.utils import get_service_model
 from moto.ec2.models import ec2_backends
@@ -27,17 +29,33 @@ from moto.iam.access_control import (
 from moto.iam.exceptions import NotFoundException
 from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, ManagedPolicy, Role, iam_backends
 from moto.kms import models
+from moto.kms.models import kms_backends
 from moto.kms.responses import KmsResponse
+from moto.kms.utils import _deserialize_ciphertext_blob
+from moto.s3.models import s3_backends
 from moto.s3.responses import ACTION_MAP
 from moto.secretsmanager.utils import SecretsManagerSecretIdentifier
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 from emulator.calls import CALLS
 from emulator.keys import KEYS, access_key
+from emulator.moto_patches.policies import (
+    UNKNOWN,
+    Caller,
+    Document,
+    Known,
+    Request,
+    Verdict,
+    holds,
+    judge,
+    named_as,
+    takes_in,
+)
 from emulator.moto_patches.tags import chosen_id
 
-_UNKNOWN = "*"
-"""The resource of a request, where it is not found out: emulator/README.md says for which it is."""
+_WITH_POLICIES = frozenset({"kms", "s3"})
+"""Services whose resources have policies that count here."""
+_EVERYTHING = {"policy_document": json.dumps({"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}})}
 _OF_PARAMETERS = frozenset(
     {"DeleteParameter", "DeleteParameters", "GetParameter", "GetParameterHistory", "GetParameters", "PutParameter"}
 )
@@ -60,7 +78,6 @@ _PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
 _judge = ActionAuthenticatorMixin._authenticate_and_authorize_action
-_check_policies = IAMRequestBase.check_action_permitted
 _key_of = access_control.create_access_key
 
 
@@ -90,15 +107,15 @@ class _Request(IAMRequest):
         self._action = f"{_PREFIXES.get(service, service)}:{action}"
 
 
-def _judge_others(self: ActionAuthenticatorMixin, iam_request_cls: type, resource: str = _UNKNOWN) -> None:
-    """Ask IAM, but for what CloudFormation and the owner of the account do; of nodes, ask their boundary."""
+def _judge_others(self: ActionAuthenticatorMixin, iam_request_cls: type, resource: str = UNKNOWN) -> None:
+    """Ask IAM, but for what CloudFormation and the owner of the account do.
+
+    Of nodes all policies count for services whose resources are known here and have policies, else their boundary.
+    """
     key = access_key(self.headers.get("Authorization", "")) or ""  # type: ignore[attr-defined]
     if not KEYS.are_of_node(key) and not KEYS.are_of_owner(key):
         _judge(self, iam_request_cls, resource)
-    elif (instance_id := KEYS.instance_of(key) if KEYS.are_of_node(key) else "") and _role_of(
-        self.current_account,  # type: ignore[attr-defined]
-        instance_id,
-    ):
+    elif role_of_node(self.current_account, key):  # type: ignore[attr-defined]
         request = iam_request_cls(
             account_id=self.current_account,  # type: ignore[attr-defined]
             method=self.method,  # type: ignore[attr-defined]
@@ -108,7 +125,10 @@ def _judge_others(self: ActionAuthenticatorMixin, iam_request_cls: type, resourc
             headers=self.headers,  # type: ignore[attr-defined]
             action=self._get_action(),  # type: ignore[attr-defined]
         )
-        _check_boundary(request, resource)
+        if request._service in _WITH_POLICIES:
+            request.check_action_permitted(resource)
+        else:
+            decide(request, resource, [_EVERYTHING])
 
 
 class _NodeKey:
@@ -119,9 +139,14 @@ class _NodeKey:
         self.backend = iam_backends[account_id]["aws"]
         self.arn = f"arn:aws:sts::{account_id}:assumed-role/{role.name}/{instance_id}"
 
+    collect_policies = AssumedRoleAccessKey.collect_policies
 
-def _role_of(account_id: str, instance_id: str) -> Role | None:
-    """Return the role of an instance; None: it has none, or is gone."""
+
+def role_of_node(account_id: str, key: str) -> Role | None:
+    """Return the role of the instance that has a key; None: none has it, the instance has no role, or is gone."""
+    instance_id = KEYS.instance_of(key) if KEYS.are_of_node(key) else ""
+    if not instance_id:
+        return None
     for backend in list(ec2_backends[account_id].values()):
         association = backend.iam_instance_profile_associations.get(instance_id)
         if association is not None:
@@ -132,44 +157,85 @@ def _role_of(account_id: str, instance_id: str) -> Role | None:
 def _access_key(
     account_id: str, partition: str, access_key_id: str, headers: dict[str, str]
 ) -> IAMUserAccessKey | AssumedRoleAccessKey | _NodeKey:
-    instance_id = KEYS.instance_of(access_key_id) if KEYS.are_of_node(access_key_id) else ""
-    role = _role_of(account_id, instance_id) if instance_id else None
-    return _NodeKey(account_id, role, instance_id) if role else _key_of(account_id, partition, access_key_id, headers)
+    if role := role_of_node(account_id, access_key_id):
+        return _NodeKey(account_id, role, KEYS.instance_of(access_key_id))
+    return _key_of(account_id, partition, access_key_id, headers)
 
 
 def _check(self: IAMRequestBase, resource: str) -> None:
-    """Refuse what policies do not allow, or what the boundary of the role does not."""
-    _check_policies(self, resource)
-    _check_boundary(self, resource)
+    """Refuse what policies do not allow, or whom a role does not trust that is to be assumed."""
+    decide(self, resource, self._access_key.collect_policies())
+    if self._is_assuming_role_operation(resource) and not self._check_role_trust_relationship(resource):
+        self._raise_access_denied()
 
 
-def _check_boundary(request: IAMRequestBase, resource: str) -> None:
-    """Refuse what the boundary of a role does not allow, if it has one.
+def decide(request: IAMRequestBase, resource: str, policies: Iterable[object], **context: str) -> None:
+    """Refuse what the policies of an identity, the boundary of its role and the policy of the resource do not allow.
 
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html; the words:
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
+    The words: https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
+
+    Args:
+        request: Who asks, and for which action.
+        resource: What it is about.
+        policies: Of the identity, as moto has them.
+        context: Further keys of conditions, with `_` for their colon.
     """
-    key, action = request._access_key, request._action
-    name = getattr(key, "_owner_role_name", None)
-    role = None if name is None else key.backend.get_role(name)
-    if role is None or not role.permissions_boundary_arn or action == "sts:GetCallerIdentity":
+    action, caller = request._action, _caller(request._access_key.arn)
+    if action == "sts:GetCallerIdentity":
         return
-    boundary = key.backend.managed_policies.get(role.permissions_boundary_arn)
-    result = IAMPolicy(boundary).is_action_permitted(action, resource) if boundary else PermissionResult.NEUTRAL
-    if result is PermissionResult.PERMITTED:
+    known = _known(resource, {**caller.keys, **{key.replace("_", ":"): value for key, value in context.items()}})
+    of_resource = policy_of(request.account_id, resource)
+    verdict = judge(
+        Request(action, resource, known, caller),
+        map(_document, policies),
+        boundary=_boundary(request),
+        of_resource=of_resource,
+        of_key=of_resource is not None and resource.split(":")[2] == "kms",
+    )
+    if verdict is Verdict.ALLOWED:
         return
     try:
         request._raise_access_denied()
     except AccessDeniedError as error:
-        reason = f"because no permissions boundary allows the {action} action"
-        if result is PermissionResult.DENIED:
-            reason = "with an explicit deny in a permissions boundary"
-        error.message = f"{error.message} {reason}"
-        error.description = str(error.description).replace(f"perform: {action}", f"perform: {action} {reason}")
+        if verdict is not Verdict.DENIED:
+            reason = verdict.value.format(action)
+            error.message = f"{error.message} {reason}"
+            error.description = str(error.description).replace(f"perform: {action}", f"perform: {action} {reason}")
         raise
 
 
-def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
+def _boundary(request: IAMRequestBase) -> list[Document] | None:
+    """Return the boundary of the caller's role; an empty list: it is gone; None: there is none.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
+    """
+    key = request._access_key
+    name = getattr(key, "_owner_role_name", None)
+    role = None if name is None else key.backend.get_role(name)
+    if role is None or not role.permissions_boundary_arn:
+        return None
+    boundary = key.backend.managed_policies.get(role.permissions_boundary_arn)
+    return [_document(boundary)] if boundary else []
+
+
+def policy_of(account_id: str, resource: str) -> Document | None:
+    """Return the policy of a bucket, of an object's bucket, or of a key; None: it has none, or is not known here."""
+    _, _, service, region, _, name = resource.split(":", 5) if resource.startswith("arn:") else [""] * 6
+    if service == "s3":
+        bucket = s3_backends[account_id]["aws"].buckets.get(name.partition("/")[0])
+        return json.loads(bucket.policy) if bucket and bucket.policy else None
+    if service == "kms":
+        key = kms_backends[account_id][region].keys.get(name.removeprefix("key/"))
+        return json.loads(key.policy) if key else None
+    return None
+
+
+def _document(policy: object) -> Document:
+    document: Document = IAMPolicy(policy)._policy_json
+    return document
+
+
+def _authorize(self: BaseResponse, resource: str = UNKNOWN) -> None:
     """Ask IAM. Its words are those of most services that talk XML; the others have their own.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
@@ -218,7 +284,7 @@ def _of_systems_manager(request: BaseResponse) -> list[str]:
         if not document.startswith("arn:"):
             document = f"{arn}:{'' if document.startswith('AWS-') else request.current_account}:document/{document}"
         instances: list[str] = [_in_ec2(request, "instance", each) for each in request._get_param("InstanceIds") or []]
-        return [document, *(instances or [_UNKNOWN])]
+        return [document, *(instances or [UNKNOWN])]
     if action not in _OF_PARAMETERS:
         return []
     names = request._get_param("Names") or [request._get_param("Name")]
@@ -253,6 +319,24 @@ def _of_ec2(request: BaseResponse) -> list[str]:
     return [*found, *made]
 
 
+def _of_kms(request: BaseResponse) -> list[str]:
+    """Return the key that a request names, or with which its text was encrypted."""
+    name, text = request._get_param("KeyId"), request._get_param("CiphertextBlob")
+    if not name and text:
+        with suppress(struct.error):  # KMS itself refuses what is no text of its own
+            name = _deserialize_ciphertext_blob(text).key_id
+    found = key_arn(request.current_account, request.region, name) if name else None
+    return [found] if found else []
+
+
+def key_arn(account_id: str, region: str, name: str) -> str | None:
+    """Return the ARN of a key by its id, ARN or alias; None: there is none."""
+    kms = kms_backends[account_id][region]
+    alias = kms.get_alias_name(name)
+    key_id = kms.get_key_id_from_alias(alias) if alias.startswith("alias/") else kms.get_key_id(name)
+    return kms.keys[key_id].arn if key_id in kms.keys else None
+
+
 def _of_sts(request: BaseResponse) -> list[str]:
     arn = request._get_param("RoleArn")
     try:
@@ -265,6 +349,7 @@ def _of_sts(request: BaseResponse) -> list[str]:
 _FOUND_BY: dict[str, Callable[[BaseResponse], list[str]]] = {
     "cloudformation": _of_cloudformation,
     "ec2": _of_ec2,
+    "kms": _of_kms,
     "ssm": _of_systems_manager,
     "sts": _of_sts,
 }
@@ -282,13 +367,11 @@ def _arn(request: BaseResponse, service: str) -> str:
 def _result(
     self: IAMPolicyStatement,
     action: str,
-    resource: str = _UNKNOWN,
+    resource: str = UNKNOWN,
     principal: str | None = None,
     incoming_condition_values: Mapping[str, str] | None = None,
 ) -> PermissionResult:
-    """Tell what a statement says of a request: nothing, where one of its elements does not fit.
-
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
+    """Tell what a statement says of a request, for moto's own questions: whom a role trusts.
 
     Args:
         self: The statement.
@@ -297,83 +380,40 @@ def _result(
         principal: Whose it is, for a statement of a trust policy.
         incoming_condition_values: What a request to assume a role says of conditions.
     """
-    statement = self._statement
-    known = _known(resource, incoming_condition_values)
+    statement, values = self._statement, incoming_condition_values
+    context: Mapping[str, str | None] = {} if values is None else {_EXTERNAL_ID: None, **values}
     fits = (
-        _names(statement, "Action", action)
-        and _names(statement, "Resource", resource)
-        and (principal is None or _is_principal(statement, principal))
-        and all(_holds(operator, keys, known) for operator, keys in statement.get("Condition", {}).items())
+        takes_in(statement, "Action", action)
+        and takes_in(statement, "Resource", resource)
+        and (principal is None or named_as(statement, _caller(principal)) is not None)
+        and holds(statement.get("Condition", {}), _known(resource, context)) is not False
     )
     if not fits:
         return PermissionResult.NEUTRAL
     return PermissionResult.PERMITTED if statement["Effect"] == "Allow" else PermissionResult.DENIED
 
 
-def _names(statement: Mapping[str, Any], element: str, value: str) -> bool:
-    """Tell whether an element, or its opposite, takes in a value. Case counts in resources alone."""
-    if value == _UNKNOWN:
-        return True
-    flags = re.IGNORECASE if element == "Action" else re.NOFLAG
-    if negated := statement.get(f"Not{element}"):
-        return not any(_fits(pattern, value, flags) for pattern in _listed(negated))
-    return element not in statement or any(_fits(pattern, value, flags) for pattern in _listed(statement[element]))
-
-
-def _known(resource: str, values: Mapping[str, str] | None) -> Callable[[str], tuple[bool, str | None]]:
-    """Return what tells whether a key of conditions is known here, and which value it has; None: it is absent."""
+def _known(resource: str, context: Mapping[str, str | None]) -> Known:
+    """Return what tells of keys of conditions: those of a context, and the tags of a resource that has them."""
     tags = {key.lower(): value for key, value in resource.tags.items()} if isinstance(resource, _Resource) else None
-    prefixes = {each.lower() for each in _TAGS}
+    prefixes, values = {each.lower() for each in _TAGS}, {key.lower(): value for key, value in context.items()}
 
     def value_of(key: str) -> tuple[bool, str | None]:
         prefix, _, tag = key.lower().partition("/")
         if prefix in prefixes and tags is not None and not tag.startswith("aws:cloudformation:"):
             return True, tags.get(tag)
-        if key.lower() == _EXTERNAL_ID.lower() and values is not None:
-            return True, values.get(_EXTERNAL_ID)
-        return False, None
+        return key.lower() in values, values.get(key.lower())
 
     return value_of
 
 
-def _holds(operator: str, keys: Mapping[str, str | list[str]], known: Callable[[str], tuple[bool, str | None]]) -> bool:
-    """Tell whether a condition holds: a key that is absent does not, one that is unknown here does.
-
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
-    """
-    comparisons: dict[str, Callable[[str, str], bool]] = {"StringEquals": str.__eq__, "StringLike": _fits}
-    equal = comparisons.get(operator.removeprefix("ForAnyValue:"))
-    for key, expected in keys.items():
-        is_known, value = known(key)
-        if equal and is_known and not (value is not None and any(equal(each, value) for each in _listed(expected))):
-            return False
-    return True
-
-
-def _fits(pattern: str, value: str, flags: re.RegexFlag = re.NOFLAG) -> bool:
-    """Tell whether a value fits a pattern, in which only * and ? are special."""
-    return bool(re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), value, flags | re.DOTALL))
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
-
-
-def _is_principal(statement: Mapping[str, Any], principal: str) -> bool:
-    """Tell whether a trust policy names somebody, the role of a session, or the whole account.
-
-    Of the whole account its policies decide then who may.
-
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
-    """
-    named = statement.get("Principal")
-    if not isinstance(named, dict):
-        return named in (None, "*")
-    account, role = principal.split(":")[4], principal.split("/")[1]
-    allowed = {"*", account, principal, f"arn:aws:iam::{account}:root"}
-    if ":assumed-role/" in principal:
-        allowed.add(f"arn:aws:iam::{account}:role/{role}")
-    return not allowed.isdisjoint(_listed(named.get("AWS", [])))
+def _caller(arn: str) -> Caller:
+    """Return who has an ARN; a session of a role has one that says nothing of the role's path."""
+    account, _, name = arn.split(":", 4)[4].partition(":")
+    kind, role, *_ = name.split("/")
+    if kind != "assumed-role":
+        return Caller(arn, arn)
+    return Caller(arn, iam_backends[account]["aws"].get_role(role).arn)
 
 
 def name_service_roles() -> None:
@@ -423,7 +463,7 @@ def count_calls() -> None:
     """Note each request once it is known which call it is."""
     set_up = BaseResponse.setup_class
 
-    def setup_class(self: BaseResponse, request: Request, *arguments: Any, **options: Any) -> None:
+    def setup_class(self: BaseResponse, request: HttpRequest, *arguments: Any, **options: Any) -> None:
         set_up(self, request, *arguments, **options)
         CALLS.note(request.headers.get("Authorization", ""), f"{self.boto3_service_name}:{self._get_action()}")
 

@@ -8,6 +8,7 @@ import re
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
+import moto.awslambda.models
 import moto.awslambda.urls
 import moto.events.urls
 from moto.awslambda.exceptions import LambdaClientError
@@ -15,7 +16,9 @@ from moto.awslambda.responses import LambdaResponse
 from moto.core.common_types import TYPE_RESPONSE
 from moto.events.exceptions import ResourceNotFoundException
 from moto.events.responses import EventsHandler
+from moto.s3.models import FakeKey
 
+from emulator import gate
 from emulator.functions import FunctionError, Functions
 from emulator.resources.model import NOT_EMULATED
 from toolchain.values import UnsupportedError
@@ -30,6 +33,15 @@ def fill(functions: Functions) -> None:
     Events.functions = functions
     moto.awslambda.urls.url_paths = dict.fromkeys(moto.awslambda.urls.url_paths, Lambda.dispatch)
     moto.events.urls.url_paths = dict.fromkeys(moto.events.urls.url_paths, Events.dispatch)
+    content = moto.awslambda.models._s3_content
+
+    def trusted_content(key: FakeKey) -> tuple[bytes, int, str, str]:
+        if gate.machines_write(key.bucket_name or ""):
+            reason = NOT_EMULATED.format(gate.CODE_OF_MACHINES.format(key.bucket_name))
+            raise LambdaClientError("InvalidParameterValueException", reason)
+        return content(key)
+
+    moto.awslambda.models._s3_content = trusted_content
 
 
 class Lambda(LambdaResponse):

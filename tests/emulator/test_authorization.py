@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import ACCOUNT, EmulatedAws, of_session
+from emulator.moto_patches.policies import Caller, Request, Verdict, holds, judge
 from emulator.resources import make_bucket
 from tests.emulator.stacks import REGION
 
@@ -232,3 +233,172 @@ def test_a_command_needs_permission_for_its_document_and_its_instances(
     with aws.restricted(allowed) as environment:
         command = Call("ssm", "send_command", "", "", {**asked, "Parameters": {"commands": ["id"]}})
         assert command.make(environment) == code
+
+
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/research/RoleOfNodes"
+SESSION = f"arn:aws:sts::{ACCOUNT}:assumed-role/RoleOfNodes/i-0123456789abcdef0"
+NODE = Caller(SESSION, ROLE)
+OF_CLUSTER = {
+    "ArnLike": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/research/*"},
+    "StringEquals": {"aws:PrincipalAccount": ACCOUNT},
+}
+ALLOWING, NOTHING = policy("*"), policy("sqs:*")
+DENYING = {"Statement": {"Effect": "Deny", "Action": "*", "Resource": "*"}}
+
+
+def known_of(caller: Caller, **more: str) -> Any:
+    """Return what is known of conditions in a request of somebody."""
+    values: dict[str, str | None] = {**caller.keys, "aws:absent": None, **more}
+    return lambda key: (key.lower() in values, values.get(key.lower()))
+
+
+def for_whom(principal: Any, effect: str = "Allow", **more: Any) -> dict[str, Any]:
+    """Return the policy of a resource that names somebody."""
+    named = {} if "NotPrincipal" in more else {"Principal": principal}
+    return {"Statement": {"Effect": effect, "Action": "s3:*", "Resource": "arn:aws:s3:::b/*", **named, **more}}
+
+
+@pytest.mark.parametrize(
+    ("of_resource", "bare", "allowed", "outside"),
+    [
+        # Of whom policies and boundary: nothing and none, allowing and none, nothing and another, which allows nothing.
+        (None, Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+        (for_whom({"AWS": "*"}, Condition=OF_CLUSTER), Verdict.ALLOWED, Verdict.ALLOWED, Verdict.ALLOWED),
+        (for_whom("*"), Verdict.ALLOWED, Verdict.ALLOWED, Verdict.ALLOWED),
+        (for_whom({"AWS": [SESSION]}), Verdict.ALLOWED, Verdict.ALLOWED, Verdict.ALLOWED),
+        (for_whom({"AWS": ROLE}), Verdict.ALLOWED, Verdict.ALLOWED, Verdict.OUTSIDE_BOUNDARY),
+        (for_whom({"AWS": ACCOUNT}), Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+        (for_whom({"AWS": f"{ROLE}2"}), Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+        (for_whom({"Service": "*"}), Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+        (for_whom({"AWS": "*"}, "Deny", Condition=OF_CLUSTER), Verdict.DENIED, Verdict.DENIED, Verdict.DENIED),
+        (for_whom({"AWS": ACCOUNT}, "Deny"), Verdict.DENIED, Verdict.DENIED, Verdict.DENIED),
+        (for_whom("", "Deny", NotPrincipal={"AWS": "x"}), Verdict.DENIED, Verdict.DENIED, Verdict.DENIED),
+        (for_whom("", "Deny", NotPrincipal={"AWS": ROLE}), Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+        (for_whom("*", Condition={"IpAddress": {"aws:SourceIp": "::/0"}}),
+         Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+        (for_whom("*", "Deny", Condition={"Bool": {"aws:SecureTransport": "false"}}),
+         Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+        (for_whom("*", Resource="arn:aws:s3:::b"), Verdict.DENIED, Verdict.ALLOWED, Verdict.DENIED),
+    ],
+)  # fmt: skip
+def test_the_policy_of_a_resource_adds_to_those_of_an_identity(
+    of_resource: Any, bare: Verdict, allowed: Verdict, outside: Verdict
+) -> None:
+    """As what it names somebody decides whether a boundary counts.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-denyallow.html
+    """
+    request = Request("s3:GetObject", "arn:aws:s3:::b/key", known_of(NODE), NODE)
+    assert judge(request, [], of_resource=of_resource) is bare
+    assert judge(request, [ALLOWING], of_resource=of_resource) is allowed
+    assert judge(request, [NOTHING], boundary=[NOTHING], of_resource=of_resource) is outside
+    assert judge(request, [DENYING], of_resource=of_resource) is Verdict.DENIED, "what is denied, nothing allows"
+    by_boundary = judge(request, [ALLOWING], boundary=[DENYING], of_resource=of_resource)
+    assert by_boundary is (Verdict.DENIED if allowed is Verdict.DENIED else Verdict.DENIED_BY_BOUNDARY)
+
+
+def test_the_policy_of_a_key_decides_whether_policies_of_identities_count() -> None:
+    """https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-default.html."""
+    arn = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/k"
+    request = Request("kms:Decrypt", arn, known_of(NODE), NODE)
+
+    def of_key(*statements: Any) -> int:
+        listed = [{"Effect": "Allow", "Action": "kms:*", "Resource": "*", **each} for each in statements]
+        found = [judge(request, own, of_resource={"Statement": listed}, of_key=True) for own in ([], [ALLOWING])]
+        assert found[0] is Verdict.DENIED or found[1] is Verdict.ALLOWED
+        return [each is Verdict.ALLOWED for each in found].count(True)
+
+    account = {"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}}
+    cluster = {"Principal": {"AWS": "*"}, "Condition": OF_CLUSTER}
+    assert [of_key(), of_key(account), of_key(cluster), of_key(account, cluster)] == [0, 1, 2, 2]
+    assert of_key({**cluster, "Condition": {"StringEquals": {"kms:CallerAccount": "1"}}}) == 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "key", "expected", "met"),
+    [
+        ("ArnLike", "aws:principalARN", ROLE, True),
+        ("ArnLike", "aws:PrincipalArn", "arn:aws:iam::*:role/parallelcluster/*", True),
+        ("ArnEquals", "aws:PrincipalArn", ["x", "arn:*:iam::*:role/*/RoleOfNodes"], True),
+        ("ArnLike", "aws:PrincipalArn", "arn:aws:iam:*/RoleOfNodes", False),
+        ("ArnLike", "aws:PrincipalArn", SESSION, False),
+        ("ArnNotLike", "aws:PrincipalArn", ["x", ROLE], False),
+        ("ArnNotEquals", "aws:PrincipalArn", ["x", "y"], True),
+        ("StringEquals", "aws:PrincipalArn", "arn:aws:iam::*", False),
+        ("StringEqualsIgnoreCase", "aws:PrincipalArn", ROLE.upper(), True),
+        ("StringNotEquals", "aws:PrincipalAccount", ["1", ACCOUNT], False),
+        ("StringNotEqualsIgnoreCase", "aws:PrincipalAccount", ["1", "2"], True),
+        ("StringNotLike", "aws:PrincipalAccount", "12*", False),
+        ("Bool", "aws:SecureTransport", "TRUE", True),
+        ("Bool", "aws:SecureTransport", "false", False),
+        ("Null", "aws:PrincipalArn", "false", True),
+        ("Null", "aws:absent", "true", True),
+        ("Null", "aws:absent", "false", False),
+        ("StringEquals", "aws:absent", "*", False),
+        ("StringLikeIfExists", "aws:absent", "x", True),
+        ("StringLikeIfExists", "aws:PrincipalAccount", "x", False),
+        ("StringNotEquals", "aws:absent", "x", True),
+        ("ForAnyValue:StringLike", "aws:absent", "*", False),
+        ("ForAnyValue:StringNotLike", "aws:absent", "x", False),
+        ("ForAllValues:StringLike", "aws:absent", "x", True),
+        ("ForAllValues:StringLike", "aws:PrincipalAccount", "x", False),
+        ("StringEquals", "aws:SourceVpc", "x", None),
+        ("IpAddress", "aws:PrincipalAccount", "x", None),
+        ("StringEquals", "aws:PrincipalAccount", "${aws:ResourceAccount}", None),
+    ],
+)  # fmt: skip
+def test_operators_of_conditions(operator: str, key: str, expected: str | list[str], met: bool | None) -> None:
+    """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html."""
+    known = known_of(NODE)
+    assert holds({operator: {key: expected}}, known) is met
+    unmet = {"Bool": {"aws:SecureTransport": "false"}}
+    assert holds({operator: {key: expected}, **unmet}, known) is False, "all keys have to fit"
+
+
+def test_a_bucket_and_its_key_let_the_roles_of_a_cluster_in(aws: EmulatedAws) -> None:
+    """A role with a path and without policies reads, writes and copies what the policies of bucket and key grant it."""
+    iam, s3, kms = aws.client("iam", REGION), aws.client("s3", REGION), aws.client("kms", REGION)
+    role = iam.create_role(RoleName="r", Path="/parallelcluster/research/", AssumeRolePolicyDocument="{}")["Role"][
+        "Arn"
+    ]
+    key = kms.create_key()["KeyMetadata"]
+    own = json.loads(kms.get_key_policy(KeyId=key["KeyId"], PolicyName="default")["Policy"])["Statement"]
+    for name in (BUCKET, "other"):
+        make_bucket(s3, name, REGION)
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key["Arn"]}}
+    s3.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    for name in (BUCKET, "other"):
+        s3.put_object(Bucket=name, Key="k", Body=b"theirs")
+    to_cluster = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Condition": OF_CLUSTER, "Resource": "*"}
+    to_bucket = {**to_cluster, "Action": ["s3:GetObject*", "s3:PutObject"], "Resource": f"arn:aws:s3:::{BUCKET}/*"}
+    to_key = {**to_cluster, "Action": ["kms:Decrypt", "kms:GenerateDataKey*"]}
+    here = {"Bucket": BUCKET, "Key": "k"}
+
+    def answers() -> list[str]:
+        with aws.in_role(role) as environment:
+            session = boto3.Session(
+                environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"], environment["AWS_SESSION_TOKEN"]
+            )
+            theirs = session.client("s3", REGION, endpoint_url=environment["AWS_ENDPOINT_URL"])
+            calls = [("put_object", {}), ("get_object", {}), ("copy_object", {"CopySource": "other/k"})]
+            codes = []
+            for operation, more in calls:
+                try:
+                    getattr(theirs, operation)(**here, **more)
+                    codes.append("")
+                except ClientError as error:
+                    codes.append(error.response["Error"]["Code"])
+            return codes
+
+    refused = "AccessDenied"
+    assert answers() == [refused] * 3
+    s3.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps({"Statement": [to_bucket]}))
+    assert answers() == [refused] * 3, "the key lets nobody in yet"
+    kms.put_key_policy(KeyId=key["KeyId"], PolicyName="default", Policy=json.dumps({"Statement": [*own, to_key]}))
+    assert answers() == ["", "", refused], "of what it copies it has to read the source"
+    s3.put_bucket_policy(
+        Bucket="other", Policy=json.dumps({"Statement": [{**to_bucket, "Resource": "arn:aws:s3:::other/*"}]})
+    )
+    assert answers() == ["", "", ""]
+    s3.delete_bucket_policy(Bucket=BUCKET)
+    assert answers() == [refused] * 3

@@ -34,11 +34,11 @@ from moto.awslambda.models import LambdaFunction, lambda_backends
 
 from emulator.aws import SECRET, settings_for
 from emulator.background import Background, Work
-from emulator.cdk import UNPACKED
 from emulator.clients import Endpoint, write_log
 from emulator.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.keys import KEYS
+from toolchain.jsii_start import UNPACKED
 from toolchain.values import UnsupportedError
 
 PCLUSTER_PYTHON: Final = Path(__file__).parents[1] / ".venv-pcluster/bin/python"

@@ -98,13 +98,15 @@ def without_template_validator() -> Iterator[None]:
 def boto3_data() -> Iterator[None]:
     """Let boto3's sessions share what they make of its data, which takes a short test longer than all else.
 
-    That is the data as parsed, each service's rules for endpoints, and the methods of its client.
+    That is the data as parsed, each service's rules for endpoints, the methods of its client, and the names of events.
     """
     from botocore.client import ClientCreator
     from botocore.endpoint_provider import EndpointProvider
+    from botocore.hooks import EventAliaser
     from botocore.loaders import create_loader
 
-    create_methods = ClientCreator._create_methods
+    create_methods, alias = ClientCreator._create_methods, EventAliaser._alias_event_name
+    names: dict[str, str] = {}
     methods: dict[str, dict[str, Any]] = {}
     providers: dict[tuple[int, int], EndpointProvider] = {}
 
@@ -119,7 +121,13 @@ def boto3_data() -> Iterator[None]:
             providers[key] = EndpointProvider(ruleset_data, partition_data, **more)
         return providers[key]
 
+    def name_of(aliaser: EventAliaser, name: str) -> str:
+        if name not in names:
+            names[name] = alias(aliaser, name)
+        return names[name]
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventAliaser, "_alias_event_name", name_of)
         patch.setattr("botocore.session.create_loader", cache(create_loader))
         patch.setattr(ClientCreator, "_create_methods", methods_of)
         patch.setattr("botocore.regions.EndpointProvider", provider_of)

@@ -332,12 +332,12 @@ class _Process:
 
 
 def _of_faults() -> dict[str, str]:
-    """Return variables that tell the provider of faults; by one of them it waits until its time is over.
+    """Return variables that tell the provider of faults, empty without; by one of them it waits until its time is over.
 
     They come with each event: a process that ended with them would load ParallelCluster again, for seconds of CPU.
     """
-    warning, waiting = FAULTS_IN_FORCE.target("warning"), "provider" in FAULTS_IN_FORCE
-    return {"REHEARSAL_WARNING": warning, **({"REHEARSAL_PROVIDER": "waits"} if waiting else {})}
+    waiting = "waits" if "provider" in FAULTS_IN_FORCE else ""
+    return {"REHEARSAL_WARNING": FAULTS_IN_FORCE.target("warning"), "REHEARSAL_PROVIDER": waiting}
 
 
 class _Log:

@@ -2,7 +2,7 @@
 
 Writes one JSON answer when the function's code is loaded, and one for each JSON invocation that it reads, a line each:
 {"event": ..., "request_id": ..., "arn": ..., "deadline": seconds since 1970, "environment": {...}} -> {"result": ...}
-or {"error": {...}}. The environment is for the one event, beside that of the process.
+or {"error": {...}}. The environment is what changes of that of the process.
 What the function prints goes to standard error, which the starter passes on to the function's log group. Where AWS is,
 is said by the environment (AWS_ENDPOINT_URL and credentials).
 
@@ -68,8 +68,6 @@ def serve(function: Handler, answers: TextIO) -> None:
             json.dumps(answer)
         except Exception as error:
             answer = described(error)
-        for name in invocation["environment"]:
-            os.environ.pop(name, None)
         put(answers, answer)
 
 

@@ -11,13 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from emulator.aws import ACCOUNT, EmulatedAws
+from toolchain.jsii_start import UNPACKED
 
 ROOT = Path(__file__).parents[1]
-UNPACKED = {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache")}
-"""Environment of a process that gets another HOME: it would unpack the CDK again, for seconds.
-
-https://github.com/aws/jsii/blob/main/packages/@jsii/kernel/src/tar-cache/default-cache-root.ts
-"""
 
 
 class CommandLine:

@@ -38,12 +38,15 @@ from emulator.clients import Endpoint, write_log
 from emulator.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.keys import KEYS
+from toolchain.jsii_start import UNPACKED
 from toolchain.values import UnsupportedError
 
 PCLUSTER_PYTHON: Final = Path(__file__).parents[1] / ".venv-pcluster/bin/python"
 PCLUSTER_LAYER: Final = "PCLayer-"
 """How the name of the layer with ParallelCluster's package begins, on AWS and in `emulator.provider`."""
 
+_WITH_CDK: Final = {"JSII_RUNTIME_PACKAGE_CACHE": "enabled", **UNPACKED}
+"""Lets ParallelCluster's CDK link what was unpacked once; later versions of jsii do so unless told otherwise."""
 _RUNTIME: Final = Path(__file__).with_name("lambda_runtime.py")
 _SESSION: Final = boto3.Session(KEYS.own, SECRET)
 _PATIENCE: Final[dict[Speed, int]] = {"real": 1, "fast": 3}
@@ -168,7 +171,7 @@ class Functions:
     def _process(self, arn: str) -> _Process:
         _, _, _, region, account, *_ = arn.split(":")
         function = lambda_backends[account][region].get_function(arn)
-        revision = json.dumps([function.get_configuration(), _of_faults()])
+        revision = json.dumps(function.get_configuration())
         with self._lock:
             process = self._processes.get(arn)
             if process and process.is_alive and process.revision == revision:
@@ -257,7 +260,13 @@ class _Process:
             self._loaded = True
         runs_out_of_time = self._runs_out_of_time(event)
         seconds = _OUT_OF_TIME if runs_out_of_time else self._timeout * self._patience
-        invocation = {"event": event, "request_id": request_id, "arn": self._arn, "deadline": time.time() + seconds}
+        invocation = {
+            "event": event,
+            "request_id": request_id,
+            "arn": self._arn,
+            "deadline": time.time() + seconds,
+            "environment": _of_faults() if self._is_provider else {},
+        }
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(invocation).encode() + b"\n")
@@ -297,7 +306,7 @@ class _Process:
         """Return the variables that Lambda sets, those of the function, and those that lead to the emulated AWS.
 
         Of this process's own only the way to programs. Temporary files end with the process, as on Lambda with the
-        execution environment: what is killed leaves them, the CDK of ParallelCluster 65 MB.
+        execution environment: what is killed leaves them.
 
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
         """
@@ -315,7 +324,7 @@ class _Process:
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_LOG_GROUP_NAME": self._log.group,
             "AWS_LAMBDA_LOG_STREAM_NAME": self._log.stream,
-            **_of_faults(),
+            **(_WITH_CDK if self._is_provider else {}),
             "LAMBDA_TASK_ROOT": self._directory.name,
             "_HANDLER": str(function.handler),
             **function.environment_vars,
@@ -323,9 +332,12 @@ class _Process:
 
 
 def _of_faults() -> dict[str, str]:
-    """Return variables that tell the provider of faults; by one of them it waits until its time is over."""
-    warning, waiting = FAULTS_IN_FORCE.target("warning"), "provider" in FAULTS_IN_FORCE
-    return {"REHEARSAL_WARNING": warning, **({"REHEARSAL_PROVIDER": "waits"} if waiting else {})}
+    """Return variables that tell the provider of faults, empty without; by one of them it waits until its time is over.
+
+    They come with each event: a process that ended with them would load ParallelCluster again, for seconds of CPU.
+    """
+    waiting = "waits" if "provider" in FAULTS_IN_FORCE else ""
+    return {"REHEARSAL_WARNING": FAULTS_IN_FORCE.target("warning"), "REHEARSAL_PROVIDER": waiting}
 
 
 class _Log:

@@ -1,7 +1,8 @@
 """Runs one Lambda function: the process that `emulator.functions` starts for it, in the function's own environment.
 
 Writes one JSON answer when the function's code is loaded, and one for each JSON invocation that it reads, a line each:
-{"event": ..., "request_id": ..., "arn": ..., "deadline": seconds since 1970} -> {"result": ...} or {"error": {...}}.
+{"event": ..., "request_id": ..., "arn": ..., "deadline": seconds since 1970, "environment": {...}} -> {"result": ...}
+or {"error": {...}}. The environment is what changes of that of the process.
 What the function prints goes to standard error, which the starter passes on to the function's log group. Where AWS is,
 is said by the environment (AWS_ENDPOINT_URL and credentials).
 
@@ -61,6 +62,7 @@ def serve(function: Handler, answers: TextIO) -> None:
     for line in sys.stdin:
         invocation = json.loads(line)
         context = LambdaContext(invocation["request_id"], invocation["arn"], invocation["deadline"])
+        os.environ.update(invocation["environment"])
         try:
             answer = {"result": function(invocation["event"], context)}
             json.dumps(answer)

@@ -56,11 +56,10 @@ _LONGEST = (
     "tests/end_to_end/lives/test_dev.py::",
     "tests/end_to_end/lives/test_team.py::",
     "tests/end_to_end/slurm/test_disturbed_training.py::",
-    "tests/end_to_end/test_shipped.py::TestTheOneHalf::",
+    "tests/end_to_end/test_shipped.py::",
     "tests/emulator/test_provider.py::",
     "tests/nodes/test_head_node.py::",
     "tests/config/test_fuzz.py::",
-    "tests/end_to_end/test_shipped.py::",
     "tests/end_to_end/lives/",
     "tests/end_to_end/test_",
     "tests/end_to_end/slurm/",
@@ -98,13 +97,15 @@ def without_template_validator() -> Iterator[None]:
 def boto3_data() -> Iterator[None]:
     """Let boto3's sessions share what they make of its data, which takes a short test longer than all else.
 
-    That is the data as parsed, each service's rules for endpoints, and the methods of its client.
+    That is the data as parsed, each service's rules for endpoints, the methods of its client, and the names of events.
     """
     from botocore.client import ClientCreator
     from botocore.endpoint_provider import EndpointProvider
+    from botocore.hooks import EventAliaser
     from botocore.loaders import create_loader
 
-    create_methods = ClientCreator._create_methods
+    create_methods, alias = ClientCreator._create_methods, EventAliaser._alias_event_name
+    names: dict[str, str] = {}
     methods: dict[str, dict[str, Any]] = {}
     providers: dict[tuple[int, int], EndpointProvider] = {}
 
@@ -119,7 +120,13 @@ def boto3_data() -> Iterator[None]:
             providers[key] = EndpointProvider(ruleset_data, partition_data, **more)
         return providers[key]
 
+    def name_of(aliaser: EventAliaser, name: str) -> str:
+        if name not in names:
+            names[name] = alias(aliaser, name)
+        return names[name]
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventAliaser, "_alias_event_name", name_of)
         patch.setattr("botocore.session.create_loader", cache(create_loader))
         patch.setattr(ClientCreator, "_create_methods", methods_of)
         patch.setattr("botocore.regions.EndpointProvider", provider_of)

@@ -9,6 +9,13 @@ CHECKED = "loadAssemblyFromPath)(packageDir)"
 """A call in jsii's JavaScript; the function's second parameter, `validate`, is true unless told otherwise."""
 
 
+UNPACKED = {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache")}
+"""Environment of a process that gets another HOME: it would unpack the CDK again, for seconds.
+
+https://github.com/aws/jsii/blob/main/packages/@jsii/kernel/src/tar-cache/default-cache-root.ts
+"""
+
+
 @cache
 def trust_packages() -> None:
     """Let the JavaScript of jsii, if it is not running yet, load the CDK's packages without checking each.

@@ -45,24 +45,21 @@ helper = CfnResource()
 trust_packages()
 
 
-def _warn(validator_type: str) -> None:
-    """Let a validator of this type warn of every cluster, by the fault ``warning`` of the rehearsal."""
-    register = SlurmClusterConfig._register_validators
-
-    def validate(validator: Validator) -> None:
-        validator._add_failure("A warning of the rehearsal.", FailureLevel.WARNING)
-
-    warning = type(validator_type, (Validator,), {"_validate": validate})
-
-    def register_one_more(config: SlurmClusterConfig, context: ValidatorContext | None = None) -> None:
-        register(config, context)
-        config._register_validator(warning)
-
-    SlurmClusterConfig._register_validators = register_one_more
+_register_validators = SlurmClusterConfig._register_validators
 
 
-if _WARNING := os.environ.get("REHEARSAL_WARNING"):
-    _warn(_WARNING)
+def _register_one_more(config: SlurmClusterConfig, context: ValidatorContext | None = None) -> None:
+    """Let a validator of a type warn of every cluster, by the fault ``warning`` of the rehearsal."""
+    _register_validators(config, context)
+    if validator_type := os.environ.get("REHEARSAL_WARNING"):
+        config._register_validator(type(validator_type, (Validator,), {"_validate": _warn}))
+
+
+def _warn(validator: Validator) -> None:
+    validator._add_failure("A warning of the rehearsal.", FailureLevel.WARNING)
+
+
+SlurmClusterConfig._register_validators = _register_one_more
 
 
 def handler(event: Event, context: Any) -> None:
@@ -137,7 +134,7 @@ def _start(operation: Any, event: Event) -> str:
     parked = boto3.client("s3").get_object(Bucket=_BUCKET, Key=f"{cluster_name}/event.json")["Body"].read()
     properties = json.loads(parked)["ResourceProperties"]
     helper.Data["validationMessages"] = "[]"
-    is_slow = "REHEARSAL_PROVIDER" in os.environ
+    is_slow = bool(os.environ.get("REHEARSAL_PROVIDER"))
     if is_slow and event["RequestType"] == "Create":
         threading.Event().wait()  # until Lambda ends this process
     try:

@@ -50,6 +50,7 @@ def is_accepted_or_reported(path: Path) -> None:
     assert reported.startswith(str(path))
 
 
+@pytest.mark.slow
 @QUICK
 @given(place=st.sampled_from(PLACES), value=ANYTHING)
 @example(place=("cluster", "overrides"), value={"Scheduling": {"SlurmQueues": [{"Name": ["odcr"]}]}})

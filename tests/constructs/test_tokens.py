@@ -113,6 +113,7 @@ def places() -> Iterator[tuple[str, str]]:
         yield from ((place, name) for name in type(part).model_fields)
 
 
+@pytest.mark.slow
 def test_a_token_in_a_field_of_a_cluster_arrives_or_is_called_a_token(
     stack: cdk.Stack, vpc: ec2.Vpc, tokens: list[Any]
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_token_in_a_field_of_a_cluster_arrives_or_is_called_a_token(
     assert arrived == ARRIVE
 
 
+@pytest.mark.slow
 def test_a_token_in_an_argument_of_another_construct_arrives_or_is_called_a_token(
     stack: cdk.Stack, vpc: ec2.Vpc, tokens: list[Any]
 ) -> None:

@@ -179,6 +179,7 @@ def look(
     return faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("construct", CONSTRUCTS, ids=lambda each: each.__name__)
 def test_a_wrong_argument_of_a_construct_is_named_and_leaves_the_tree_as_it_was(
     tree: Tree, construct: type[Construct]

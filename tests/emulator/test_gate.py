@@ -322,8 +322,8 @@ def test_a_function_gets_what_lambda_documents_and_its_own_variables(account: Ac
     }  # fmt: skip
     leads_here = {"AWS_ENDPOINT_URL", "AWS_EC2_METADATA_DISABLED", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"}
     leads_here |= {"TMPDIR"}
-    of_faults, of_the_interpreter = {"REHEARSAL_WARNING"}, {"LC_CTYPE"}
-    assert set(environment) - of_the_interpreter == {*documented, *leads_here, *of_faults, "OWN"}
+    of_the_interpreter = {"LC_CTYPE"}
+    assert set(environment) - of_the_interpreter == {*documented, *leads_here, "OWN"}
     assert "secret" not in environment.values()
 
 

@@ -7,20 +7,14 @@ does in pcluster/resources/head_node/user_data.sh of the package.
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-from botocore.exceptions import WaiterError
 
-from tests.deployed import DeployedAccount, update_stack
-from tests.emulator.clusters import REGION, Clusters
-from tests.emulator.stacks import Stacks
-from tests.stacks.deployments import Deployment, deploy, edited
+from tests.deployed import DeployedAccount
+from tests.emulator.clusters import Clusters
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
-STACK = "trn1-16-cluster"
 BROKEN, ACCEPTED, TRANSIENT = "DuplicateMountDirValidator", "CustomAmiTagValidator", "AsyncTimedUrlValidator"
 """Validators whose warnings mean a broken cluster, are accepted by the settings, or pass by themselves."""
 
@@ -171,26 +165,21 @@ def test_what_is_no_change_of_the_configuration_fails_after_a_roll_back(second: 
     assert second.stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"
 
 
-def test_what_warnings_do_to_an_update(deployed: Callable[[str], DeployedAccount], tmp_path: Path) -> None:
-    def synthesized(max_count: int) -> Deployment:
-        def edit(raw: dict[str, Any]) -> None:
-            raw["cluster"]["accepted_warnings"] = [{"validator": ACCEPTED, "reason": "a copied image"}]
-            raw["cluster"]["queues"][0]["compute_resources"][0]["max_count"] = max_count
+def test_what_warnings_do_to_an_update(second: Clusters) -> None:
+    stacks, suppressed = second.stacks, [*second.properties["SuppressValidators"], f"type:{ACCEPTED}"]
 
-        return deploy(edited("trn1-16", edit), tmp_path / f"{max_count}")
+    def update(validator: str) -> str:
+        second.aws.inject("warning", validator)
+        second.update(second.changed(next(NUMBERS)), SuppressValidators=suppressed)
+        return stacks.status("parent")
 
-    with deployed("trn1-16").clone() as aws:
-        stacks = Stacks(aws, REGION)
-        for max_count, validator in enumerate((TRANSIENT, ACCEPTED), 17):
-            aws.inject("warning", validator)
-            update_stack(aws, synthesized(max_count), "cluster")
-        aws.inject("warning", BROKEN)
-        with pytest.raises(WaiterError):
-            update_stack(aws, synthesized(20), "cluster")
-        # What is wrong with the cluster as it was, too, stops the way back until it is fixed.
-        assert stacks.status(STACK) == "UPDATE_ROLLBACK_FAILED"
-        assert f'"type": "{BROKEN}"' in stacks.reasons(STACK, "UPDATE_FAILED")[0]
-        aws.clear_faults()
-        stacks.client.continue_update_rollback(StackName=STACK)
-        stacks.client.get_waiter("stack_rollback_complete").wait(StackName=STACK, WaiterConfig={"Delay": 1})
-        assert stacks.status("trn1-16") == "UPDATE_COMPLETE", "nothing was asked of the cluster's own stack"
+    assert [update(validator) for validator in (TRANSIENT, ACCEPTED)] == ["UPDATE_COMPLETE"] * 2
+    events = len(stacks.events("parent"))
+    # What is wrong with the cluster as it was, too, stops the way back until it is fixed.
+    assert update(BROKEN) == "UPDATE_ROLLBACK_FAILED"
+    said = [reason for _, status, reason in stacks.events("parent")[events:] if status == "UPDATE_FAILED"]
+    assert f'"type": "{BROKEN}"' in said[0]
+    second.aws.clear_faults()
+    second.roll_back()
+    assert stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"
+    assert stacks.status("second") == "UPDATE_COMPLETE", "nothing was asked of the cluster's own stack"

@@ -117,6 +117,7 @@ def wrong_requests(operation: OperationModel) -> Iterator[tuple[Shape, str, Any]
 SERVED = served_here()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", SERVED)
 def test_what_an_action_needs_is_demanded_and_nothing_ends_in_a_traceback(
     service: str, rehearsal_server: EmulatedAws

@@ -290,6 +290,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(each, (*path, key))
 
 
+@pytest.mark.slow
 def test_anything_anywhere_is_done_or_refused_and_functions_by_name() -> None:
     """Every part of a template is replaced by values of other shapes, and by every function that cfn-lint knows."""
     shapes: list[Any] = [

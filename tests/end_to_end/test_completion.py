@@ -58,6 +58,7 @@ def offered(shell: str, line: str, directory: Path) -> set[str]:
     return {each.split("\t")[0] for each in done.stdout.splitlines() if each}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     ("line", "expected"),

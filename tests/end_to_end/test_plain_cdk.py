@@ -14,8 +14,8 @@ import pytest
 
 from config.settings import load
 from emulator.aws import EmulatedAws
-from emulator.cdk import UNPACKED
 from scripts.emulated import accounts
+from toolchain.jsii_start import UNPACKED
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 

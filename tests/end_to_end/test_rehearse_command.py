@@ -117,6 +117,7 @@ def test_what_cannot_be_rehearsed(
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_stacks")
 def test_what_is_left_behind_is_named(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

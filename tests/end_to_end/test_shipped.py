@@ -1,6 +1,6 @@
 """Each deployment of config/ on this computer: deployed, used by a job on two nodes, destroyed.
 
-In `make test-all` the two that have most between them: the stacks are made without the CDK's command line, and
+In `make test-all` the one that has most: the stacks are made without the CDK's command line, and
 commands that run in this process do the rest. In `make test-scenarios` each has its whole life, by the command that
 shows it, and another with a fault. Further faults and settings are in the scenarios of tests/end_to_end/lives.
 """
@@ -80,9 +80,8 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
             for variable, value in {**account.aws.settings, **accounts.variables(settings.region)}.items():
                 monkeypatch.setenv(variable, value)
             assert run("status", name).rstrip().endswith("Healthy.")
-            if name == CONFIGURATIONS[0]:
-                said = run("exec", name, "--user", "root", "--", "bash", "-e", "-c", DAEMONS)
-                assert re.search(r"is UP\nactive\n\d+\n{\n.*\"status\": \"RUNNING\"\n}\n", said, re.DOTALL), said
+            said = run("exec", name, "--user", "root", "--", "bash", "-e", "-c", DAEMONS)
+            assert re.search(r"is UP\nactive\n\d+\n{\n.*\"status\": \"RUNNING\"\n}\n", said, re.DOTALL), said
             script = "srun --nodes=2 --exclusive sh -c 'hostname; echo workers: $WORKERS_PER_NODE'"
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(script.encode())))
             printed = run("exec", name, "--stdin", "--", "bash", "-s")  # a script that is here
@@ -95,7 +94,7 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return live
 
 
-@pytest.mark.parametrize("name", [CONFIGURATIONS[0], "team"])
+@pytest.mark.parametrize("name", ["team"])
 def test_a_shipped_deployment_runs_a_job(name: str, use: Use) -> None:
     use(name)
 

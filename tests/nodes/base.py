@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulator.machines import image
 from tests.end_to_end.slurm.base import call, make_root
 from tests.nodes.packages import (
     APT,
@@ -95,8 +96,7 @@ def create(workspace: Path) -> Base:
         ClusterError: Something is missing.
     """
     base = Base(workspace)
-    lean = [f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "man")]
-    make_root(base.root, "bookworm", "--variant=apt", *lean, f"--include={','.join(_DEBIAN_PACKAGES)}")
+    call("cp", "--archive", str(_debian()), str(base.root))
     _prepare_root(base.root)
     _prepare_repositories(base.build)
     call("unshare", "--mount", "chroot", str(base.root), "bash", "/build/make_repositories.sh")
@@ -106,6 +106,14 @@ def create(workspace: Path) -> Base:
     call(*pip, "--requirement", str(NODES / "requirements-uv.txt"))
     write_index(uv)
     return base
+
+
+def _debian() -> Path:
+    """Return a root directory of Debian, kept in the cache of those of machines: it takes most of the time."""
+    lean = [f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "man")]
+    options = ("bookworm", "--variant=apt", *lean, f"--include={','.join(_DEBIAN_PACKAGES)}")
+    cache = image.default_cache() / "bookworm"
+    return image.cached(cache, image.key_of(iter(()), *options), lambda root: make_root(root, *options))
 
 
 def _prepare_root(root: Path) -> None:

@@ -5,6 +5,7 @@ The commands are those of Click's tree, so that a new one takes part by itself.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -172,17 +173,19 @@ def test_a_wrong_file_keeps_nobody_from_what_is_deployed(
         out, err = capfd.readouterr()
         return code, layout(json.loads(out)) if out.startswith("{") else out, err
 
-    for name in words.keys() - NEED_ALL:
+    # What is read of each kind of file, tests of `UsableFile` say: each command has one kind.
+    kinds = itertools.cycle(BROKEN.items())
+    for name in sorted(words.keys() - NEED_ALL):
         (tmp_path / "trn1-16.yaml").write_text(GOOD, encoding="utf-8")
         code, out, _ = said(name)
         # there is no job 1, and what Slurm answers here has nodes that take no jobs
         assert code == (ExitCode.FAILED if name in ("diagnose", "jobs logs", "status") else ExitCode.DONE), name
-        for kind, text in BROKEN.items():
-            (tmp_path / "trn1-16.yaml").write_text(text, encoding="utf-8")
-            again, printed, err = said(name)
-            assert err.startswith(f"warning: {tmp_path}/trn1-16.yaml:"), (name, kind, err)
-            assert "What is right in the file, and what is deployed, is used.\n" in err
-            assert (again, printed) == (code, out), (name, kind, err)
+        kind, text = next(kinds)
+        (tmp_path / "trn1-16.yaml").write_text(text, encoding="utf-8")
+        again, printed, err = said(name)
+        assert err.startswith(f"warning: {tmp_path}/trn1-16.yaml:"), (name, kind, err)
+        assert "What is right in the file, and what is deployed, is used.\n" in err
+        assert (again, printed) == (code, out), (name, kind, err)
 
 
 def test_a_file_without_region_and_name_is_completed_by_the_command_line(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cdk import UNPACKED
+from toolchain.jsii_start import UNPACKED
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]

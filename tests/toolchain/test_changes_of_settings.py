@@ -391,14 +391,14 @@ def test_each_setting_has_another_value_or_says_why_not() -> None:
 
 
 def test_each_setting_says_what_it_may_be_and_when_it_can_change_under_a_heading_of_the_reference() -> None:
-    headings = re.findall(r"^### (.*)$", settings_page(), re.MULTILINE)
+    headings = re.findall(r"^### (.*)$", page(), re.MULTILINE)
 
-    assert re.findall(r"### (\S+)\n\n.*\n\ntext(?:, or null)?;", settings_page()) == [
+    assert re.findall(r"### (\S+)\n\n.*\n\ntext(?:, or null)?;", page()) == [
         *("cluster.head_node.ssh_key_name", "cluster.queues[].existing_placement_group"),
         "cluster.accepted_warnings[].reason",
     ]
     assert [place for place, node in SETTINGS.items() if "x-change" not in node] == []
-    repeated = re.findall(r"^## (.*)\n\n.*\n\nAs \[", settings_page(), re.MULTILINE)
+    repeated = re.findall(r"^## (.*)\n\n.*\n\nAs \[", page(), re.MULTILINE)
     places = [place.replace("[0]", "[]") for place in SETTINGS]
     assert sorted(headings) == sorted(
         each for each in places if not each.startswith(tuple(f"{one}." for one in repeated))
@@ -528,6 +528,12 @@ def base_of(place: str) -> str:
     return next((prefix for prefix in BASES if place.startswith(prefix)), "")
 
 
+@cache
+def page() -> str:
+    """Return the reference of settings."""
+    return settings_page()
+
+
 def is_several(place: str, values: Any) -> bool:
     return isinstance(values, dict) and any(key.partition(".")[0] == place.partition(".")[0] for key in values)
 
@@ -559,7 +565,7 @@ def test_a_setting_reaches_a_template_and_changes_when_it_says(
     back, (needed, words) = change.taken_back(), TAKEN_BACK.get(place, (node["x-change"], ""))
     assert back.needs == needed, [(each.path, each.kind) for each in back.cluster.changes]
     heading = f"### {place.replace('[0]', '[]')}\n"
-    assert words in settings_page().partition(heading)[2].partition("\n###")[0]
+    assert words in page().partition(heading)[2].partition("\n###")[0]
 
 
 @pytest.mark.parametrize("place", [place for place in VALUES if list_of(place)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scripts.change.init.imported import imported
 from scripts.change.init.source import Source
 from tests.constructs.domain.sample_overrides import LEAVES
@@ -9,6 +11,7 @@ from tests.scripts.change.init.test_import import ANSWERS, PLAIN, REFUSED, in_se
 from tests.toolchain.test_parallelcluster_schema import answers_to
 
 
+@pytest.mark.slow
 def test_parallelcluster_takes_what_a_configuration_with_each_key_becomes() -> None:
     paths = [path for path in LEAVES if path not in REFUSED]
     results = [

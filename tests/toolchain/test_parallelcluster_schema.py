@@ -74,6 +74,7 @@ def answers_to(configurations: list[dict[str, Any]], *arguments: str) -> list[An
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_parallelcluster_takes_each_override_merged_into_a_configuration() -> None:
     """That of each key that the schema knows, those of lists and of exclusive keys among them."""
     pools = [LoginPoolSpec(name="login")]

@@ -34,42 +34,31 @@ REJECTED = Validation(cluster_name="c", queues=1, messages=(), verdicts={}, prob
 
 @pytest.mark.slow
 @pytest.mark.validation
-def test_a_valid_deployment(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ultracluster("validate", "trn1-16", "--output", "json") == 0
-    [line] = capsys.readouterr().out.splitlines()
-    outcome = json.loads(line)
-    assert (outcome["deployment"], outcome["code"], outcome["error"]) == ("trn1-16", 0, "")
-    assert outcome["report"]["problems"] == []
-
-
-@pytest.mark.slow
-@pytest.mark.validation
 def test_a_version_whose_package_is_not_here_is_answered_for_with_its_images_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A root volume that the pinned version takes is too small for images of the other one."""
-    file = tmp_path / "trn1-16.yaml"
-    file.write_bytes((options.CONFIG / file.name).read_bytes())
+    file, small = tmp_path / "trn1-16.yaml", tmp_path / "small.yaml"
+    text = (options.CONFIG / file.name).read_text(encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    small.write_text(text.replace("name: trn1-16", "name: small"), encoding="utf-8")
     monkeypatch.setattr(options, "CONFIG", tmp_path)
+    monkeypatch.setattr(cluster_rules, "_version_violations", lambda _: ())
 
     def synthesized(settings: Path, directory: Path) -> Assembly:
         return Assembly(deploy(load(settings.with_suffix(".yaml")), directory).directory)
 
     with another_version() as other:
-        set_values(file, {("cluster", "parallelcluster_version"): OTHER})
-        [outcome] = outcomes(["trn1-16"], synthesized)
-        assert outcome.report
-        assert (outcome.code, outcome.report.not_asked) == (0, not_asked(OTHER))
-        assert any(not_asked(OTHER) in str(block) for block in outcome.blocks())
-
-        monkeypatch.setattr(cluster_rules, "_version_violations", lambda _: ())
-        set_values(file, {("cluster", "head_node", "root_volume_gib"): other.root_volume_gib - 1})
-        [outcome] = outcomes(["trn1-16"], synthesized)
-        assert outcome.report
-        assert any(
-            f"ERROR RootVolumeSizeValidator: Root volume size {other.root_volume_gib - 1} GiB" in each
-            for each in outcome.report.problems
-        )
+        for path in (file, small):
+            set_values(path, {("cluster", "parallelcluster_version"): OTHER})
+        set_values(small, {("cluster", "head_node", "root_volume_gib"): other.root_volume_gib - 1})
+        right, wrong = outcomes(["trn1-16", "small"], synthesized)
+    assert right.report
+    assert (right.code, right.report.not_asked) == (0, not_asked(OTHER))
+    assert any(not_asked(OTHER) in str(block) for block in right.blocks())
+    assert wrong.report
+    said = f"ERROR RootVolumeSizeValidator: Root volume size {other.root_volume_gib - 1} GiB"
+    assert any(said in each for each in wrong.report.problems)
 
 
 @pytest.mark.slow
@@ -110,3 +99,8 @@ def test_the_worst_outcome_is_the_exit_code(
     assert ultracluster("validate") == code
     out = capsys.readouterr().out
     assert [line for line in lines if line not in out] == []
+    assert ultracluster("validate", "--output", "json") == code
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first["deployment"], first["code"], first["error"]) == ("e", code, outcome.error)
+    assert (first["report"] or {}).get("problems") == (list(report.problems) if report else None)
+    assert (second["deployment"], second["code"]) == ("a", 0)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,8 @@ _PROGRAMS = Path(__file__).with_name("programs")
 _PACKAGE = "scripts.account.remote.programs."
 _FUTURE = "from __future__ import annotations"
 T = TypeVar("T")
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+"""Returns what checks a type: to make it takes longer than to check the state of a cluster of some nodes."""
 
 
 def as_user(user: str, words: list[str]) -> list[str]:
@@ -85,7 +88,8 @@ def read(text: str, name: str, kind: type[T], errors: str = "") -> T:
     if name not in answers:
         raise ValueError(errors.strip() or text.strip() or "no answer")
     try:
-        return TypeAdapter(kind).validate_python(answers[name])
+        value: T = _adapter(kind).validate_python(answers[name])
+        return value
     except ValidationError as error:
         found = "; ".join(
             f"{'.'.join([name, *map(str, each['loc'])])}: got {str(each['input'])[:80]!r}; {each['msg']}"

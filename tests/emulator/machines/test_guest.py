@@ -267,6 +267,7 @@ def test_scripts_of_the_fleet_on_a_node_that_knows_no_cluster_say_so(
     assert capsys.readouterr().err.startswith("ERROR: Failed to ")
 
 
+@pytest.mark.slow
 def test_an_update_waits_for_the_looks_of_nodes_on_a_busy_computer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

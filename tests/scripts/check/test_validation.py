@@ -23,7 +23,6 @@ from scripts.check.validation import (
 from scripts.core import options
 from scripts.core.report import Line
 from scripts.emulated import controller
-from tests.command_line import ultracluster
 from tests.scripts.emulated.test_references import everything, in_its_own_network
 from tests.stacks.deployments import Raw, edited
 from toolchain.cluster import ClusterRequest
@@ -197,12 +196,3 @@ def test_settings_that_break_rules_wait_for_nothing(tmp_path: Path, monkeypatch:
     (tmp_path / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
     [outcome] = outcomes(["mine"])
     assert (outcome.code, "region: " in outcome.error) == (2, True)
-
-
-@pytest.mark.slow
-@pytest.mark.validation
-def test_settings_may_be_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that synthesize take the folder that ULTRACLUSTER_CONFIG names; mypy tells a name from a path."""
-    (tmp_path / "mine.yaml").write_bytes((options.CONFIG / "dev.yaml").read_bytes())
-    monkeypatch.setattr(options, "CONFIG", tmp_path)
-    assert ultracluster("validate", "mine") == 0

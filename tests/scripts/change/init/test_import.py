@@ -399,6 +399,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(each, (*path, key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [None, "x", [], {}, "${Q}", [None]], ids=repr)
 def test_a_value_of_any_shape_anywhere_is_taken_asked_for_or_refused(odd: Any) -> None:
     for *above, last in places(yaml.safe_load(PLAIN)):

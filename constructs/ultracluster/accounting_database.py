@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnResource, Duration, RemovalPolicy, Size, Stack
+from aws_cdk import CfnResource, Duration, RemovalPolicy, Size, Stack, Token, Tokenization
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -31,6 +31,7 @@ _NOT_IN_PASSWORDS = " \"'/@\\#%`$&<>;|"
 _PASSWORD_LENGTH = 32
 _GROWTH = 4
 _ZONES = 2
+_LAST_PORT = 65_535
 
 
 @readable
@@ -64,7 +65,7 @@ class IAccountingDatabase(Construct):
         """
         broken = wrong_types(IAccountingDatabase.accounting, locals())
         made = SlurmAccounting(
-            uri=f"{self.host}:{self.port}",
+            uri=f"{self.host}:{Tokenization.stringify_number(self.port)}",
             user=self.user,
             password=self.password,
             database_name=database_name,
@@ -131,10 +132,12 @@ class AccountingDatabase(IAccountingDatabase):
     ) -> None:
         name = construct_name(type(self), scope, construct_id)
         broken = wrong_types(AccountingDatabase.__init__, locals())
+        of_vpc = any(each.path[0] == "vpc" for each in broken)
         if isinstance(subnets, ec2.SubnetSelection):
-            subnets = () if broken else selected(vpc, subnets, ("subnets",), broken)
+            subnets = [] if of_vpc else selected(vpc, subnets, ("subnets",), broken)
+            of_vpc = of_vpc or not subnets
         places = listed(subnets)
-        if isinstance(places, list) and len(places) < _ZONES and not any(each.path == ("subnets",) for each in broken):
+        if isinstance(places, list) and len(places) < _ZONES and not of_vpc:
             broken.append(Violation(("subnets",), subnets, "two subnets or more, in two zones", "RDS demands it"))
         elif not broken:
             broken += elsewhere(vpc, {("subnets", index): each for index, each in enumerate(places)})
@@ -202,7 +205,14 @@ class AccountingDatabase(IAccountingDatabase):
             InvalidArguments: Arguments are of other types.
         """
         name = construct_name("AccountingDatabase.from_database_attributes", scope, construct_id)
-        if broken := wrong_types(AccountingDatabase.from_database_attributes, locals()):
+        broken = wrong_types(AccountingDatabase.from_database_attributes, locals())
+        if isinstance(port, int | float) and Token.is_unresolved(port):
+            broken = [each for each in broken if each.path != ("port",)]
+        elif isinstance(port, int) and not 1 <= port <= _LAST_PORT:
+            broken.append(Violation(("port",), port, f"1 to {_LAST_PORT}", ""))
+        empty = [each for each, text in (("host", host), ("user", user)) if text == ""]
+        broken += [Violation((each,), "", "a text", "") for each in empty]
+        if broken:
             raise InvalidArguments(name, broken)
         database = IAccountingDatabase(scope, construct_id)
         database.host, database.port, database.user = host, port, user

@@ -1,18 +1,20 @@
 """What clusters have that are made in this app, and those that are imported: connections and metrics."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import jsii
-from aws_cdk import Annotations, Duration, Stack
+from aws_cdk import Annotations, Duration, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, DependencyGroup
 
 from ultracluster.arguments import construct_name, wrong_types
-from ultracluster.domain import metrics
-from ultracluster.domain.violations import InvalidArguments, Path
+from ultracluster.domain import cluster_rules, metrics
+from ultracluster.domain.roles import RolesSpec
+from ultracluster.domain.violations import InvalidArguments, Path, Violation
 from ultracluster.metric import metric_of
 from ultracluster.node_policies import NodePolicies
 from ultracluster.signatures import readable
@@ -76,6 +78,18 @@ class NodeGroup(iam.PrincipalBase):
         return iam.AddToPrincipalPolicyResult(statement_added=bool(added), policy_dependable=policies)
 
 
+def _refused(name: str, role_path: str, head_node_instance_id: str | None) -> list[Violation]:
+    """Return what is wrong about an imported cluster; in a pattern of roles a wrong name would let others in."""
+    broken = [] if Token.is_unresolved(name) else [*cluster_rules.name_violations(name)]
+    if not Token.is_unresolved(role_path):
+        _, wrong = RolesSpec.checked({"path": role_path})
+        broken += [replace(each, path=("role_path",)) for each in wrong]
+    given = head_node_instance_id
+    if given is not None and not Token.is_unresolved(given) and not re.fullmatch("i-[0-9a-f]+", given):
+        broken.append(Violation(("head_node_instance_id",), given, "an id such as i-0123456789abcdef0", ""))
+    return broken
+
+
 @readable
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
 class IParallelCluster(Construct):
@@ -96,7 +110,10 @@ class IParallelCluster(Construct):
         imported = type(self) is IParallelCluster
         maker = "ParallelCluster.from_cluster_attributes" if imported else type(self).__name__
         place = construct_name(maker, scope, construct_id)
-        if broken := wrong_types(IParallelCluster.__init__, locals()):
+        broken = wrong_types(IParallelCluster.__init__, locals())
+        if imported and not broken:
+            broken = _refused(name, role_path, head_node_instance_id)
+        if broken:
             raise InvalidArguments(place, [replace(each, path=_ARGUMENTS.get(each.path, each.path)) for each in broken])
         super().__init__(scope, construct_id)
         self._name = name
@@ -128,6 +145,10 @@ class IParallelCluster(Construct):
             f"nodes of {self._name} get no policy, because the cluster is not of this app: only what has "
             "a policy of its own in this app, such as a bucket or a key, lets them in",
         )
+
+    def _monitored(self) -> tuple[str, list[str], bool]:
+        """Return its name, its queues of Trainium as far as they are known, and whether its nodes send metrics."""
+        return self._name, [], True
 
     def _instance_of_head_node(self) -> str:
         """Return the id of the head node.
@@ -171,7 +192,9 @@ class IParallelCluster(Construct):
         if queue is not None and (unknown := self._unknown_queue(queue)) is not None:
             raise ValueError(f"queue: {unknown}")
         dimensions = {"Cluster": self._name} | ({"Queue": queue} if queue else {})
-        return metric_of(metrics.NAMESPACE, dimensions, metric_name, statistic=statistic, period=period, label=label)
+        return metric_of(
+            self, metrics.NAMESPACE, dimensions, metric_name, statistic=statistic, period=period, label=label
+        )
 
     def metric_nodes_reporting(self, queue: str) -> cloudwatch.Metric:
         """Return how many compute nodes of a queue run and send metrics."""
@@ -205,7 +228,7 @@ class IParallelCluster(Construct):
         Args:
             metric_name: One of `ultracluster.domain.metrics.OF_PARALLELCLUSTER`, such as
                 ``InsufficientCapacityErrors``; others are refused with a ValueError.
-            statistic: Over the rounds of its daemon, which are a minute.
+            statistic: Over the period. Most come only when there is something to count.
             period: Default: 1 minute.
             label: Default: CloudWatch's.
         """
@@ -216,7 +239,7 @@ class IParallelCluster(Construct):
             raise ValueError(f"metric_name: got {metric_name!r}, but {missing}")
         dimensions = {"ClusterName": self._name}
         return metric_of(
-            metrics.PARALLELCLUSTER, dimensions, metric_name, statistic=statistic, period=period, label=label
+            self, metrics.PARALLELCLUSTER, dimensions, metric_name, statistic=statistic, period=period, label=label
         )
 
     def metric_launch_failures(self) -> cloudwatch.MathExpression:
@@ -260,7 +283,7 @@ class IParallelCluster(Construct):
         dimensions = {"InstanceId": self._instance_of_head_node(), **further}
         if metric_name == metrics.HEARTBEAT:
             dimensions["ClusterName"] = self._name
-        return metric_of(namespace, dimensions, metric_name, statistic=statistic, period=period, label=label)
+        return metric_of(self, namespace, dimensions, metric_name, statistic=statistic, period=period, label=label)
 
     def metric_head_node_cpu(self) -> cloudwatch.Metric:
         """Return how much the head node's vCPUs do, percent, at most."""
@@ -275,11 +298,10 @@ class IParallelCluster(Construct):
         return self.metric_head_node("disk_used_percent")
 
     def _sum_of(self, label: str, names: Sequence[str]) -> cloudwatch.MathExpression:
-        """Return the sum of metrics of ParallelCluster's, of which those without a value count as 0."""
+        """Return the sum of metrics of ParallelCluster's, of those that have a value."""
         each: dict[str, cloudwatch.IMetric] = {
             f"m{index}": self.metric_of_parallelcluster(name) for index, name in enumerate(names)
         }
-        expression = " + ".join(f"FILL({name}, 0)" for name in each)
         return cloudwatch.MathExpression(
-            expression=expression, using_metrics=each, label=label, period=Duration.minutes(1)
+            expression=f"SUM([{', '.join(each)}])", using_metrics=each, label=label, period=Duration.minutes(1)
         )

@@ -1,6 +1,6 @@
 """What all clusters have that an app makes: AWS's custom resource, its provider, tags, and a removal policy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jsii
@@ -16,6 +16,7 @@ from aws_cdk import (
     TagManager,
     Tags,
     TagType,
+    Token,
 )
 from aws_cdk import aws_iam as iam
 from constructs import IConstruct, IValidation
@@ -23,9 +24,15 @@ from constructs import IConstruct, IValidation
 from ultracluster import cluster_names
 from ultracluster.cluster_base import IParallelCluster
 from ultracluster.cluster_provider import ClusterProvider
+from ultracluster.domain import metrics
+from ultracluster.domain.overrides import at, mappings
+from ultracluster.domain.parallelcluster_schema import truth
 from ultracluster.domain.roles import RolesSpec
+from ultracluster.domain.types import BOUNDARY_ALLOWED, BOUNDARY_NAME
+from ultracluster.domain.violations import Violation
 from ultracluster.roles import BoundaryProbe, apply_roles
 
+_OF_METRICS = (("Logs", "CloudWatch", "Enabled"), ("Dashboards", "CloudWatch", "Enabled"), ("Alarms", "Enabled"))
 RESOURCE_TYPE = "Custom::PclusterCluster"
 
 
@@ -128,6 +135,39 @@ class DefinedCluster(IParallelCluster):
             },
         )
         return self._resource
+
+    def _rendered(self) -> Mapping[str, Any]:
+        """Return the configuration as it is by now."""
+        raise NotImplementedError
+
+    def _not_made(self, metric_name: str) -> str | None:
+        configuration = self._rendered()
+        monitoring = at(configuration, ("Monitoring",))
+        logs, dashboard, alarms = (at(monitoring, path) for path in _OF_METRICS)
+        scheduling = at(configuration, ("Scheduling",))
+        queues = mappings(at(scheduling, ("SlurmQueues",)))
+        if truth(logs) is False and (metric_name in metrics.OF_PARALLELCLUSTER or metric_name == metrics.HEARTBEAT):
+            return "ParallelCluster makes it of logs in CloudWatch, which the cluster does not have"
+        if truth(dashboard) is False and metric_name in metrics.OF_PARALLELCLUSTER:
+            return "ParallelCluster makes it with a dashboard, which the cluster does not have"
+        if truth(alarms) is False and metric_name == metrics.HEARTBEAT:
+            return "ParallelCluster makes it with alarms, which the cluster does not have"
+        if metric_name in metrics.SCRIPT_FAILURES and not any(each.get("CustomActions") for each in queues):
+            return "no queue runs scripts by now"
+        nodes = [*queues, *(each for queue in queues for each in mappings(queue.get("ComputeResources")))]
+        checked = [truth(at(each, ("HealthChecks", "Gpu", "Enabled"))) for each in nodes]
+        if metric_name == metrics.GPU_FAILURES and True not in checked:
+            return "no queue has HealthChecks/Gpu/Enabled by now"
+        return None
+
+    def _wrong_boundary(self) -> Iterator[str]:
+        """Yield why the template of ParallelCluster's provider would refuse the boundary of the app."""
+        name = (self._probe.boundary or "").partition(":policy/")[2]
+        if name and not Token.is_unresolved(name) and not BOUNDARY_NAME.fullmatch(name):
+            wrong = Violation(
+                (), self._probe.boundary, BOUNDARY_ALLOWED, "AWS's template of the provider takes no other"
+            )
+            yield f"permissions boundary: {wrong}"
 
     def _bound(self, boundary: str | None) -> None:
         """Let the provider's role have the boundary of all roles here, of which the CDK tells when it synthesizes."""

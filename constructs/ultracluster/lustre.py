@@ -84,7 +84,7 @@ class ILustreFileSystem(Construct):
             label: Default: CloudWatch makes one.
         """
         dimensions = {"FileSystemId": self.file_system_id}
-        return metric_of(FSX, dimensions, metric_name, statistic=statistic, period=period, label=label)
+        return metric_of(self, FSX, dimensions, metric_name, statistic=statistic, period=period, label=label)
 
     def metric_free_capacity(self) -> cloudwatch.Metric:
         """Return the bytes that are free on all storage targets together."""

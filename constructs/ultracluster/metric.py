@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
 
 FSX, NAT_GATEWAY = "AWS/FSx", "AWS/NATGateway"
 """Namespaces of AWS's own metrics."""
@@ -11,6 +12,7 @@ _MINUTE = Duration.minutes(1)
 
 
 def metric_of(
+    of: Construct,
     namespace: str,
     dimensions: Mapping[str, str],
     metric_name: str,
@@ -19,7 +21,7 @@ def metric_of(
     period: Duration | None,
     label: str | None,
 ) -> cloudwatch.Metric:
-    """Return a metric; without a period it is by the minute, as what is watched here is sent."""
+    """Return a metric of a construct, in whose account and Region it is; without a period it is by the minute."""
     return cloudwatch.Metric(
         namespace=namespace,
         metric_name=metric_name,
@@ -27,4 +29,4 @@ def metric_of(
         statistic=statistic,
         period=period or _MINUTE,
         label=label,
-    )
+    ).attach_to(of)

@@ -130,11 +130,9 @@ class ClusterMonitoring(Construct):
     ) -> None:
         construct = construct_name(type(self), scope, construct_id)
         broken = wrong_types(ClusterMonitoring.__init__, locals())
-        if isinstance(cluster, ParallelCluster):
-            name, own_queues = cluster.spec.name, [queue.name for queue in cluster.spec.queues if queue.has_trainium]
-            sends_metrics = cluster.sends_metrics
-        else:
-            name, own_queues, sends_metrics = getattr(cluster, "cluster_name", ""), [], _DEFAULTS.node_metrics
+        unknown: tuple[str, list[str], bool] = ("", [], _DEFAULTS.node_metrics)
+        monitored = cluster._monitored() if isinstance(cluster, IParallelCluster) else unknown
+        name, own_queues, sends_metrics = monitored
         if file_system_capacity_gib is None and isinstance(file_system, LustreFileSystem):
             file_system_capacity_gib = file_system.capacity_gib
         spec, violations = _Watched.checked(

@@ -66,7 +66,7 @@ class IUltraClusterNetwork(Construct):
             label: Default: CloudWatch makes one.
         """
         dimensions = {"NatGatewayId": self.nat_gateway_id}
-        return metric_of(NAT_GATEWAY, dimensions, metric_name, statistic=statistic, period=period, label=label)
+        return metric_of(self, NAT_GATEWAY, dimensions, metric_name, statistic=statistic, period=period, label=label)
 
 
 @readable

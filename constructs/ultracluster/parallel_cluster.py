@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from aws_cdk import (
     Annotations,
     Stack,
-    Token,
 )
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -22,7 +21,7 @@ from ultracluster.cluster_provider import secrets_policy
 from ultracluster.configured_cluster import ConfiguredCluster
 from ultracluster.defined_cluster import DefinedCluster
 from ultracluster.domain import budget as budget_rules
-from ultracluster.domain import cluster_rules, metrics, names, override_rules, team_rules
+from ultracluster.domain import cluster_rules, names, override_rules, team_rules
 from ultracluster.domain.budget import BudgetSpec
 from ultracluster.domain.cluster import (
     AcceptedWarning,
@@ -42,7 +41,7 @@ from ultracluster.domain.overrides import at, mappings, plain
 from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.types import BOUNDARY_ALLOWED, BOUNDARY_NAME, listed
+from ultracluster.domain.types import listed
 from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.domain.violations import (
     InvalidArguments,
@@ -346,14 +345,15 @@ class ParallelCluster(DefinedCluster):
         *,
         configuration: Mapping[str, Any],
         cluster_name: str | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
         suppress_validators: Sequence[str] = (),
         validation_failure_level: Literal["INFO", "WARNING", "ERROR"] = "ERROR",
         parallelcluster_version: str = PINNED,
     ) -> ConfiguredCluster:
         """Define a cluster by a configuration of ParallelCluster's, as it is: without the defaults of this library.
 
-        Of its rules there is ParallelCluster's schema alone. Nothing else is added but tags and a permissions boundary
-        of the app; give the cluster what it needs by ``cluster.node.add_dependency(vpc)``.
+        Of its rules there is ParallelCluster's schema alone, that of the default version. Nothing is added but tags and
+        a permissions boundary of the app; give the cluster what it needs by ``cluster.node.add_dependency(vpc)``.
 
         Args:
             scope: Usually a stack.
@@ -361,6 +361,7 @@ class ParallelCluster(DefinedCluster):
             configuration: What https://docs.aws.amazon.com/parallelcluster/latest/ug/cluster-configuration-file-v3.html
                 describes, such as ``yaml.safe_load(file)``, with tokens where the app knows more.
             cluster_name: ParallelCluster's name of the cluster and its stack. Default: from the construct's path.
+            security_groups: What its nodes carry by the configuration, for `connections`.
             suppress_validators: Validators that are left out, such as ``type:UrlValidator``, or ``ALL``.
             validation_failure_level: Of messages of validators, from which on they stop a deployment.
             parallelcluster_version: Another one means a new cluster.
@@ -373,6 +374,7 @@ class ParallelCluster(DefinedCluster):
             construct_id,
             configuration=configuration,
             cluster_name=cluster_name,
+            security_groups=security_groups,
             suppress_validators=suppress_validators,
             validation_failure_level=validation_failure_level,
             parallelcluster_version=parallelcluster_version,
@@ -430,16 +432,11 @@ class ParallelCluster(DefinedCluster):
             f"grants do not reach {', '.join(own)}: give their own role what they need",
         )
 
-    def _not_made(self, metric_name: str) -> str | None:
-        monitoring = self._spec.monitoring
-        if metric_name in metrics.OF_PARALLELCLUSTER and not monitoring.dashboard:
-            return "ParallelCluster makes it with a dashboard: MonitoringOptions(dashboard=True)"
-        if metric_name == metrics.HEARTBEAT and not monitoring.alarms:
-            return "ParallelCluster makes it with alarms: MonitoringOptions(alarms=True)"
-        scripts = self._software is not None or any(queue.custom_actions for queue in self._spec.queues)
-        if metric_name in metrics.SCRIPT_FAILURES and not scripts:
-            return "no queue runs scripts"
-        return None
+    def _monitored(self) -> tuple[str, list[str], bool]:
+        return self._spec.name, [queue.name for queue in self._spec.queues if queue.has_trainium], self.sends_metrics
+
+    def _rendered(self) -> Mapping[str, Any]:
+        return self._configuration()
 
     def _unknown_queue(self, name: str) -> str | None:
         queues = [queue.name for queue in self._spec.queues]
@@ -637,12 +634,7 @@ class ParallelCluster(DefinedCluster):
         yield from self._too_many_policies()
         yield from self._wrong_tags()
         yield from too_large(self._scripts.by_nodes)
-        name = (self._probe.boundary or "").partition(":policy/")[2]
-        if name and not Token.is_unresolved(name) and not BOUNDARY_NAME.fullmatch(name):
-            wrong = Violation(
-                (), self._probe.boundary, BOUNDARY_ALLOWED, "AWS's template of the provider takes no other"
-            )
-            yield f"permissions boundary: {wrong}"
+        yield from self._wrong_boundary()
 
     def _too_many_policies(self) -> Iterator[str]:
         """Yield which roles have more policies than IAM attaches, with those of overrides."""

@@ -28,10 +28,12 @@ def selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection, place: Path, broken:
         reason = str(error).split(": ", 1)[-1].splitlines()[0]
         broken.append(Violation(place, words, f"subnets of {vpc.node.path}", reason))
         return []
-    subnets = found.subnets or (vpc.private_subnets[:1] if found.is_pending_lookup else [])
+    subnets = found.subnets or (vpc.private_subnets if found.is_pending_lookup else [])
+    wrong = [each for subnet in subnets for each in of_type(subnet, ec2.ISubnet, place)]
     if not subnets:
-        broken.append(Violation(place, words, f"subnets of {vpc.node.path}", "it selects none"))
-    return list(subnets)
+        wrong.append(Violation(place, words, f"subnets of {vpc.node.path}", "it selects none"))
+    broken += wrong
+    return [] if wrong else list(subnets)
 
 
 def with_subnets(vpc: ec2.IVpc, given: Any, place: Path, broken: list[Violation]) -> Any:

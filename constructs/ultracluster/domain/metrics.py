@@ -68,7 +68,8 @@ ALL = (*OF_COMPUTE_NODES, HELD_IDLE, *OF_HEAD_NODE, NODE_IDLE, *OF_BUDGET)
 PARALLELCLUSTER = "ParallelCluster"
 """Namespace of what ParallelCluster makes of its logs, with the dimension ClusterName, where it makes a dashboard.
 
-aws-parallelcluster 3.16.1, templates/cw_dashboard_builder.py. Values are those of its daemon's rounds, once a minute.
+aws-parallelcluster 3.16.1, templates/cw_dashboard_builder.py. Failed launches come when nodes are launched, the rest
+with the rounds of its daemon, once a minute; most only when there is something to count.
 """
 LAUNCH_FAILURES = (
     "IamPolicyErrors",

@@ -242,15 +242,12 @@ def slurm_settings(spec: ClusterSpec) -> dict[str, Any]:
 
 def _violations(spec: ClusterSpec) -> Iterator[Violation]:
     """Yield what is wrong with overrides as they stand."""
+    if no_json := [*json_violations(spec.overrides)]:
+        yield from no_json
+        return
     for path, value in _members(spec.overrides, ()):
-        if len(path) > _DEEPEST:
-            yield Violation(path[:3], "...", f"at most {_DEEPEST} levels", "the configuration becomes JSON")
-            return
         yield from _nameless(path, value)
-        if not _is_json(value):
-            allowed = "text, numbers, true, false or null, and keys of text"
-            yield Violation(path, value, allowed, "the configuration becomes JSON")
-        elif path[-1] == "AdditionalIamPolicies" and not isinstance(value, list):
+        if path[-1] == "AdditionalIamPolicies" and not isinstance(value, list):
             yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
         elif path[-1] == "Policy" and "AdditionalIamPolicies" in path:
             yield from _policy_violations(path, value)
@@ -431,6 +428,17 @@ def _members(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 def _matches(value: Any, pattern: re.Pattern[str]) -> bool:
     """Return whether a value is a text of a pattern; a token of the CDK may stand for one, a function may not."""
     return isinstance(value, str) and (is_token(value) or pattern.fullmatch(value) is not None)
+
+
+def json_violations(configuration: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield what of a configuration, or a part of one, cannot be JSON."""
+    for path, value in _members(configuration, ()):
+        if len(path) > _DEEPEST:
+            yield Violation(path[:3], "...", f"at most {_DEEPEST} levels", "the configuration becomes JSON")
+            return
+        if not _is_json(value):
+            allowed = "text, numbers, true, false or null, and keys of text"
+            yield Violation(path, value, allowed, "the configuration becomes JSON")
 
 
 def _is_json(value: Any) -> bool:

@@ -13,6 +13,7 @@ from scripts.check.estimate.sizes import subnets as planned_subnets
 from scripts.check.preflight.check import check
 from scripts.core.figures import counted
 from scripts.core.findings import FAIL, PASS, SKIP, WARN, Finding
+from ultracluster.domain.cluster_rules import types_with_several_interfaces
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}
 """Attributes of a VPC that ParallelCluster needs, and the AWS CLI's options that switch them on.
@@ -186,7 +187,8 @@ def _with_public_addresses(deployment: Deployment, subnet_id: str, hint: str) ->
     """
     every = deployment.settings.cluster.queues
     queues = [queue for queue in every if subnet_id in queue.further_subnet_ids] or [*every]  # of the cluster's own
-    several = sorted({each.instance_type for queue in queues for each in queue.compute_resources if each.cards[0] > 1})
+    interface_type = deployment.settings.cluster.efa_interface_type
+    several = sorted({each for queue in queues for each in types_with_several_interfaces(queue, interface_type)})
     if several:
         sentence = f"{subnet_id} assigns public addresses, with which EC2 launches no {', '.join(several)}"
         return Finding(FAIL, sentence, hint)

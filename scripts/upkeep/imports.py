@@ -4,6 +4,9 @@
 not, in a folder of its own. Nothing of them is kept. A configuration counts as taken when its settings load, what they
 lead to has all of it, and the schema of the pinned ParallelCluster takes that.
 
+Of each source it tells whether that schema takes it, too, and which keys have become overrides. With VALIDATORS=1
+ParallelCluster's validators judge both, too, in an emulated account with what the settings name as existing.
+
 What files leave open is answered by samples: ids of the right shape, policies of AWS that the provider may not attach
 by ``none``, an old system by the default one, templates of Jinja by what the tests' own fixtures give.
 """
@@ -20,11 +23,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
+from config.settings import load
 from scripts.change.init.changes import NONE
 from scripts.change.init.imported import imported
 from scripts.change.init.source import Question, SourceError, read
-from toolchain.parallelcluster import PYTHON
+from scripts.core.temporary import temporary_directory
+from scripts.emulated import EmulatedAws, accounts
+from toolchain.parallelcluster import PYTHON, ParallelCluster, RunnerError
 from ultracluster.domain import parallelcluster_schema
+from ultracluster.domain.overrides import at, without_indices
 
 _SLURM: Final = re.compile(r"^[ {-]*\"?SlurmQueues\"?:", re.MULTILINE)
 _TEMPLATE: Final = re.compile(r"\{%|\{\{ *[A-Za-z_]\w* *[}|(.]")
@@ -71,6 +80,8 @@ for line in sys.stdin:
     except Exception as error:
         print(json.dumps([f"{type(error).__name__}: {error}"]))
 """
+_POLICY: Final = "arn:aws:iam::123456789012:policy/parallelcluster-name"
+"""Further questions for policies get further ones: a node has each once."""
 _SAMPLES: Final[Sequence[tuple[str, str]]] = (
     ("^network.cidr$", "10.0.0.0/16"),
     ("^network.public_subnet_cidr$", "10.0.0.0/18"),
@@ -93,6 +104,12 @@ class Outcome:
         path: Its file there.
         refused: Why it is not taken; empty: it is.
         corrected: Other values than those of the file, where ParallelCluster's own validators refuse these, too.
+        configuration: What the settings lead to; None: it is not taken.
+        text: The settings.
+        source: What the file says, with the answers; None: it could not be read.
+        source_refused: Why the schema of the pinned ParallelCluster refuses that; empty: it does not.
+        errors: What its validators say of the configuration; None: they were not asked.
+        source_errors: What they say of the source.
     """
 
     repository: str
@@ -101,6 +118,17 @@ class Outcome:
     refused: str
     corrected: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, Any] | None = None
+    text: str = ""
+    source: Any = None
+    source_refused: str = ""
+    errors: tuple[str, ...] | None = None
+    source_errors: tuple[str, ...] | None = None
+
+    @property
+    def overrides(self) -> list[str]:
+        """The keys that have become overrides."""
+        settings = yaml.safe_load(self.text) or {}
+        return sorted({without_indices(path) for path in _leaves(at(settings, ("cluster", "overrides")))})
 
 
 def outcomes(folder: Path) -> list[Outcome]:
@@ -129,18 +157,20 @@ def _outcome(repository: str, commit: str, path: str, rendered: Any) -> Outcome:
         "Architecture": "x86",
     }
     corrected: dict[str, str] = {}
+    value: Any = None
     for _ in range(9):
         try:
             source = read(rendered.encode(), path, {**answers, **corrected})
+            value = source.value
             result = imported(source, "mine", {**answers, **corrected}, new_network=False)
         except SourceError as error:
             found = dict(_corrections(str(error)))
             if not found.keys() - corrected.keys():
-                return Outcome(repository, commit, path, str(error).replace("\n", "; "), corrected)
+                return Outcome(repository, commit, path, str(error).replace("\n", "; "), corrected, source=value)
             corrected |= found
         else:
             if not result.questions:
-                return Outcome(repository, commit, path, "", corrected, result.configuration)
+                return Outcome(repository, commit, path, "", corrected, result.configuration, result.text, value)
             answers |= {question.key: _sample(question) for question in result.questions}
     return Outcome(repository, commit, path, f"questions without end: {result.questions[0]}")
 
@@ -161,7 +191,9 @@ def _sample(question: Question) -> str:
     for pattern, answer in _SAMPLES:
         if re.search(pattern, question.key):
             return answer
-    return _of_place(re.sub(r"\[\d+\]", "", question.where)) or re.sub("[^a-z0-9]+", "-", question.key.lower())[:25]
+    of_place = _of_place(re.sub(r"\[\d+\]", "", question.where))
+    name = re.sub("[^a-z0-9]+", "-", question.key.lower())
+    return f"{of_place}-{name}" if of_place.startswith(_POLICY) else of_place or name[:25]
 
 
 def _of_place(where: str) -> str:
@@ -194,7 +226,7 @@ def _of_place(where: str) -> str:
         ("CapacityReservationId$", "cr-0123456789abcdef0"),
         ("GroupArn$", "arn:aws:resource-groups:us-east-1:123456789012:group/name"),
         ("AllowedIps$", "203.0.113.0/24"),
-        ("Policy$", "arn:aws:iam::123456789012:policy/parallelcluster-name"),
+        ("Policy$", _POLICY),
         ("Role$", "arn:aws:iam::123456789012:role/parallelcluster/name"),
         ("Enabled$|Logs|UseEc2Hostnames", "true"),
         ("LaunchTemplateId$", "lt-0123456789abcdef0"),
@@ -205,12 +237,63 @@ def _of_place(where: str) -> str:
 
 
 def _loaded(found: Sequence[Outcome]) -> Iterator[Outcome]:
-    """Yield outcomes, refused where ParallelCluster's schema refuses what the settings lead to."""
-    taken = [each for each in found if each.configuration is not None]
-    said = dict(zip(map(id, taken), _answers(_LOAD, [each.configuration for each in taken]), strict=True))
-    for each in found:
-        refused = said.get(id(each))
-        yield replace(each, refused=f"ParallelCluster: {refused}") if refused else each
+    """Yield outcomes with what the schema says of their sources, refused where it refuses what the settings lead to."""
+    of_results = _refusals([each.configuration for each in found])
+    of_sources = _refusals([each.source for each in found])
+    for each, refused, of_source in zip(found, of_results, of_sources, strict=True):
+        judged = replace(each, source_refused=of_source)
+        yield replace(judged, refused=f"ParallelCluster: {refused}") if refused else judged
+
+
+def _refusals(configurations: Sequence[Any]) -> list[str]:
+    """Return why ParallelCluster's schema refuses each configuration; empty: it does not, or there is none."""
+    said = iter(_answers(_LOAD, [each for each in configurations if each is not None]))
+    return ["" if each is None else next(said) or "" for each in configurations]
+
+
+def _validated(found: Sequence[Outcome]) -> Iterator[Outcome]:
+    """Yield outcomes with what ParallelCluster's validators say of those that are taken, and of their sources."""
+    with (
+        temporary_directory() as directory,
+        EmulatedAws() as aws,
+        ParallelCluster(aws.environment) as parallelcluster,
+    ):
+        for each in found:
+            if each.refused or each.configuration is None:
+                yield each
+                continue
+            path = directory / "mine.yaml"
+            path.write_text(each.text, encoding="utf-8")
+            settings = load(path)
+            aws.reset()
+            accounts.create_prerequisites(aws, settings)
+            # The deployment's own file system would be there.
+            shared = [item for item in each.configuration["SharedStorage"] if item.get("Name") != settings.name]
+            results = [
+                () if configuration is None else tuple(_errors(parallelcluster, configuration))
+                for configuration in (
+                    {**each.configuration, "SharedStorage": shared},
+                    None if each.source_refused else {**each.source, "Region": settings.region},
+                )
+            ]
+            yield replace(each, errors=results[0], source_errors=results[1])
+
+
+def _errors(parallelcluster: ParallelCluster, configuration: dict[str, Any]) -> Iterator[str]:
+    try:
+        messages = parallelcluster.validate(configuration)
+    except RunnerError as error:
+        yield str(error).strip().splitlines()[-1]
+    else:
+        yield from (f"{each.validator}: {each.text}" for each in messages if each.level == "ERROR")
+
+
+def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not items and path:
+        yield path
+    for key, each in items:
+        yield from _leaves(each, (*path, key))
 
 
 def _answers(program: str, values: Sequence[Any]) -> list[Any]:
@@ -225,19 +308,41 @@ def _git(repository: Path, *arguments: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def main(folder: str) -> None:
+def main(folder: str, validators: str = "") -> None:
     """Print the tables."""
     found = outcomes(Path(folder))
+    if validators:
+        found = list(_validated(found))
     for repository, of_repository in sorted(Counter(each.repository for each in found).items()):
         own = [each for each in found if each.repository == repository]
-        taken = sum(not each.refused for each in own)
-        as_is = sum(not each.refused and not each.corrected for each in own)
-        print(f"\n## {repository} at {own[0].commit}: {taken} of {of_repository}, {as_is} of them as they are\n")
+        taken = [each for each in own if not each.refused]
+        as_is = sum(not each.corrected for each in taken)
+        print(f"\n## {repository} at {own[0].commit}: {len(taken)} of {of_repository}, {as_is} of them as they are\n")
+        right = [each for each in own if each.source is not None and not each.source_refused]
+        print(f"ParallelCluster's schema takes {len(right)} of the sources: of these {_count(right)} results.")
+        if validators:
+            without = [each for each in taken if not each.source_refused and not each.source_errors]
+            passed = sum(not each.errors for each in without)
+            print(f"Its validators take {len(without)} sources of those that are taken: of these {passed} results.")
+        overrides = Counter(key for each in taken for key in each.overrides)
+        print(f"Keys in overrides: {', '.join(f'{key} ({count})' for key, count in overrides.most_common())}.\n")
         print("| path | outcome |\n|---|---|")
         for each in own:
-            others = ", ".join(f"{key} {value}" for key, value in each.corrected.items())
-            said = each.refused.replace("|", "/") or (f"taken with {others}" if others else "taken")
-            print(f"| {each.path} | {said} |")
+            print(f"| {each.path} | {_told(each)} |")
+
+
+def _count(outcomes: Sequence[Outcome]) -> int:
+    return sum(not each.refused for each in outcomes)
+
+
+def _told(outcome: Outcome) -> str:
+    """Return what came of a configuration, for a cell of a table."""
+    others = ", ".join(f"{key} {value}" for key, value in outcome.corrected.items())
+    said = [outcome.refused or (f"taken with {others}" if others else "taken")]
+    if outcome.refused and outcome.source_refused:
+        said.append(f"ParallelCluster's schema refuses the source: {outcome.source_refused}")
+    said += [f"validators of the result: {each}" for each in outcome.errors or () if not outcome.source_errors]
+    return "; ".join(said).replace("|", "/").replace("\n", " ")
 
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ class Changes:
         self._roles()
         self._queues()
         self._volumes()
+        self._mount_points()
         self._tags()
         self._others()
         if new_network:
@@ -320,6 +321,14 @@ class Changes:
             if isinstance(size, int) and size < least:
                 reason = f"the images of ParallelCluster {parallelcluster_versions.PINNED} have {least} GiB"
                 self._set(volume, (*path, "Size"), least, reason)
+
+    def _mount_points(self) -> None:
+        for path, storage in sections(self.wanted, lambda key: key == "SharedStorage"):
+            directory = storage.get("MountDir")
+            if isinstance(directory, str) and not directory.startswith("/") and not is_token(directory):
+                self._set(
+                    storage, (*path, "MountDir"), f"/{directory}", "nodes mount it there: they put the / before it"
+                )
 
     def _tags(self) -> None:
         for path, section in list(sections(self.wanted, lambda key: key.endswith("Tags"))):

@@ -241,10 +241,20 @@ class _Import:
         """Return where the source has what is at a place of the settings."""
         if place[:2] == ("cluster", "overrides"):
             return self._in_source(place[2:], found.options["overrides"])
+        if place[:2] == ("cluster", "shared_storage"):
+            return self._of_storage(place[2:], found.options["shared_storage"])
         own = place[1:] if place[:1] == ("cluster",) else ()
         while own and own not in found.origins:
             own = own[:-1]
         return found.origins.get(own, ("Tags",) if place[:1] == ("tags",) else ())
+
+    def _of_storage(self, path: Path, taken: list[dict[str, Any]]) -> Path:
+        """Return the place in the source of further storage in settings, which are all of it or one by its index."""
+        names = [each.get("Name") for each in mappings(at(self._source.value, ("SharedStorage",)))]
+        if not path or not isinstance(path[0], int) or (name := taken[path[0]]["name"]) not in names:
+            return ("SharedStorage",)
+        where: Path = ("SharedStorage", names.index(name))
+        return (*where, "MountDir") if path[1:] == ("mount_dir",) else where
 
     def _in_source(self, path: Path, overrides: Any) -> Path:
         """Return the place in the source of one in overrides, whose lists lack what settings set."""

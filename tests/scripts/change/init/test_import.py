@@ -334,6 +334,14 @@ def test_storage_that_a_setting_takes_is_no_override(storage: str, taken: dict[s
     assert ("SharedStorage" in cluster.get("overrides", {})) == (taken is None)
 
 
+def test_a_mount_point_without_a_slash_is_below_the_root() -> None:
+    text = PLAIN.replace("MountDir: /fsx", "MountDir: shared")
+    assert settings(text)["cluster"]["shared_storage"][0]["mount_dir"] == "/shared"
+    assert [(each.path, each.now) for each in take(text).changes if each.was == "shared"] == [
+        (("SharedStorage", 0, "MountDir"), "/shared")
+    ]
+
+
 def test_a_directory_becomes_settings_if_they_take_all_of_it() -> None:
     directory = """\
 DirectoryService:
@@ -382,6 +390,7 @@ def test_a_file_system_of_parallelcluster_becomes_the_deployments() -> None:
             "c7g.4xlarge",
             "ours.yaml:5: HeadNode.InstanceType: got 'c7g.4xlarge'; allowed: an x86 instance",
         ),
+        ("MountDir: /fsx", "MountDir: /usr", "ours.yaml:31: SharedStorage[0].MountDir: got '/usr'"),
         ("Tags:", "Tags: [\n", "not YAML"),
         ("Tags:", "{% if x %}\nTags:", "render it first"),
     ],

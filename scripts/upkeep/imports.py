@@ -4,8 +4,9 @@
 not, in a folder of its own. Nothing of them is kept. A configuration counts as taken when its settings load, what they
 lead to has all of it, and the schema of the pinned ParallelCluster takes that.
 
-Of each source it tells whether that schema takes it, too, and which keys have become overrides. With VALIDATORS=1
-ParallelCluster's validators judge both, too, in an emulated account with what the settings name as existing.
+Of each source it tells whether that schema takes it, too, once systems and keys that are gone are replaced, and which
+keys have become overrides. With VALIDATORS=1 ParallelCluster's validators judge both, too, in an emulated
+account with what the settings name as existing.
 
 What files leave open is answered by samples: ids of the right shape, policies of AWS that the provider may not attach
 by ``none``, an old system by the default one, templates of Jinja by what the tests' own fixtures give.
@@ -19,6 +20,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,14 +28,14 @@ from typing import Any, Final
 import yaml
 
 from config.settings import load
-from scripts.change.init.changes import NONE
+from scripts.change.init.changes import NONE, OLD_SYSTEMS
 from scripts.change.init.imported import imported
 from scripts.change.init.source import Question, SourceError, read
 from scripts.core.temporary import temporary_directory
 from scripts.emulated import EmulatedAws, accounts
 from toolchain.parallelcluster import PYTHON, ParallelCluster, RunnerError
 from ultracluster.domain import parallelcluster_schema
-from ultracluster.domain.overrides import at, without_indices
+from ultracluster.domain.overrides import at, mappings, without_indices
 
 _SLURM: Final = re.compile(r"^[ {-]*\"?SlurmQueues\"?:", re.MULTILINE)
 _TEMPLATE: Final = re.compile(r"\{%|\{\{ *[A-Za-z_]\w* *[}|(.]")
@@ -239,10 +241,23 @@ def _of_place(where: str) -> str:
 def _loaded(found: Sequence[Outcome]) -> Iterator[Outcome]:
     """Yield outcomes with what the schema says of their sources, refused where it refuses what the settings lead to."""
     of_results = _refusals([each.configuration for each in found])
-    of_sources = _refusals([each.source for each in found])
+    of_sources = _refusals([_current(each.source) for each in found])
     for each, refused, of_source in zip(found, of_results, of_sources, strict=True):
         judged = replace(each, source_refused=of_source)
         yield replace(judged, refused=f"ParallelCluster: {refused}") if refused else judged
+
+
+def _current(source: Any) -> Any:
+    """Return a source without what the pinned ParallelCluster has no more: old systems, keys of login nodes."""
+    if not isinstance(source, dict):
+        return source
+    current = deepcopy(source)
+    if at(current, ("Image", "Os")) in OLD_SYSTEMS:
+        current["Image"]["Os"] = _of_place("Image.Os")
+    for pool in mappings(at(current, ("LoginNodes", "Pools"))):
+        if isinstance(ssh := pool.get("Ssh"), dict):
+            ssh.pop("KeyName", None)
+    return current
 
 
 def _refusals(configurations: Sequence[Any]) -> list[str]:
@@ -273,7 +288,7 @@ def _validated(found: Sequence[Outcome]) -> Iterator[Outcome]:
                 () if configuration is None else tuple(_errors(parallelcluster, configuration))
                 for configuration in (
                     {**each.configuration, "SharedStorage": shared},
-                    None if each.source_refused else {**each.source, "Region": settings.region},
+                    None if each.source_refused else {**_current(each.source), "Region": settings.region},
                 )
             ]
             yield replace(each, errors=results[0], source_errors=results[1])

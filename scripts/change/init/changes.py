@@ -37,7 +37,7 @@ _GONE_VALUES = {
 }
 _UNUSED = {"AwsBatchCliPackage"}
 """Of these, keys of DevSettings that Slurm never read."""
-_OLD_SYSTEMS = {"alinux2": "3.16.0", "centos7": "3.10.1", "ubuntu1804": "3.8.0", "ubuntu2004": "3.14.0"}
+OLD_SYSTEMS = {"alinux2": "3.16.0", "centos7": "3.10.1", "ubuntu1804": "3.8.0", "ubuntu2004": "3.14.0"}
 _BURSTABLE = re.compile(r"t\d")
 _IMPLIED_NODES = 10
 """MaxCount where there is none (aws-parallelcluster 3.16.1, config/cluster_config.py)."""
@@ -130,6 +130,7 @@ class Changes:
         self.wanted, self.made, self._ask = _without_unknown(configuration), list[Change](), ask
         self.groups = set[int]()
         self._actions()
+        self._buckets()
         self._system()
         self._metadata()
         self._encryption()
@@ -164,7 +165,7 @@ class Changes:
         system = at(self.wanted, ("Image", "Os"))
         if isinstance(system, str) and system not in neuron.SYSTEMS:
             allowed = ", ".join(neuron.SYSTEMS)
-            since = _OLD_SYSTEMS.get(system)
+            since = OLD_SYSTEMS.get(system)
             reason = f"ParallelCluster {since} took {system} out" if since else "this project makes no nodes of it"
             answer = self._ask(OS, ("Image", "Os"), f"{reason}; there are {allowed}")
             if answer is not None:
@@ -314,6 +315,12 @@ class Changes:
                 steps = [{key: value for key, value in each.items() if value != []} for each in mappings(listed)]
                 section[event] = {"Sequence": steps}
 
+    def _buckets(self) -> None:
+        """Leave out that nodes may only read a bucket, which means the same."""
+        for _, access in sections(self.wanted, lambda key: key.endswith("Iam.S3Access")):
+            if access.get("EnableWriteAccess") is False:
+                del access["EnableWriteAccess"]
+
     def _volumes(self) -> None:
         least = parallelcluster_versions.VERSIONS[parallelcluster_versions.PINNED].root_volume_gib
         for path, volume in sections(self.wanted, lambda key: key.endswith("LocalStorage.RootVolume")):
@@ -323,6 +330,7 @@ class Changes:
                 self._set(volume, (*path, "Size"), least, reason)
 
     def _mount_points(self) -> None:
+        """Name directories in full, as nodes do (aws-parallelcluster-cookbook, efs/partial/_mount_umount.rb)."""
         for path, storage in sections(self.wanted, lambda key: key == "SharedStorage"):
             directory = storage.get("MountDir")
             if isinstance(directory, str) and not directory.startswith("/") and not is_token(directory):

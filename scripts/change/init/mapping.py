@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from config.messages import text_of
 from scripts.change.init.changes import Section
 from ultracluster.domain import custom_actions, override_rules, parallelcluster_schema, slurm_rules
-from ultracluster.domain.cluster import NO_PLACEMENT_GROUP, ClusterOptions, ClusterSpec
+from ultracluster.domain.cluster import NO_PLACEMENT_GROUP, ClusterOptions, ClusterSpec, S3AccessSpec
 from ultracluster.domain.cluster_configuration import Bindings, Mount, render
 from ultracluster.domain.custom_actions import NodeActionsSpec, QueueActionsSpec
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
@@ -190,8 +190,8 @@ class _Mapping:
             if found is None:
                 continue
             self._origins[where] = (*at_path, *inner)
-            if nested is None:
-                candidates = _candidates(found, info)
+            if nested is None or nested is S3AccessSpec:
+                candidates = [_buckets(found)] if nested else _candidates(found, info)
                 if name == "alternative_types":  # the first is instance_type
                     candidates = [[each.get("InstanceType") for each in mappings(found)[1:]]]
                 elif name == "further_subnet_ids" and isinstance(found, list):  # the first is the deployment's
@@ -337,6 +337,18 @@ def _actions(section: Any, model: type[Spec]) -> dict[str, Any] | None:
     spec, broken = model.checked(events, custom_actions.violations)
     scripts = [action["script"] for actions in events.values() for action in actions]
     return None if spec is None or broken or any(custom_actions.is_file(each) for each in scripts) else events
+
+
+def _buckets(section: Any) -> list[dict[str, Any]]:
+    """Return the options of buckets that nodes may use."""
+    return [
+        {
+            "bucket": each.get("BucketName"),
+            **({"key": each["KeyName"]} if "KeyName" in each else {}),
+            **({"write": True} if each.get("EnableWriteAccess") is True else {}),
+        }
+        for each in mappings(section)
+    ]
 
 
 def _events(actions: Spec | None) -> Section:

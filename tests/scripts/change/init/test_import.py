@@ -334,6 +334,22 @@ def test_storage_that_a_setting_takes_is_no_override(storage: str, taken: dict[s
     assert ("SharedStorage" in cluster.get("overrides", {})) == (taken is None)
 
 
+def test_buckets_are_settings() -> None:
+    access = (
+        "[{BucketName: ours, KeyName: a/*, EnableWriteAccess: false}, {BucketName: yours, EnableWriteAccess: true}]"
+    )
+    taken = [{"bucket": "ours", "key": "a/*"}, {"bucket": "yours", "write": True}]
+    text = PLAIN.replace("  Iam:\n", f"  Iam:\n    S3Access: {access}\n", 1)
+    text = text.replace("      CustomActions:", f"      Iam: {{S3Access: {access}}}\n      CustomActions:")
+    cluster = settings(text)["cluster"]
+    assert (cluster["head_node"]["s3_access"], cluster["queues"][0]["s3_access"]) == (taken, taken)
+    assert "S3Access" not in str(cluster["overrides"])
+    with pytest.raises(
+        SourceError, match=r"ours.yaml:12: HeadNode.Iam.S3Access\[0\].BucketName: got 'ours'; allowed: each"
+    ):
+        take(text.replace("{BucketName: yours", "{BucketName: ours"))
+
+
 def test_a_mount_point_without_a_slash_is_below_the_root() -> None:
     text = PLAIN.replace("MountDir: /fsx", "MountDir: shared")
     assert settings(text)["cluster"]["shared_storage"][0]["mount_dir"] == "/shared"

@@ -60,7 +60,7 @@ test-recordings: $(if $(RECORDINGS),setup) ## Run others' tests that passed on A
 .PHONY: test-imports
 test-imports: $(if $(REPOSITORIES),setup) ## Import the configurations of others' repositories, and print a table: REPOSITORIES=FOLDER
 	@$(if $(REPOSITORIES),,$(error REPOSITORIES=FOLDER is missing, a folder with clones of them; CONTRIBUTING.md says which))
-	@python -m scripts.upkeep.imports $(REPOSITORIES) $(VALIDATORS)
+	@python -m scripts.upkeep.imports $(REPOSITORIES)
 
 .PHONY: test-all
 test-all: setup-training ## Run all tests but for the long scenarios, as root with what it installs of Debian

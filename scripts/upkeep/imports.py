@@ -5,8 +5,7 @@ not, in a folder of its own. Nothing of them is kept. A configuration counts as 
 lead to has all of it, and the schema of the pinned ParallelCluster takes that.
 
 Of each source it tells whether that schema takes it, too, once systems and keys that are gone are replaced, and which
-keys have become overrides. With VALIDATORS=1 ParallelCluster's validators judge both, too, in an emulated
-account with what the settings name as existing.
+keys have become overrides.
 
 What files leave open is answered by samples: ids of the right shape, policies of AWS that the provider may not attach
 by ``none``, an old system by the default one, templates of Jinja by what the tests' own fixtures give.
@@ -27,13 +26,10 @@ from typing import Any, Final
 
 import yaml
 
-from config.settings import load
 from scripts.change.init.changes import NONE, OLD_SYSTEMS
 from scripts.change.init.imported import imported
 from scripts.change.init.source import Question, SourceError, read
-from scripts.core.temporary import temporary_directory
-from scripts.emulated import EmulatedAws, accounts
-from toolchain.parallelcluster import PYTHON, ParallelCluster, RunnerError
+from toolchain.parallelcluster import PYTHON
 from ultracluster.domain import parallelcluster_schema
 from ultracluster.domain.overrides import at, mappings, without_indices
 
@@ -123,8 +119,6 @@ class Outcome:
     text: str = ""
     source: Any = None
     source_refused: str = ""
-    errors: tuple[str, ...] | None = None
-    source_errors: tuple[str, ...] | None = None
 
     @property
     def overrides(self) -> list[str]:
@@ -266,43 +260,6 @@ def _refusals(configurations: Sequence[Any]) -> list[str]:
     return ["" if each is None else next(said) or "" for each in configurations]
 
 
-def _validated(found: Sequence[Outcome]) -> Iterator[Outcome]:
-    """Yield outcomes with what ParallelCluster's validators say of those that are taken, and of their sources."""
-    with (
-        temporary_directory() as directory,
-        EmulatedAws() as aws,
-        ParallelCluster(aws.environment) as parallelcluster,
-    ):
-        for each in found:
-            if each.refused or each.configuration is None:
-                yield each
-                continue
-            path = directory / "mine.yaml"
-            path.write_text(each.text, encoding="utf-8")
-            settings = load(path)
-            aws.reset()
-            accounts.create_prerequisites(aws, settings)
-            # The deployment's own file system would be there.
-            shared = [item for item in each.configuration["SharedStorage"] if item.get("Name") != settings.name]
-            results = [
-                () if configuration is None else tuple(_errors(parallelcluster, configuration))
-                for configuration in (
-                    {**each.configuration, "SharedStorage": shared},
-                    None if each.source_refused else {**_current(each.source), "Region": settings.region},
-                )
-            ]
-            yield replace(each, errors=results[0], source_errors=results[1])
-
-
-def _errors(parallelcluster: ParallelCluster, configuration: dict[str, Any]) -> Iterator[str]:
-    try:
-        messages = parallelcluster.validate(configuration)
-    except RunnerError as error:
-        yield str(error).strip().splitlines()[-1]
-    else:
-        yield from (f"{each.validator}: {each.text}" for each in messages if each.level == "ERROR")
-
-
 def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     if not items and path:
@@ -323,11 +280,9 @@ def _git(repository: Path, *arguments: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def main(folder: str, validators: str = "") -> None:
+def main(folder: str) -> None:
     """Print the tables."""
     found = outcomes(Path(folder))
-    if validators:
-        found = list(_validated(found))
     for repository, of_repository in sorted(Counter(each.repository for each in found).items()):
         own = [each for each in found if each.repository == repository]
         taken = [each for each in own if not each.refused]
@@ -335,10 +290,6 @@ def main(folder: str, validators: str = "") -> None:
         print(f"\n## {repository} at {own[0].commit}: {len(taken)} of {of_repository}, {as_is} of them as they are\n")
         right = [each for each in own if each.source is not None and not each.source_refused]
         print(f"ParallelCluster's schema takes {len(right)} of the sources: of these {_count(right)} results.")
-        if validators:
-            without = [each for each in taken if not each.source_refused and not each.source_errors]
-            passed = sum(not each.errors for each in without)
-            print(f"Its validators take {len(without)} sources of those that are taken: of these {passed} results.")
         overrides = Counter(key for each in taken for key in each.overrides)
         print(f"Keys in overrides: {', '.join(f'{key} ({count})' for key, count in overrides.most_common())}.\n")
         print("| path | outcome |\n|---|---|")
@@ -356,9 +307,8 @@ def _told(outcome: Outcome) -> str:
     said = [outcome.refused or (f"taken with {others}" if others else "taken")]
     if outcome.refused and outcome.source_refused:
         said.append(f"ParallelCluster's schema refuses the source: {outcome.source_refused}")
-    said += [f"validators of the result: {each}" for each in outcome.errors or () if not outcome.source_errors]
     return "; ".join(said).replace("|", "/").replace("\n", " ")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

@@ -174,6 +174,7 @@ READERS = {
     "scripts/account/causes.py": "a table of the project",
     "scripts/account/job_reasons.py": "a table of the project",
     "scripts/rehearse/prove/assumptions.py": "a table of the project",
+    "scripts/upkeep/imports.py": "settings that the project has written",
     "toolchain/bootstrap.py": "the CDK's template",
     "toolchain/pcluster_runner.py": "what ParallelCluster has rendered",
 }

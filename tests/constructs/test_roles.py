@@ -17,6 +17,8 @@ import ultracluster as uc
 from ultracluster.domain.roles import RolesSpec, names_of_role, role_name
 from ultracluster.roles import apply_roles
 
+pytestmark = pytest.mark.slow
+
 ACCOUNT = "123456789012"
 ARN = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
 CLUSTER, NESTED, ROLE = "Custom::PclusterCluster", "AWS::CloudFormation::Stack", "AWS::IAM::Role"

@@ -13,6 +13,8 @@ from aws_cdk.assertions import Template
 
 import ultracluster as uc
 
+pytestmark = pytest.mark.slow
+
 ALL = {
     **{name: getattr(uc, name) for name in uc.__all__},
     "ParallelCluster.add_queue": uc.ParallelCluster.add_queue,

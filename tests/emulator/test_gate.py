@@ -34,6 +34,8 @@ from emulator.aws import EmulatedAws
 from tests.emulator.account import Account
 from tests.emulator.stacks import REGION, Stacks
 
+pytestmark = pytest.mark.slow
+
 NOBODY = 65534
 FOREIGN = {"Host": "evil.example", "Origin": "http://evil.example"}
 GUESSES = (None, "testing", "test", "node", "own", "operator", "AKIAIOSFODNN7EXAMPLE", "ASIA" + "A" * 16, "a" * 35)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.fake_commands import write_commands
 
+pytestmark = pytest.mark.slow
+
 RUNNER = Path(__file__).parents[2] / "constructs" / "ultracluster" / "run_actions.sh"
 
 

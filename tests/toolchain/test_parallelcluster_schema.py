@@ -16,6 +16,8 @@ from ultracluster.domain.cluster_configuration import render
 from ultracluster.domain.overrides import without_indices
 from ultracluster.domain.parallelcluster_schema import FILE, fields, missing, violations
 
+pytestmark = pytest.mark.slow
+
 VALUES = ["x", "", 1, 0, -1, 10**6, 1.5, True, "true", "7", "sg-12345678", [], ["x"], [{}], {}, "x" * 300]
 BY_CODE = ("AllowedIps", "ExtraChefAttributes", "OnNodeStart", "OnNodeConfigured", "OnNodeUpdated")
 """Keys whose values a function of the package checks, which the schema does not say."""

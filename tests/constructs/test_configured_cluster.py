@@ -14,6 +14,8 @@ from aws_cdk import aws_s3 as s3
 import ultracluster as uc
 from ultracluster.domain.overrides import merged
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "arn:aws:secretsmanager:us-west-2:123456789012:secret:ldap-AbCdEf"  # noqa: S105 - no password
 CONFIGURATION: dict[str, Any] = {
     "Region": "us-west-2",

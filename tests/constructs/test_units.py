@@ -19,6 +19,8 @@ from ultracluster.domain.spec import Spec
 from ultracluster.domain.types import UNITS
 from ultracluster.options import Values
 
+pytestmark = pytest.mark.slow
+
 VALUES: Final[Mapping[str, tuple[int, Any, Any]]] = {
     "_gib": (2400, cdk.Size.mebibytes(2400 * 1024), cdk.Size.mebibytes(100)),
     "_days": (5, cdk.Duration.hours(120), cdk.Duration.hours(5)),

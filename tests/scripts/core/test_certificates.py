@@ -19,6 +19,8 @@ import pytest
 
 from scripts.core import environments
 
+pytestmark = pytest.mark.slow
+
 WHEEL = "tiny-1.0-py3-none-any.whl"
 
 

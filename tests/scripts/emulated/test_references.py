@@ -17,6 +17,8 @@ from scripts.emulated.accounts import create_in_subnet, create_prerequisites, pr
 from scripts.emulated.references import POLICY, fields, marker, references
 from tests.stacks.deployments import Raw, edited
 
+pytestmark = pytest.mark.slow
+
 REGION, ACCOUNT, HEX = "us-west-2", "111122223333", "0123456789abcdef0"
 ARN = f"arn:aws:{{}}:{REGION}:{ACCOUNT}:{{}}".format
 SECRET = ARN("secretsmanager", "secret:{}-AbCdEf").format

@@ -1,7 +1,7 @@
 """What clusters have that are made in this app, and those that are imported: connections and metrics."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 import jsii
@@ -160,6 +160,13 @@ class IParallelCluster(Construct):
             raise ValueError(f"head_node_instance_id: got None of {self.node.path}; allowed: the id of its head node")
         return self._instance_id
 
+    def _refuse(self, metric_name: str, known: Collection[str]) -> None:
+        """Raise a ValueError for a metric that nobody knows, or that the cluster does not make."""
+        if metric_name not in known:
+            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {', '.join(known)}")
+        if (missing := self._not_made(metric_name)) is not None:
+            raise ValueError(f"metric_name: got {metric_name!r}, but {missing}")
+
     def _not_made(self, metric_name: str) -> str | None:
         """Return why a cluster of this app does not make a metric of ParallelCluster's; None: it may."""
         return None
@@ -232,11 +239,7 @@ class IParallelCluster(Construct):
             period: Default: 1 minute.
             label: Default: CloudWatch's.
         """
-        if metric_name not in metrics.OF_PARALLELCLUSTER:
-            allowed = ", ".join(metrics.OF_PARALLELCLUSTER)
-            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {allowed}")
-        if (missing := self._not_made(metric_name)) is not None:
-            raise ValueError(f"metric_name: got {metric_name!r}, but {missing}")
+        self._refuse(metric_name, metrics.OF_PARALLELCLUSTER)
         dimensions = {"ClusterName": self._name}
         return metric_of(
             self, metrics.PARALLELCLUSTER, dimensions, metric_name, statistic=statistic, period=period, label=label
@@ -274,11 +277,7 @@ class IParallelCluster(Construct):
             period: Default: 1 minute. EC2's own are of 5 minutes without detailed monitoring.
             label: Default: CloudWatch's.
         """
-        if metric_name not in metrics.OF_HEAD_NODE_INSTANCE:
-            allowed = ", ".join(metrics.OF_HEAD_NODE_INSTANCE)
-            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {allowed}")
-        if (missing := self._not_made(metric_name)) is not None:
-            raise ValueError(f"metric_name: got {metric_name!r}, but {missing}")
+        self._refuse(metric_name, metrics.OF_HEAD_NODE_INSTANCE)
         namespace, further = metrics.OF_HEAD_NODE_INSTANCE[metric_name]
         dimensions = {"InstanceId": self._instance_of_head_node(), **further}
         if metric_name == metrics.HEARTBEAT:

@@ -103,7 +103,7 @@ def gpu_and_cpu(stack: cdk.Stack, vpc: ec2.IVpc) -> ParallelCluster:
 
 
 def configured(stack: cdk.Stack, vpc: ec2.IVpc) -> ConfiguredCluster:
-    """As the documentation's first example, for whoever wants no defaults of this library."""
+    """As the documentation's first example, for users who want no defaults of this library."""
     nodes = {"Name": "c7i", "Instances": [{"InstanceType": "c7i.large"}], "MaxCount": 2}
     private = {"SubnetIds": [vpc.private_subnets[0].subnet_id]}
     configuration = {

@@ -48,7 +48,7 @@ collect: setup ## Compile the tests, and what they import, once: on a clean chec
 .PHONY: test-xla
 test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and a CPU: downloads some GB
 	@.venv/bin/python scripts/core/environments.py xla
-	@.venv-xla/bin/python -m pytest tests/training/pretraining/test_xla.py $(ARGS)
+	@.venv-xla/bin/python -m pytest tests/training/programs/bert/test_xla.py $(ARGS)
 
 # LocalStack and moto keep tests that passed on AWS. CONTRIBUTING.md says how to get the two repositories.
 .PHONY: test-recordings
@@ -64,7 +64,7 @@ test-imports: $(if $(REPOSITORIES),setup) ## Import the configurations of others
 
 .PHONY: test-all
 test-all: setup-training ## Run all tests but for the long scenarios, as root with what it installs of Debian
-	@.venv-training/bin/python -m pytest $(call parallel,1) tests/training/pretraining -m "not xla"
+	@.venv-training/bin/python -m pytest $(call parallel,1) tests/training/programs tests/training/ultracluster_job -m "not xla"
 	@pytest $(PARALLEL) -m "not scenario" $(ARGS)
 
 .PHONY: test-scenarios
@@ -85,7 +85,7 @@ test-library: setup ## Synthesize programs of the library's users with the oldes
 # The training program's tests come first; the others append.
 .PHONY: coverage
 coverage: setup-training ## Run all tests and measure coverage: a quarter longer
-	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla" --cov=training --cov-report= --cov-fail-under=0
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/programs tests/training/ultracluster_job -m "not xla" --cov=training --cov-report= --cov-fail-under=0
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
 # In a copy: mutmut knows packages beside it or in src/, and constructs/ is neither.

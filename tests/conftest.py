@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.deployed import DeployedAccount
 
 
-collect_ignore = ["training/pretraining"] if find_spec("torch") is None else []
+collect_ignore = ["training/programs", "training/ultracluster_job"] if find_spec("torch") is None else []
 """The tests of the training program run in .venv-training: `make test-training`, and a step of `make test-all`."""
 
 
@@ -49,7 +49,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_report_header() -> str:
-    return f"tests/training/pretraining: {'left to .venv-training' if collect_ignore else 'here'}"
+    return f"tests/training/programs, ultracluster_job: {'left to .venv-training' if collect_ignore else 'here'}"
 
 
 _LONGEST = (

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The environment of a training program on Trainium nodes, whichever program it is. A step of a job sources it on each
-# of its nodes, then starts the workers (docs/guides/own-model.md has an example):
+# of its nodes, then starts the workers (docs/guides/own-program.md has an example):
 #
 #   source /fsx/ultracluster/jobs/current/environment.sh
 #

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What each node of a job does, as a step of it: srun bash run_node.sh compile|train OUTCOME OPTION...
+# What each node of a job does, as a step of it: srun bash run_node.sh compile|train OUTCOME STOPPED WORD...
 #
-# It starts a worker for each NeuronCore (WORKERS_PER_NODE, 32 unless set). The node where the program ended first writes
-# its exit code to the file OUTCOME: srun mixes the codes of all nodes. A stop with a checkpoint (75) ends the step well,
+# It starts WORKERS_PER_NODE workers, each of which runs Python with these words in the program's folder. The node where the program ended first writes
+# its exit code to the file OUTCOME: srun mixes the codes of all nodes. A stop with a checkpoint (the code STOPPED) ends the step well,
 # because srun must not kill nodes that are a moment slower. What is known of a run that stands still goes to the directory
 # stalls next to OUTCOME, in one directory for each start of the job.
 #
@@ -12,19 +12,25 @@
 set -euo pipefail
 
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
-purpose=$1 outcome=$2
-shift 2
+purpose=$1 outcome=$2 stopped=$3
+shift 3
 
-source "$here/pretraining/environment.sh"
 source "$here/environment.sh"
-export PYTHONPATH=$here
-PRETRAINING_NODES=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | paste --serial --delimiters=' ')
-export PRETRAINING_NODES PRETRAINING_STALL=${outcome%/*}/stalls/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
+# A program imports ultracluster_job, and the package that its folder is.
+export PYTHONPATH=$here:${ULTRACLUSTER_PROGRAM%/*}${PYTHONPATH:+:$PYTHONPATH}
+ULTRACLUSTER_NODES=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | paste --serial --delimiters=' ')
+export ULTRACLUSTER_NODES ULTRACLUSTER_STALLS=${outcome%/*}/stalls/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
+cd "$ULTRACLUSTER_PROGRAM"
 bash "$here/compile_cache.sh" fetch || echo "run_node.sh: no compiled graphs were fetched: this node compiles what it needs"
 
-command=("$ULTRACLUSTER_PYTHON/bin/python" -m pretraining.launch --nnodes "$SLURM_JOB_NUM_NODES"
-    --node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --nproc-per-node "${WORKERS_PER_NODE:-32}"
-    --max-restarts 0 --module pretraining train "$@")
+command=("$ULTRACLUSTER_PYTHON/bin/python" -m ultracluster_job.launch --nnodes "$SLURM_JOB_NUM_NODES"
+    --node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --nproc-per-node "$WORKERS_PER_NODE"
+    --max-restarts 0)
+if [[ $1 == -m ]]; then
+    command+=(--module "${@:2}")
+else
+    command+=("$ULTRACLUSTER_PROGRAM/$1" "${@:2}")
+fi
 # The CPU has no compiler to feed: the same steps run by themselves.
 if [[ $purpose == compile && ! " $* " =~ " --backend"[\ =]"cpu " ]]; then
     command=("$ULTRACLUSTER_PYTHON/bin/neuron_parallel_compile" "${command[@]}")
@@ -51,4 +57,4 @@ else
     timeout 60 bash "$here/compile_cache.sh" publish ||
         echo "run_node.sh: not all graphs were kept: other nodes may compile them again"
 fi
-((status == 75)) || exit "$status"
+((status == stopped)) || exit "$status"

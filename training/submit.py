@@ -1,42 +1,66 @@
-"""Submit a training run to Slurm: compile, then train. On a head or login node.
+"""Submit a program to Slurm: check, compile, train. On a head or login node.
 
-The arguments are checked first, together with the data and the space they need. What cannot work is told at once, and
-nothing is submitted. A run belongs to its directory: submit the same again, and it resumes from the newest checkpoint.
+The program's options come after `--`. They are checked first, where the program can do that, together with the data and
+the space they need. What cannot work is told at once, and nothing is submitted. A run belongs to its directory, which
+keeps a copy of the program: submit the same again, and it resumes from the newest checkpoint.
 Exit code 0: submitted; 1: Slurm refused; 2: the arguments or the input cannot be used.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
 from operator import mul
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 HERE = Path(__file__).resolve().parent
 WORKERS_PER_NODE = 32
 """NeuronCores of a trn1.32xlarge."""
+MOST_WORKERS = 1024
 SHORTEST_TIME = 3600
 """Seconds. A job that starts, takes up a checkpoint and stops 300 s before its limit must have time left to train."""
 TIME = re.compile(r"[0-9]+(:[0-9]+){0,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}")
 """Minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on (https://slurm.schedmd.com/sbatch.html#OPT_time)."""
 
-PROGRAM_OPTIONS = """\
-All other options are the training program's, among them --phase, --optimizer, --scaling strong|weak, --data, --steps,
---checkpoint-interval, --keep and --reference. docs/reference/training.md describes them, and this lists all:
-  cd "$ULTRACLUSTER_JOBS" && "$ULTRACLUSTER_PYTHON/bin/python" -m pretraining check --help"""
+LEFT_OUT = (".git", ".venv", "__pycache__", "node_modules")
+"""Folders that are not copied with a program."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a program's folder: data belongs beside it."""
+KEPT = "program"
+"""The folder, in that of a run, with a copy of each version of its program."""
+ARRAY = re.compile(r"[0-9]+(-[0-9]+(:[0-9]+)?)?(,[0-9]+(-[0-9]+(:[0-9]+)?)?)*(%[0-9]+)?")
+"""https://slurm.schedmd.com/sbatch.html#OPT_array"""
+
+PROGRAMS = """\
+PROGRAM is one of these:
+  bert             BERT pre-training, the default; docs/reference/training.md has its options, and so has
+                   cd "$ULTRACLUSTER_JOBS" && "$ULTRACLUSTER_PYTHON/bin/python" -m programs.bert check --help
+  a folder         with program.toml, or with train.py, which each worker runs (docs/guides/own-program.md)
+  a file .py       which each worker runs
+  a batch script   that begins with #!; it is submitted as it is, and its first argument is the directory of its run
+  -                the folder in a tar archive on standard input
+"""
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser. It leaves the program's options to the program."""
+    """Return the command line's parser. What comes after `--` is the program's."""
     command_line = argparse.ArgumentParser(
-        prog="submit.py", description=__doc__, epilog=PROGRAM_OPTIONS,
+        prog="submit.py", description=__doc__, epilog=PROGRAMS, usage="%(prog)s [options] [-- OPTION...]",
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
+    command_line.add_argument("--program", default="bert", help="what to run (default: bert)")
     command_line.add_argument("--nodes", type=int, required=True, help="whole nodes to train on")
     command_line.add_argument(
         "--output", type=Path, required=True, help="directory of the run, on the shared file system"
@@ -47,12 +71,22 @@ def parser() -> argparse.ArgumentParser:
         help="limit of the training job, an hour or more; it stops before, and starts again (default: the queue's)",
     )
     command_line.add_argument(
+        "--workers-per-node", type=int, help="processes on each node (default: the program's, or 32)"
+    )
+    command_line.add_argument(
+        "--array", help="tasks as Slurm writes them, such as 0-7%%2: a run each, in the directory OUTPUT/TASK"
+    )
+    command_line.add_argument("--after", type=Path, help="directory of a run that must end well before this one starts")
+    command_line.add_argument(
         "--no-compile", action="store_true", help="train at once: nodes compile what is not in the cache"
     )
     command_line.add_argument(
         "--fifo-priority", type=int,
         help="train under the kernel's real-time policy SCHED_FIFO with this priority, 1 to 99 (default: not)",
     )  # fmt: skip
+    command_line.add_argument(
+        "--node-dollars", type=float, help="price of a node-hour, for what the job tells of its costs (default: none)"
+    )
     command_line.add_argument("--dry-run", action="store_true", help="check, and print the commands only")
     return command_line
 
@@ -102,17 +136,37 @@ def check_queue(queue: str | None, nodes: int) -> None:
         refuse(f"--nodes: got {nodes}; allowed: 1 to {queues[chosen]}, the size of queue {chosen}")
 
 
-def check_directory(output: Path) -> None:
-    """Refuse the directory of a run that is in the queue already."""
-    for line in ask("squeue", "--noheader", "--format=%i %k").splitlines():
+def jobs_of(run: Path) -> list[str]:
+    """Return the numbers of the jobs in the queue that have this run's directory."""
+    found = []
+    for line in ask("squeue", "--noheader", "--format=%A %k").splitlines():
         job, _, comment = line.partition(" ")
         # A path of ours is absolute; other jobs may have any comment.
-        if comment.startswith("/") and os.path.realpath(comment) == os.path.realpath(output):
-            refuse(f"--output: got {output}, which job {job} uses; allowed: another directory, or: scancel {job}")
+        if comment.startswith("/") and os.path.realpath(comment) == os.path.realpath(run):
+            found.append(job)
+    return list(dict.fromkeys(found))
 
 
-def check_program(nodes: int, options: list[str]) -> None:
-    """Let the program check its options and input; its exit code ends this program unless it is 0."""
+def check_directory(output: Path) -> None:
+    """Refuse the directory of a run that is in the queue already."""
+    for job in jobs_of(output):
+        refuse(f"--output: got {output}, which job {job} uses; allowed: another directory, or: scancel {job}")
+
+
+def dependencies(after: Path | None) -> list[str]:
+    """Return what sbatch is told of a run that must end well before."""
+    if after is None:
+        return []
+    if not after.is_absolute():
+        refuse(f"--after: got {after}; allowed: an absolute path on the shared file system")
+    jobs = jobs_of(after)
+    if not jobs and not (after / "finished").exists():
+        refuse(f"--after: got {after}, with no job in the queue and not finished; allowed: a run that is one of these")
+    return [f"afterok:{job}" for job in jobs]
+
+
+def environment_directory() -> str:
+    """Return the directory of the Python environment, or say why there is none."""
     environment = os.environ.get("ULTRACLUSTER_PYTHON")
     if not environment:
         refuse("ULTRACLUSTER_PYTHON is not set; log in again, or set it to the directory of the Python environment")
@@ -121,75 +175,243 @@ def check_program(nodes: int, options: list[str]) -> None:
         file = Path(f"{environment}.state")
         state = " ".join(file.read_text(encoding="utf-8").split()) if file.is_file() else "see the head node"
         refuse(f"there is no Python environment {environment} yet: {state}; its log: {environment}.log")
-    workers = os.environ.get("WORKERS_PER_NODE", str(WORKERS_PER_NODE))
-    command = [f"{environment}/bin/python", "-m", "pretraining", "check", "--nodes", str(nodes)]
-    command += ["--workers-per-node", workers, *options]
-    code = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE)}, check=False).returncode
+    return environment
+
+
+def is_script(path: Path) -> bool:
+    """Return whether a file is a batch script."""
+    with path.open("rb") as file:
+        return file.read(2) == b"#!" and path.suffix != ".py"
+
+
+@contextlib.contextmanager
+def found(program: str) -> Iterator[Path]:
+    """Yield the folder or the batch script that is meant; the folder of a file of Python is made for it."""
+    if "/" not in program and (HERE / "programs" / program).is_dir():
+        yield HERE / "programs" / program
+        return
+    path = Path(program).resolve()
+    if program != "-" and (path.is_dir() or (path.is_file() and is_script(path))):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="submit-") as directory:
+        if program == "-":
+            yield unpacked(Path(directory))
+        elif path.is_file() and path.suffix == ".py":
+            folder = Path(directory) / path.stem
+            folder.mkdir()
+            shutil.copy(path, folder)
+            (folder / "program.toml").write_text(f"run = [{json.dumps(path.name)}]\n", encoding="utf-8")
+            yield folder
+        else:
+            known = ", ".join(sorted(each.name for each in (HERE / "programs").iterdir() if each.is_dir()))
+            refuse(
+                f"--program: got {program}; allowed: {known}, a folder, a file .py, a batch script that begins with #!"
+            )
+
+
+def unpacked(directory: Path) -> Path:
+    """Return the one folder or script that a tar archive on standard input has, unpacked."""
+    with tarfile.open(fileobj=sys.stdin.buffer, mode="r|*") as archive:
+        for member in archive:
+            parts = Path(member.name).parts
+            if member.name.startswith("/") or ".." in parts or not (member.isfile() or member.isdir()):
+                refuse(f"--program: got {member.name} in the archive; allowed: files and folders below one of them")
+            target = directory / member.name
+            if member.isdir():
+                target.mkdir(parents=True, exist_ok=True)
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            content = archive.extractfile(member)
+            target.write_bytes(content.read() if content else b"")
+            target.chmod(0o755 if member.mode & 0o100 else 0o644)
+    entries = list(directory.iterdir())
+    if len(entries) != 1:
+        refuse(f"--program: got an archive of {len(entries)} folders; allowed: one")
+    return entries[0]
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a program, relative to its folder, in order; a single file is its own."""
+    if folder.is_file():
+        return [Path(folder.name)]
+    files, size = [], 0
+    for directory, below, names in os.walk(folder):
+        below[:] = sorted(set(below) - set(LEFT_OUT))
+        for name in [*names, *below]:
+            path = Path(directory) / name
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                refuse(f"--program: got {path}, a link or special file; allowed: files and folders")
+        files += [(Path(directory) / name).relative_to(folder) for name in sorted(names)]
+        size += sum((Path(directory) / name).stat().st_size for name in names)
+    if size > MOST_BYTES:
+        refuse(f"--program: got {folder} with {size:,} bytes; allowed: {MOST_BYTES:,}; data belongs beside it")
+    return sorted(files)
+
+
+def digest(folder: Path) -> str:
+    """Return 12 digits that name what a program consists of: the names, contents and permissions of its files."""
+    whole = hashlib.sha256()
+    for name in files_of(folder):
+        path = folder if folder.is_file() else folder / name
+        executable = bool(path.stat().st_mode & 0o100)
+        head = json.dumps([str(name), executable, path.stat().st_size]).encode()
+        whole.update(head + b"\n" + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def keep(folder: Path, output: Path) -> Path:
+    """Copy a program into the directory of its run, where each version has a folder, and return the copy."""
+    target = output / KEPT / digest(folder) / folder.name
+    if target.exists():
+        return target
+    target.parent.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent.parent) as directory:
+        new = Path(directory) / "files"
+        copy = new / folder.name
+        for name in files_of(folder):
+            source, place = (folder, copy) if folder.is_file() else (folder / name, copy / name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, place)
+        with contextlib.suppress(OSError):  # another submission was first
+            new.rename(target.parent)
+    return target
+
+
+def read_program(environment: str, folder: Path) -> dict[str, Any]:
+    """Return what program.toml says. Before Python 3.11 the environment has what reads TOML."""
+    python = sys.executable if sys.version_info >= (3, 11) else f"{environment}/bin/python"
+    command = [python, "-m", "ultracluster_job.program", str(folder)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    program: dict[str, Any] = json.loads(done.stdout)
+    return program
+
+
+def check_program(
+    environment: str, folder: Path, program: dict[str, Any], given: argparse.Namespace, options: Sequence[str]
+) -> None:
+    """Let the program check its options and input; its exit code ends this program unless it is 0."""
+    if not program["check"]:
+        print(f"{program['name']} has no check: its options are taken as they are")
+        return
+    values = {
+        "{output}": str(given.output), "{nodes}": str(given.nodes), "{workers_per_node}": str(given.workers_per_node),
+    }  # fmt: skip
+    words = program["check"]
+    for name, value in values.items():
+        words = [word.replace(name, value) for word in words]
+    variables = {**program["environment"], **os.environ, "PYTHONPATH": f"{HERE}:{folder.parent}"}
+    command = [f"{environment}/bin/python", *words, *options]
+    code = subprocess.run(command, env=variables, cwd=folder, check=False).returncode
     if code:
         sys.exit(code)
 
 
-def batch(script: str, given: argparse.Namespace, further: list[str], options: list[str]) -> list[str]:
-    """Return the command that submits a job."""
-    name = script.partition(".")[0]
-    command = ["sbatch", "--parsable", f"--nodes={given.nodes}", f"--output={given.output}/{name}-%j.log"]
+def batch(name: str, given: argparse.Namespace, further: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Return the command that submits a job of this name."""
+    log = "%A_%a" if "--array" in " ".join(further) else "%j"
+    command = ["sbatch", "--parsable", f"--nodes={given.nodes}", f"--output={given.output}/{name}-{log}.log"]
     command += [f"--comment={given.output}", *further]
     command += [f"--partition={given.queue}"] if given.queue else []
-    return [*command, str(HERE / script), *options]
+    return [*command, *words]
 
 
-def submit(given: argparse.Namespace, options: list[str]) -> None:
-    """Submit the jobs, or print how, and tell where to look."""
-    further = [f"--time={given.time}"] if given.time else []
-    further += [f"--export=ALL,WORKER_FIFO_PRIORITY={given.fifo_priority}"] if given.fifo_priority else []
-    compile_command = batch("compile.sbatch", given, [], options)
-    train_command = batch("train.sbatch", given, further, options)
-    chained = ["--dependency=afterok:{}", "--kill-on-invalid-dep=yes"]
-    if given.dry_run:
-        if not given.no_compile:
-            print(shlex.join(compile_command))
-            train_command[1:1] = [chained[0].format("JOB"), chained[1]]
-        print(shlex.join(train_command))
-        return
-    given.output.mkdir(parents=True, exist_ok=True)
-    jobs = []
-    if not given.no_compile:
-        jobs.append(ask(*compile_command).strip())
-        train_command[1:1] = [chained[0].format(jobs[0]), chained[1]]
-        print(f"compile      job {jobs[0]}, log {given.output}/compile-{jobs[0]}.log")
-    try:
-        jobs.append(ask(*train_command).strip())
-    except SystemExit:
-        for job in jobs:
-            ask("scancel", job)
-        raise
-    tell(given.output, jobs)
+def submit(given: argparse.Namespace, commands: dict[str, list[str]], wait_for: Sequence[str]) -> None:
+    """Submit jobs, each after the one before, or print how, and tell where to look."""
+    jobs: list[str] = []
+    for name, command in commands.items():
+        if dependency := [f"afterok:{jobs[-1]}"] if jobs else wait_for:
+            command[1:1] = [f"--dependency={','.join(dependency)}", "--kill-on-invalid-dep=yes"]
+        if given.dry_run:
+            print(shlex.join(command))
+            jobs.append("JOB")
+            continue
+        try:
+            jobs.append(ask(*command).strip())
+        except SystemExit:
+            for job in jobs:
+                ask("scancel", job)
+            raise
+        print(f"{name:12} job {jobs[-1]}, log {log_of(given, name, jobs[-1])}")
+    if not given.dry_run:
+        tell(given, jobs, list(commands)[-1])
 
 
-def tell(output: Path, jobs: list[str]) -> None:
+def log_of(given: argparse.Namespace, name: str, job: str) -> str:
+    """Return the path of a job's log."""
+    return f"{given.output}/{name}-{job}{'_TASK' if given.array and name != 'compile' else ''}.log"
+
+
+def tell(given: argparse.Namespace, jobs: Sequence[str], name: str) -> None:
     """Print where to look."""
-    log = f"{output}/train-{jobs[-1]}.log"
-    print(f"train        job {jobs[-1]}, log {log}")
-    print(f"metrics      {output}/metrics.jsonl, a line for each step; for TensorBoard {output}/tensorboard")
-    print(f"checkpoints  {output}/checkpoints")
-    print(f"watch        squeue --jobs {','.join(jobs)}; tail -F {log}")
-    print(f"report       ./ultracluster runs show DEPLOYMENT {output}, on your machine")
+    output = f"{given.output}/TASK" if given.array else str(given.output)
+    if name == "train":
+        print(f"metrics      {output}/metrics.jsonl, a line for each step; for TensorBoard {output}/tensorboard")
+        print(f"checkpoints  {output}/checkpoints")
+    print(f"watch        squeue --jobs {','.join(jobs)}; tail -F {log_of(given, name, jobs[-1])}")
+    if name == "train":
+        print(f"report       ./ultracluster runs show DEPLOYMENT {output}, on your machine")
 
 
-def main() -> int:
-    """Submit what the command line asks for, and return the exit code."""
-    given, options = parser().parse_known_args()
+def check_arguments(given: argparse.Namespace) -> None:
+    """Refuse what cannot be meant."""
     if not given.output.is_absolute():
         refuse(f"--output: got {given.output}; allowed: an absolute path on the shared file system")
-    options += ["--output", str(given.output)]
     if given.time is not None:
         check_time(given.time)
     if given.fifo_priority not in (None, *range(1, 100)):
         refuse(f"--fifo-priority: got {given.fifo_priority}; allowed: 1 to 99")
+    if given.workers_per_node is not None and not 1 <= given.workers_per_node <= MOST_WORKERS:
+        refuse(f"--workers-per-node: got {given.workers_per_node}; allowed: 1 to {MOST_WORKERS}")
+    if given.array is not None and not ARRAY.fullmatch(given.array):
+        refuse(f"--array: got {given.array!r}; allowed: tasks as Slurm writes them, such as 0-7 or 1,3,5%2")
+    if given.node_dollars is not None and not 0 <= given.node_dollars < float("inf"):
+        refuse(f"--node-dollars: got {given.node_dollars}; allowed: a price from 0 on")
+
+
+def further_options(given: argparse.Namespace, program: dict[str, Any]) -> list[str]:
+    """Return what sbatch is told of the training job alone."""
+    exported = [f"WORKERS_PER_NODE={given.workers_per_node}"] if program else []
+    exported += [f"WORKER_FIFO_PRIORITY={given.fifo_priority}"] if given.fifo_priority else []
+    exported += [f"ULTRACLUSTER_NODE_DOLLARS={given.node_dollars:g}"] if given.node_dollars is not None else []
+    further = [f"--time={given.time}"] if given.time else []
+    further += [f"--array={given.array}"] if given.array else []
+    return [*further, *([f"--export=ALL,{','.join(exported)}"] if exported else [])]
+
+
+def main() -> int:
+    """Submit what the command line asks for, and return the exit code."""
+    arguments = sys.argv[1:]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    given, options = parser().parse_args(arguments[:end]), arguments[end + 1 :]
+    check_arguments(given)
     check_queue(given.queue, given.nodes)
     check_directory(given.output)
-    check_program(given.nodes, options)
-    submit(given, options)
+    wait_for = dependencies(given.after)
+    with found(given.program) as folder:
+        if folder.is_file():
+            files = keep(folder, given.output) if not given.dry_run else folder
+            command = batch("job", given, further_options(given, {}), [str(files), str(given.output), *options])
+            submit(given, {"job": command}, wait_for)
+            return 0
+        environment = environment_directory()
+        program = read_program(environment, folder)
+        workers = os.environ.get("WORKERS_PER_NODE") or program["workers_per_node"] or WORKERS_PER_NODE
+        given.workers_per_node = given.workers_per_node or int(workers)
+        check_program(environment, folder, program, given, options)
+        is_shipped = folder.parent == HERE / "programs"
+        place = folder if is_shipped or given.dry_run else keep(folder, given.output)
+        given.output.mkdir(parents=True, exist_ok=True) if not given.dry_run else None
+        words = [str(place), str(given.output), *options]
+        commands = {}
+        if program["compile"] is not None and not given.no_compile:
+            workers_only = [f"--export=ALL,WORKERS_PER_NODE={given.workers_per_node}"]
+            commands["compile"] = batch("compile", given, workers_only, [str(HERE / "compile.sbatch"), *words])
+        further = further_options(given, program)
+        commands["train"] = batch("train", given, further, [str(HERE / "train.sbatch"), *words])
+        submit(given, commands, wait_for)
     return 0
 
 

@@ -1,9 +1,12 @@
-"""Submit a training run to a cluster: compile, then train. It runs anywhere; the cluster's own submit.py does the work.
+"""Submit a program to a cluster: check, compile, train. It runs anywhere; the cluster's own submit.py does the work.
 
-OPTIONS are those of submit.py: --nodes N, --output DIR, --queue, --time, --no-compile, --dry-run; and those of the
-training program, among them --phase, --optimizer, --scaling strong|weak, --data, --steps, --checkpoint-interval, --keep
-and --reference (docs/reference/training.md has a table of both). On a head or login node submit.py is called directly.
-From elsewhere the same command is sent to the head node by Systems Manager, as by `exec`; Ctrl-C cancels it there, too.
+PROGRAM is bert, the default; a folder with program.toml or train.py; a file of Python; or a batch script that begins
+with #!. A folder or file that is on this machine travels to the cluster, up to 32 KiB compressed, and the run keeps a
+copy; any other path is one on the cluster. The program's own options come after --
+(docs/reference/training.md has those of BERT).
+
+On a head or login node submit.py is called directly. From elsewhere the same command is sent to the head node by
+Systems Manager, as by `exec`; Ctrl-C cancels it there, too.
 
 Exit code: that of submit.py (0: submitted, 1: Slurm refused, 2: the arguments or the input cannot be used); before that
 1: the head node is not reachable, 2: settings or credentials cannot be used; 130: Ctrl-C.
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
 
 
 def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    if (ctx.params.get("of_submit") or ("",))[-1] != "--queue":
-        return []
     return [each for each in options.complete_queues(ctx, parameter, incomplete) if "/" not in each]
 
 
@@ -34,19 +35,36 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
 @options.command(
     __doc__,
     (
-        "submit research --nodes 16 --output /fsx/runs/phase1 --phase 1 --optimizer lamb --data /fsx/data",
+        "submit research --nodes 16 --output /fsx/runs/phase1 -- --phase 1 --optimizer lamb --data /fsx/data",
         "BERT-Large on 16 nodes",
     ),
-    ("submit research --nodes 2 --output /fsx/runs/try --steps 100 --warmup-steps 20 --dry-run", "only check"),
-    passes_options=True,
+    ("submit research --program ./mine --nodes 4 --output /fsx/runs/mine -- --lr 1e-4", "a program of your own"),
+    ("submit research --nodes 2 --output /fsx/runs/try --dry-run -- --steps 100 --warmup-steps 20", "only check"),
+    further="words",
 )
 @argument.deployed
-@click.argument("of_submit", metavar="OPTIONS...", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_queue)
-def command(*, deployment: Deployment, of_submit: Sequence[str]) -> int:
+@click.option("--program", default="bert", show_default=True, metavar="PROGRAM", help="What to run.")
+@click.option("--nodes", required=True, type=int, metavar="N", help="Whole nodes.")
+@click.option("--output", required=True, metavar="DIR", help="Directory of the run, on the shared file system.")
+@click.option("--queue", metavar="NAME", shell_complete=_complete_queue, help="Default: Slurm's default partition.")
+@click.option(
+    "--time", metavar="T", help="Limit as Slurm writes it, an hour or more; the job stops before, and continues."
+)
+@click.option(
+    "--workers-per-node", type=int, metavar="N", help="Processes on each node; default: the program's, or 32."
+)
+@click.option("--array", metavar="TASKS", help="A run for each task, such as 0-7%2, in the directory DIR/TASK.")
+@click.option("--after", metavar="DIR", help="A run that must end well before this one starts.")
+@click.option("--no-compile", is_flag=True, help="Train at once: nodes compile what is not in the cache.")
+@click.option("--fifo-priority", type=int, metavar="N", help="Train under SCHED_FIFO, 1 to 99; default: not.")
+@click.option("--dry-run", is_flag=True, help="Check, and print the commands of Slurm.")
+def command(*, deployment: Deployment, words: Sequence[str], program: str, dry_run: bool, **given: object) -> int:
     """Call the cluster's submit.py, here or on the head node, and return its exit code."""
-    from scripts.use.jobs import submit
+    from scripts.use.submission import submit
 
-    code = submit(deployment, of_submit)
-    if code == ExitCode.DONE and "--dry-run" not in of_submit:
+    said = [f"--{name.replace('_', '-')}" if value is True else f"--{name.replace('_', '-')}={value}"
+            for name, value in given.items() if value not in (None, False)]  # fmt: skip
+    code = submit(deployment, program, [*said, *(["--dry-run"] if dry_run else [])], words)
+    if code == ExitCode.DONE and not dry_run:
         terminal.suggest(f"jobs list {deployment.name}")
     return code

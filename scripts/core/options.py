@@ -49,13 +49,11 @@ class Command(click.Command):
     Attributes:
         examples: Command lines after the program's name, with what each does.
         further: The parameter that gets the words after ``--``; None: there are none.
-        passes_options: Whether options after the deployment are another program's.
         is_changing: Whether it changes something outside this machine.
     """
 
     examples: Sequence[tuple[str, str]] = ()
     further: str | None = None
-    passes_options: bool = False
     is_changing: bool = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -64,16 +62,13 @@ class Command(click.Command):
             return self._parse(ctx, args)
 
     def _parse(self, ctx: click.Context, args: list[str]) -> list[str]:
-        first = args[0].partition("=")[0] if args else ""
-        if self.passes_options and first.startswith("--") and first not in self._own_options(ctx):
-            args = [_given_or_only(os.environ.get(VARIABLE)), *args]
         if self.further is None:
             return super().parse_args(ctx, self._with_deployment(ctx, args))
         end = args.index("--") if "--" in args else len(args)
         words = tuple(args[end + 1 :])
         ctx.allow_extra_args = True
         rest = super().parse_args(ctx, args[:end])
-        if rest:
+        if rest and not ctx.resilient_parsing:
             raise HintedUsageError(f"got {' '.join(rest)}", f"further words go after --: -- {' '.join(rest)}")
         ctx.params[self.further] = words
         return rest
@@ -104,7 +99,7 @@ class Command(click.Command):
         """Prepend the deployment of `VARIABLE` where the first word names none, but may be the next argument."""
         name = os.environ.get(VARIABLE)
         arguments = [each for each in self.params if isinstance(each, click.Argument)]
-        if not name or not arguments[1:] or arguments[0].envvar != VARIABLE or self.passes_options:
+        if not name or not arguments[1:] or arguments[0].envvar != VARIABLE:
             return args
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         word, last = given.get(arguments[0].name), arguments[-1]
@@ -112,9 +107,6 @@ class Command(click.Command):
         if not isinstance(word, str) or word in deployments() or is_full:
             return args
         return [name, *args]
-
-    def _own_options(self, ctx: click.Context) -> set[str]:
-        return {option for parameter in self.get_params(ctx) for option in parameter.opts}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those that all commands on an account have."""
@@ -156,7 +148,6 @@ def command(
     *examples: tuple[str, str],
     further: str | None = None,
     name: str | None = None,
-    passes_options: bool = False,
 ) -> Callable[[Function], Command]:
     """Make a function a command.
 
@@ -165,15 +156,12 @@ def command(
         examples: Command lines after ``./ultracluster``, with what each does.
         further: The parameter that gets the words after ``--``.
         name: The word that calls it, if it is not the function's.
-        passes_options: Whether options after the deployment are another program's.
     """
     settings: dict[str, Any] = {"max_content_width": 100}
-    if passes_options:
-        settings |= {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
     def decorate(function: Function) -> Command:
         made: Command = click.command(name, cls=Command, help=cleandoc(text or ""), context_settings=settings)(function)
-        made.examples, made.further, made.passes_options = examples, further, passes_options
+        made.examples, made.further = examples, further
         text_of_debug = "On an error, print where it happened, all causes, and the ids of AWS's requests."
         made.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help=text_of_debug))
         return made

@@ -32,7 +32,7 @@ def training(deployment_name: str, settings: Settings) -> list[str]:
         return ["Training runs need PyTorch on the nodes: make setup-training, then start this again."]
     nodes = min(2, settings.cluster.queues[0].compute_resources[0].max_count)
     output = f"{settings.storage.file_system.mount_dir}/runs/tiny"
-    run = f"submit {deployment_name} --nodes {nodes} --output {output} --no-compile {TINY}"
+    run = f"submit {deployment_name} --nodes {nodes} --output {output} --no-compile -- {TINY}"
     return ["Once it is deployed, a training run that processors can do:", "", f"  ./ultracluster {run}"]
 
 

@@ -222,7 +222,7 @@ class Life:
             "undisturbed beside it, in one process.",
         ):
             output = f"{self._mount}/runs/rehearsal"
-            words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", *TINY.split())
+            words = ("submit", self.name, "--nodes", "2", "--output", output, "--no-compile", "--", *TINY.split())
             printed = self.stage.run(*words).text
             job = re.findall(r"^train +job (\d+)", printed, re.MULTILINE)[0]
             self._until(lambda: self._steps(output) >= _LOST_AT or not self._state(job), f"step {_LOST_AT}")
@@ -393,8 +393,9 @@ class Life:
         """Start a run that loses no node; give its process, which ends with the block, and its directory."""
         directory = Path(self.stage.environment["ULTRACLUSTER_CONFIG"]) / "runs" / "undisturbed"
         process = subprocess.Popen(
-            ["nice", TRAINING / "bin/python", "-m", "pretraining", "train", *TINY.split(), "--output", directory],
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "training"), "OMP_NUM_THREADS": "1"},
+            ["nice", TRAINING / "bin/python", "-m", "bert", "train", *TINY.split(), "--output", directory],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}/training:{ROOT}/training/programs", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:

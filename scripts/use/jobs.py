@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -18,7 +16,6 @@ from scripts.account.job_reasons import Explanation, explain_reason
 from scripts.account.jobs import KnownJob
 from scripts.account.remote import program
 from scripts.account.remote.head_node import HeadNode
-from scripts.account.remote.streamed_command import login_command, print_output, start
 from scripts.account.remote.values import Line as Text
 from scripts.account.remote.values import State
 from scripts.account.slurm import FAILED, WAITING, Job, Wait
@@ -27,8 +24,6 @@ from scripts.core.errors import HeadNodeError, OperationError, UnusableError
 from scripts.core.figures import duration
 from scripts.core.report import Block, Command, Facts, Line, Table, Toned, columns
 
-SECONDS_TO_SUBMIT: Final = 3600
-"""How long submit.py may take, which reads the data before anything is submitted."""
 SECONDS_TO_LIST: Final = 30
 """How long Slurm may take to list its jobs: less than its own programs would wait."""
 ENDED_LISTED: Final = 50
@@ -229,23 +224,6 @@ def explained(jobs: JobList, names: Mapping[str, str]) -> list[Explanation]:
         if meaning is not None:
             found.setdefault(meaning.why, meaning)
     return list(found.values())
-
-
-def submit(deployment: Deployment, words: Sequence[str]) -> int:
-    """Call the cluster's submit.py with these words, here if Slurm is, else on the head node; return its exit code.
-
-    Ctrl-C cancels it there, too.
-
-    Raises:
-        HeadNodeError: The head node cannot be reached.
-    """
-    jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
-    command = ["python3", f"{jobs}/submit.py", *words]
-    if shutil.which("sbatch"):
-        return subprocess.run(command, check=False).returncode
-    login = login_command(deployment.system_user, command)
-    sent = start(deployment, HeadNode(deployment), login, seconds=SECONDS_TO_SUBMIT)
-    return sent.follow_or_cancel(print_output)
 
 
 class _Ended(NamedTuple):

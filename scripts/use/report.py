@@ -17,8 +17,8 @@ from scripts.core.document import Document, Result
 from scripts.core.errors import HeadNodeError, UnusableError
 from scripts.core.figures import counted
 from scripts.core.report import Block, Column, Gap, Table
-from training.pretraining import summary
-from training.pretraining.summary import WARM_UP_STEPS, Attempt, RunError, Summary, described, read_run, references
+from ultracluster_job import records as summary
+from ultracluster_job.records import WARM_UP_STEPS, Attempt, RunError, Summary, described, read_run, references
 
 _NONE = "-"
 
@@ -27,6 +27,7 @@ class ComparedRun(Document):
     """A run as ``runs show`` compares it."""
 
     name: str = Field(description="Name of its directory; the whole path where names are the same.")
+    program: Text = Field(description="What it ran.")
     wanted_steps: int | None = Field(description="Steps that it was told to make; null: not known.")
     updated: datetime = Field(description="When its last step ended.")
     summary: Summary = Field(description="Speeds, losses, stragglers. Speeds leave out the first steps of attempts.")
@@ -115,18 +116,20 @@ def _speeds(runs: Sequence[ComparedRun]) -> Table:
         notes.append("Scaling efficiency: name a run on one node too, of the same phase, sequence length and model.")
     cells = [
         {
+            "Program": run.program,
             "Nodes": f"{summary.nodes:,}",
             "Workers": f"{summary.workers:,}",
-            "Sequences/s": f"{summary.sequences_per_second:,.1f}",
-            "median": f"{summary.sequences_per_second_median:,.1f}",
-            "per node": f"{summary.sequences_per_second_per_node:,.1f}",
+            "Sequences/s": _number(summary.sequences_per_second),
+            "median": _number(summary.sequences_per_second_median),
+            "per node": _number(summary.sequences_per_second_per_node),
+            "Tokens/s": _number(summary.tokens_per_second, 0),
             "MFU": _percent(summary.mfu),
             "Scaling\nefficiency": _percent(summary.scaling_efficiency),
             "Slowest rank\nover mean": _percent(summary.compute_spread),
-            "Waiting\nfor data": _percent(summary.data_seconds / summary.step_seconds),
-            "Waiting for\ncheckpoints": _percent(summary.checkpoint_seconds / summary.step_seconds),
+            "Waiting\nfor data": _share(summary.data_seconds, summary),
+            "Waiting for\ncheckpoints": _share(summary.checkpoint_seconds, summary),
         }
-        for summary in (run.summary for run in runs)
+        for run, summary in ((run, run.summary) for run in runs)
     ]
     return _table("Speed", [run.name for run in runs], cells, notes)
 
@@ -138,8 +141,8 @@ def _progress(runs: Sequence[ComparedRun]) -> Table:
         cells.append(
             {
                 "Steps": f"{summary.steps:,}" + (f" of {wanted:,}" if wanted else ""),
-                "Sequences": f"{summary.sequences:,}",
-                "Tokens": f"{summary.tokens:,}",
+                "Sequences": _number(summary.sequences, 0),
+                "Tokens": _number(summary.tokens, 0),
                 "First loss": f"{summary.loss_first:.4f}",
                 "Last loss": f"{summary.loss_last:.4f}",
                 "Step time": _hours(summary.step_seconds),
@@ -183,8 +186,19 @@ def _stragglers(runs: Sequence[ComparedRun]) -> Table:
 
 
 def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> Table:
-    columns = [Column("Run", False), *(Column(name, name != "Node") for row in rows[:1] for name in row)]
+    columns = [
+        Column("Run", False),
+        *(Column(name, name not in ("Node", "Program")) for row in rows[:1] for name in row),
+    ]
     return Table(title, columns, [(name, *row.values()) for name, row in zip(names, rows, strict=True)], notes=notes)
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return _NONE if value is None else f"{value:,.{digits}f}"
+
+
+def _share(seconds: float | None, summary: Summary) -> str:
+    return _percent(None if seconds is None or not summary.step_seconds else seconds / summary.step_seconds)
 
 
 def _percent(share: float | None) -> str:

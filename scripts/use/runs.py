@@ -25,6 +25,7 @@ class ListedRun(Document):
 
     directory: Line = Field(description="Where its records are.")
     problem: Line = Field(default="", description="Why the records cannot be read; empty: they can.")
+    program: Line = Field(default="", description="What it runs; empty: that is not known.")
     nodes: int | None = Field(default=None, description="Nodes of the newest attempt.")
     attempts: int | None = Field(default=None, description="How often it was started.")
     job: JobNumber | None = Field(default=None, description="Slurm's job of the newest attempt.")
@@ -45,17 +46,17 @@ class RunList(Result):
         yield report.Line(
             counted(self.total, "runs") + (f", the {len(self.runs)} newest:" if len(self.runs) < self.total else "")
         )
-        titles = columns("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
+        titles = columns("run", "program", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
         yield Table("", titles, list(map(_row, self.runs)))
 
 
 def _row(run: ListedRun) -> list[str]:
     if run.problem:
-        return [run.directory, "", "", "", "", "", run.problem]
+        return [run.directory, "", "", "", "", "", "", run.problem]
     loss = "" if run.loss is None else f"{run.loss:.4f}"
     updated = "" if run.updated is None else f"{run.updated:%Y-%m-%d %H:%M}"
     step = f"{run.step} of {run.steps}" if run.steps else str(run.step)
-    return [run.directory, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated]
+    return [run.directory, run.program, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated]
 
 
 def list_runs(deployment: Deployment, directory: str) -> RunList:

@@ -13,8 +13,8 @@ from textwrap import dedent
 
 import pytest
 
+from submit import WORKERS_PER_NODE
 from tests.constructs.domain.specs import NODES, changed, with_queue
-from training.submit import WORKERS_PER_NODE
 from ultracluster.domain import node_arguments
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG

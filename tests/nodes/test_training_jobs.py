@@ -16,7 +16,7 @@ from tests.fake_commands import write_commands
 
 SCRIPTS = Path(__file__).parents[2] / "nodes"
 FIRST, SECOND = "0123456789abcdef", "fedcba9876543210"
-FILES = {"pretraining/job.sh": "echo trained\n", "README.md": "how\n"}
+FILES = {"bert/job.sh": "echo trained\n", "README.md": "how\n"}
 AWS = """
     echo "$*" >>"$here/calls"
     if [[ -e $here/hold ]]; then touch "$here/held"; exec sleep 60; fi

@@ -347,7 +347,9 @@ def test_what_is_rehearsed(
     assert rehearsal.call_args.args[0] == rehearsed
 
 
-@pytest.mark.parametrize("words", [["status"], ["submit", "--nodes", "1"], ["validate"], ["rehearse"]])
+@pytest.mark.parametrize(
+    "words", [["status"], ["submit", "--nodes", "1", "--output", "/fsx/runs/a"], ["validate"], ["rehearse"]]
+)
 def test_a_variable_that_names_no_deployment_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:

@@ -42,7 +42,7 @@ from tests.scripts.operated import Operated
 from tests.scripts.use.costs.test_costs import SACCT, write
 from tests.scripts.use.test_report import FIRST, STEP
 from toolchain.parallelcluster import ParallelCluster
-from training.pretraining.summary import Run, described
+from ultracluster_job.records import Run, described
 
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}
 ROWS: Mapping[str, tuple[str, ...]] = {
@@ -58,7 +58,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "recover": ("--dry-run",),
     "restore": ("--list",),
     "runs show": ("/fsx/runs/a",),
-    "submit": ("--nodes", "1"),
+    "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
     "upgrade": ("--dry-run",),
 }
 """Words after the deployment with which commands act without a question."""
@@ -333,7 +333,7 @@ def sending(without_account: pytest.MonkeyPatch) -> None:
     [
         (["exec", "trn1-16", "--", "sinfo", HOSTILE], ["ubuntu", HOSTILE]),
         (["exec", "trn1-16", "--user", "grace", "--", "sinfo", "a"], ["grace", "a"]),
-        (["submit", "trn1-16", "--output", HOSTILE], ["ubuntu", ..., "--output", HOSTILE]),
+        (["submit", "trn1-16", "--nodes=1", "--output", HOSTILE], ["ubuntu", *[...] * 3, f"--output={HOSTILE}", ...]),
         (["runs", "list", "trn1-16", "--directory", HOSTILE], RUNS),
         (["jobs", "cancel", "trn1-16", "12", "13_[4-9]", "--yes"], CANCEL),
     ],
@@ -405,10 +405,11 @@ SHOWING: Mapping[str, tuple[str, ...]] = {
     "costs": ("--by", "job"), "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"),
     "fleet status": (), "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",),
     "jobs show": ("2",), "logs": ("--list",), "restore": ("--list",), "runs list": (),
-    "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",), "status": (), "submit": ("--nodes", "1"),
+    "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",), "status": (),
+    "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
-COMPARED = described(Run({"steps": 9}, [FIRST], [STEP]), None)
+COMPARED = described(Run("bert", {"steps": 9}, [FIRST], [STEP]), None)
 NODE = """\
 script=$(cat)
 case $script in

@@ -207,7 +207,7 @@ CHANGING: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "pipeline deploy": ((), False),
     "recover": (("--confirm", "trn1-16"), False),
     "restore": ((), True),
-    "submit": (("--nodes", "1"), False),
+    "submit": (("--nodes", "1", "--output", "/fsx/runs/a"), False),
     "upgrade": (("--confirm", "trn1-16", "--anyway"), True),
 }
 """Words with which each command changes something, and whether it asks Slurm before, which is allowed here."""

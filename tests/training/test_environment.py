@@ -1,4 +1,4 @@
-"""environment.sh, which each step of a job sources, and the job in docs/guides/own-model.md that does so."""
+"""environment.sh, which each step of a job sources, and the job in docs/guides/own-program.md that does so."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_a_job_is_refused_with_the_reason_when_there_is_nothing_to_wait_for(
 
 def run_job_of_the_page(step: Step, directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run it with a program that compiles a graph and ends with $CODE."""
-    page = (PROJECT / "docs/guides/own-model.md").read_text(encoding="utf-8")
-    [job] = re.findall(r"^# Train a model of your own$.*?^```$(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    page = (PROJECT / "docs/guides/own-program.md").read_text(encoding="utf-8")
+    [job] = re.findall(r"^It is submitted as it is.*?^```$(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert job.count("/fsx/me/train.py") == 1
     program = directory / "train.py"
     program.write_text(PROGRAM, encoding="utf-8")

@@ -11,7 +11,7 @@ TESTS = ["requirements-training.txt", "requirements-xla.txt"]
 
 def pins(path: str) -> dict[str, str]:
     text = (PROJECT / path).read_text(encoding="utf-8")
-    return dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE))
+    return dict(re.findall(r"^([\w.-]+)==([^\s;]+)(?=\s|$)", text, re.MULTILINE))  # of all Pythons
 
 
 @pytest.mark.parametrize("path", TESTS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_commands import write_commands
-from tests.training.step import Step
+from tests.training.step import PROJECT, Step
 
 MODULE = "neuronxcc-2.23.6484.0+3b612583/MODULE_graph+1"
 PROGRAM = f"""\
@@ -36,9 +36,11 @@ def run(step: Step, directory: Path, purpose: str, code: int, **fakes: str) -> s
         "GIVEN": str(directory / "given"),
         "NEURON_COMPILE_CACHE_URL": str(directory / "local"),
         "SLURM_JOB_ID": "12",
+        "ULTRACLUSTER_PROGRAM": str(PROJECT / "training/programs/bert"),
+        "WORKERS_PER_NODE": "2",
         "ULTRACLUSTER_COMPILE_CACHE": str(directory / "shared"),
     }
-    return step.run(f'bash "$ULTRACLUSTER_JOBS/run_node.sh" {purpose} {directory}/outcome --phase 1', **settings)
+    return step.run(f'bash "$ULTRACLUSTER_JOBS/run_node.sh" {purpose} {directory}/outcome 75 -m bert train', **settings)
 
 
 @pytest.mark.parametrize(

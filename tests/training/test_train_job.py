@@ -13,7 +13,8 @@ from tests.fake_commands import write_commands
 JOBS = Path(__file__).parents[2] / "training"
 COMMANDS = {
     "scontrol": f'if [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; else echo "asked to $1 job $2"; fi',
-    "srun": '[[ $6 == train ]] && echo "$CODE" >"$7"; echo "a step ran"; exit 143',
+    "srun": '[[ $6 == train ]] && echo "$CODE" >"$7"; eval "${LEFT:-}"; echo "a step ran: ${@:8}"; exit 143',
+    "sinfo": "echo 8",
 }
 
 FULL = "trap '' XFSZ; ulimit -f 0;"
@@ -29,11 +30,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "SLURM_JOB_NAME": "train",
         "SLURM_JOB_NODELIST": "trn1-st-trn1-32xl-[1-2]",
         "SLURM_JOB_NUM_NODES": "2",
+        "SLURM_JOB_PARTITION": "trn1",
     }
 
 
 def train(environment: dict[str, str], output: Path, before: str = "") -> subprocess.CompletedProcess[str]:
-    script = f'{before} exec bash "{JOBS}/train.sbatch" --output "{output}"'
+    script = f'{before} exec bash "{JOBS}/train.sbatch" "${{PROGRAM:-{JOBS}/programs/bert}}" "{output}" --phase 2'
     return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
 
 
@@ -42,7 +44,7 @@ def train(environment: dict[str, str], output: Path, before: str = "") -> subpro
     [
         (0, "all steps are done", False),
         (2, "the input cannot be used, see the lines above: not requeued", False),
-        (3, "a loss is not finite, see the lines above: not requeued, for it would come to the same end", False),
+        (3, "a number of step ? is not finite: tried once more: back into the queue", True),
         (75, "stopped with a checkpoint: back into the queue", True),
         (1, "failed (1), 1 times in a row without a new checkpoint: back into the queue", True),
     ],
@@ -54,6 +56,80 @@ def test_what_happens_after_each_exit_code(
     assert done.returncode == code, done.stderr
     assert f"train: {message}" in done.stdout
     assert ("asked to requeue job 12" in done.stdout) == requeued
+    assert f"a step ran: 75 -m bert train --output {tmp_path}/run --phase 2" in done.stdout
+    assert (tmp_path / "run/finished").exists() == (code == 0)
+
+
+# What the starts before left of a step that is not finite, what this one leaves, and how it is judged.
+DIVERGENCES = {
+    "first": ("", "7 trn1-1", "tried once more: back into the queue", True),
+    "on no known node": ("", "7", "a number of step 7 is not finite: tried once more", True),
+    "the same": (
+        "7 trn1-1",
+        "7 trn1-2",
+        "step 7 is not finite again: it is the run's, not a node's; not requeued",
+        False,
+    ),
+    "another": (
+        "7 trn1-1",
+        "9 trn1-2",
+        "not finite, first on trn1-2, and before, of step 7: not requeued. The nodes differ",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DIVERGENCES)
+def test_a_number_that_is_not_finite_is_tried_once_more_elsewhere(
+    tmp_path: Path, environment: dict[str, str], case: str
+) -> None:
+    before, now, message, requeued = DIVERGENCES[case]
+    (tmp_path / "run").mkdir()
+    if before:
+        (tmp_path / "run/diverged").symlink_to(before)
+    left = f'echo "{now}" >"{tmp_path}/run/.diverged"'
+    start = {"CODE": "3", "LEFT": left, "SLURM_RESTART_COUNT": "1" if before else "0"}
+    done = train({**environment, **start}, tmp_path / "run")
+    assert done.returncode == 3
+    assert message in done.stdout
+    assert ("asked to requeue job 12" in done.stdout) == requeued
+    assert ("this job does not run on trn1-1 any more" in done.stdout) == (case == "first")
+    assert str((tmp_path / "run/diverged").readlink()).strip() == (before or now)
+
+
+def test_a_program_has_codes_checkpoints_and_a_stop_file_of_its_own(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    program = tmp_path / "mine"
+    (program / "sub").mkdir(parents=True)
+    (program / "fit.py").touch()
+    (program / "program.toml").write_text(
+        'run = ["fit.py", "--at", "{output}", "$(id)"]\ncheckpoints = "saved/epoch_*"\nstop_file = "please stop"\n'
+        '[environment]\nONE = "a b $(id)"\n[exit_codes]\nstopped = 9\n',
+        encoding="utf-8",
+    )
+    for number in (9, 10):
+        (tmp_path / f"run/saved/epoch_{number}").mkdir(parents=True)
+    (tmp_path / "run/please stop").touch()
+    left = 'echo "ONE is $ONE, a checkpoint is $ULTRACLUSTER_CHECKPOINTS"'
+    start = {"CODE": "9", "PROGRAM": str(program), "LEFT": left, "ULTRACLUSTER_RUN": "/elsewhere"}
+    done = train({**environment, **start}, tmp_path / "run")
+    assert f"a step ran: 9 fit.py --at {tmp_path}/run $(id) --phase 2" in done.stdout, done.stderr
+    assert "ONE is a b $(id), a checkpoint is saved/epoch_*" in done.stdout
+    assert "stopped with a checkpoint: back into the queue, newest on disk: epoch_10" in done.stdout
+    assert not (tmp_path / "run/please stop").exists()
+
+
+def test_a_program_that_cannot_be_used_ends_the_job(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/program.toml").write_text(
+        'run = ["fit.py"]\nrnu = 1\nstop_file = "/etc/passwd"\n', encoding="utf-8"
+    )
+    done = train({**environment, "PROGRAM": str(tmp_path / "mine")}, tmp_path / "run")
+    assert (done.returncode, "a step ran" in done.stdout) == (2, False)
+    assert "got rnu; allowed: run, check, compile," in done.stderr
+    assert 'stop_file: got "/etc/passwd"; allowed: a path in the run\'s directory' in done.stderr
+    assert "run: got fit.py; allowed: a file of " in done.stderr
 
 
 # Nodes that were named at each stall, those excluded at submission, how many there are beside those of the job; which
@@ -102,7 +178,7 @@ def test_a_file_system_that_is_full_is_bad_input_and_waited_for_at_three_restart
 ) -> None:
     done = train(environment, tmp_path / "run", FULL)
     assert done.returncode == 2
-    assert f"--output: got '{tmp_path}/run'; allowed: a directory on the shared file system" in done.stdout
+    assert f"got '{tmp_path}/run'; allowed: a directory on the shared file system" in done.stdout
     assert "a step ran" not in done.stdout
     assert "asked to requeue" not in done.stdout
     (tmp_path / "run/checkpoints/step-00000008").mkdir(parents=True)

@@ -31,9 +31,9 @@ _SEQUENCES: Final = 2 * 3800
 _SLOWEST: Final = 0.8
 _STEP: Final = 200
 _PARAMETER: Final = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
-_OF_ONE_CHIP: Final = "--steps 50 --warmup-steps 10 --global-batch 256"
-_OF_TWO_NODES: Final = f"--steps {_STEP} --warmup-steps 40"
-_OF_MANY: Final = "--optimizer lamb --steps 1500 --warmup-steps 300 --checkpoint-interval 100"
+_OF_ONE_CHIP: Final = "-- --steps 50 --warmup-steps 10 --global-batch 256"
+_OF_TWO_NODES: Final = f"-- --steps {_STEP} --warmup-steps 40"
+_OF_MANY: Final = "-- --optimizer lamb --steps 1500 --warmup-steps 300 --checkpoint-interval 100"
 _OF_A_NODE: Final = (
     "uname -r; /sbin/modinfo neuron; lsmod | grep ^neuron; echo rtprio $(ulimit -r); "
     "/opt/aws/neuron/bin/neuron-ls --json-output"

@@ -29,20 +29,20 @@ WORKER = "[r]unpy.run_module"
 
 HOLDING = f"""\
 export PYTHON_EXEC=$0
-[[ $* == "-u -m pretraining train "* ]] || exec {PYTHON}/bin/python "$@"
+[[ $* == "-u -m bert train "* ]] || exec {PYTHON}/bin/python "$@"
 exec {PYTHON}/bin/python -c '
 import os, runpy, signal
-from pretraining import loop
+from ultracluster_job import loop
 make_step = loop.TrainingLoop._make_step
 def held(self):
-    hold = self._options.output / "hold"
+    hold = self._plan.output / "hold"
     if self._recorder and hold.exists() and int(hold.read_text()) == self._done:
         self._checkpoints.wait()
         hold.unlink()
         os.kill(os.getpid(), signal.SIGSTOP)
     return make_step(self)
 loop.TrainingLoop._make_step = held
-runpy.run_module("pretraining", run_name="__main__", alter_sys=True)' "${{@:4}}"
+runpy.run_module("bert", run_name="__main__", alter_sys=True)' "${{@:4}}"
 """
 """A Python of an environment whose first rank stops itself after the step that the run's file "hold" names, with the
 checkpoint of that step on the disk. The other ranks then wait for it."""
@@ -55,7 +55,7 @@ class DisturbedRun:
         self._cluster = cluster
         self.hold(8)
         python = fake_python(cluster, "holding", HOLDING)
-        self.run, self.job = start(cluster, NAME, f"{RUN} --no-compile", python=python)
+        self.run, self.job = start(cluster, NAME, further="--no-compile", python=python)
 
     def hold(self, step: int) -> None:
         """Let the next start of the program stop after a step."""
@@ -77,8 +77,9 @@ class DisturbedRun:
 def losses_of_an_undisturbed_run(directory: Path) -> dict[int, float]:
     """Train in one process on this machine."""
     subprocess.run(
-        [TRAINING_ENVIRONMENT / "bin/python", "-m", "pretraining", "train", *RUN.split(), "--output", directory],
-        env={**ENVIRONMENT, "PYTHONPATH": str(JOBS), "OMP_NUM_THREADS": "1"}, check=True, stdout=subprocess.DEVNULL,
+        [TRAINING_ENVIRONMENT / "bin/python", "-m", "bert", "train", *RUN.split(), "--output", directory],
+        env={**ENVIRONMENT, "PYTHONPATH": f"{JOBS}:{JOBS}/programs", "OMP_NUM_THREADS": "1"},
+        check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     return Run(directory).losses
 

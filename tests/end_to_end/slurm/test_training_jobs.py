@@ -36,7 +36,8 @@ def test_two_nodes_train_once_both_have_compiled(training_cluster: SlurmCluster)
     [compiled] = run.directory.glob("compile-*.log")
     times = []
     for log in (compiled.read_text(encoding="utf-8"), run.log):
-        started = re.findall(r"^(\d+) node (\d): -m pretraining.launch --nnodes 2 --node-rank (\d) ", log, re.MULTILINE)
+        pattern = r"^(\d+) node (\d): -m ultracluster_job.launch --nnodes 2 --node-rank (\d) "
+        started = re.findall(pattern, log, re.MULTILINE)
         assert sorted(rank for _, *rank in started) == [["0", "0"], ["1", "1"]], log
         times.append([time for time, *_ in started])
     assert max(times[0]) < min(times[1])
@@ -58,10 +59,11 @@ def test_slurm_is_asked_to_warn_the_job_before_its_time_limit(training_cluster: 
 
 
 def by_hand(
-    cluster: SlurmCluster, options: str, python: str, user: str = USER, sbatch: str = ""
+    cluster: SlurmCluster, output: str, python: str, user: str = USER, sbatch: str = ""
 ) -> tuple[dict[str, str], str]:
     """Submit a job without submit.py, wait, and return what Slurm says of it and what it printed."""
-    command = f"sbatch --parsable --nodes=1 {sbatch} {CLUSTER_JOBS}/train.sbatch --backend cpu {options}"
+    words = f"{CLUSTER_JOBS}/train.sbatch {CLUSTER_JOBS}/programs/bert {output} --backend cpu"
+    command = f"sbatch --parsable --nodes=1 {sbatch} {words}"
     job = int(cluster.run(f"{exports(python=python)}; {command}", user=user))
     return cluster.wait(job), cluster.output(job)
 
@@ -71,8 +73,8 @@ def test_stalls_without_progress_exclude_the_node_that_is_named_twice_and_end_th
 ) -> None:
     """The fake ends as the launcher does whose watchdog names a node."""
     bad = training_cluster.nodes[0].name
-    stall = f'mkdir -p "$PRETRAINING_STALL" && echo {bad} >"$PRETRAINING_STALL/named"; exit 76'
-    job, log = by_hand(training_cluster, "--output /fsx/runs/broken", fake_python(training_cluster, "stalling", stall))
+    stall = f'mkdir -p "$ULTRACLUSTER_STALLS" && echo {bad} >"$ULTRACLUSTER_STALLS/named"; exit 76'
+    job, log = by_hand(training_cluster, "/fsx/runs/broken", fake_python(training_cluster, "stalling", stall))
     assert (job["JobState"], job["Restarts"]) == ("FAILED", "3"), log
     assert "failed (76), 3 times in a row without a new checkpoint: back into the queue" in log
     assert "as at 3 starts before: no further restart, see the lines above" in log
@@ -99,13 +101,13 @@ def test_workers_have_the_settings_of_bert_and_real_time_priority_where_it_is_pe
         profile = f"export ULTRACLUSTER_PYTHON={python} WORKER_FIFO_PRIORITY=99\n"
         node.write({"/etc/profile.d/ultracluster.sh": profile})
     output = f"/fsx/output-of-{user}"
-    job, log = by_hand(training_cluster, f"--output {output}", PYTHON, user, "--export=NONE")
+    job, log = by_hand(training_cluster, output, PYTHON, user, "--export=NONE")
     assert job["JobState"] == "COMPLETED", log
     assert policy in log
     refused = "trains without WORKER_FIFO_PRIORITY=99: chrt: failed to set pid 0's policy: Operation not permitted\n"
     assert log.count(refused) == (user != "root"), log
     assert f"\nMASTER_ADDR=10.99.1.{job['NodeList'][-1]}\n" in log
-    assert f"\nPRETRAINING_NODES={job['NodeList']}\n" in log
-    assert f"\nPRETRAINING_STALL={output}/stalls/{job['JobId']}.0\n" in log
+    assert f"\nULTRACLUSTER_NODES={job['NodeList']}\n" in log
+    assert f"\nULTRACLUSTER_STALLS={output}/stalls/{job['JobId']}.0\n" in log
     assert "\nALLREDUCE_GRADIENTS_BUCKET_SIZE_MB=512\n" in log
     assert "\nNEURON_CC_FLAGS=--model-type=transformer --retry_failed_compilation\n" in log

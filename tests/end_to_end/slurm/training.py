@@ -59,10 +59,11 @@ def exports(workers: int = 1, python: str = PYTHON) -> str:
 
 
 def start(
-    cluster: SlurmCluster, name: str, options: str = RUN, workers: int = 1, python: str = PYTHON
+    cluster: SlurmCluster, name: str, *, further: str = "", workers: int = 1, python: str = PYTHON
 ) -> tuple[Run, int]:
     """Submit a run of this name on two nodes by submit.py, and return it with the number of its training job."""
-    command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py --nodes 2 --output /fsx/runs/{name} {options} 2>&1"
+    words = f"--nodes 2 --output /fsx/runs/{name} {further} -- {RUN}"
+    command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {words} 2>&1"
     printed = cluster.run(f"{exports(workers, python)}; {command}", user=USER)
     [line] = [line for line in printed.splitlines() if line.startswith("train ")]
     return Run(cluster.directory / "shared/fsx/runs" / name), int(line.split()[2].rstrip(","))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import submit
 from config.settings import load
 from emulator.machines.guest.preinstalled import WORKERS_PER_NODE
 from scripts.core.options import ROOT
@@ -23,8 +24,8 @@ OF_TRAINIUM = 32
 SUBMIT = re.compile(r"(?:ultracluster submit \S+|submit\.py\"?) (--.*)")
 OWN_WORKERS = re.compile(r"export WORKERS_PER_NODE=(\d+)[^`]*$")
 """Before a command, in the same block."""
-PLAIN = {"--queue", "--time", "--fifo-priority", "--data", "--start-from", "--reference", "--output"}
-"""Options with a value that says nothing about sizes, or names what is on a cluster."""
+PLAIN = {"--data", "--start-from", "--reference"}
+"""Options whose value names what is on a cluster."""
 
 
 def commands(text: str) -> Iterator[tuple[str, int]]:
@@ -45,14 +46,15 @@ def of_pages() -> Iterator[tuple[str, int]]:
 
 def check(arguments: str, workers: int, directory: Path) -> str:
     """Return why the program refuses a run; empty: it does not."""
-    words, options = iter(shlex.split(arguments)), list[str]()
-    for word in words:
-        if word in PLAIN:
-            next(words)
-        elif word not in ("--no-compile", "--dry-run"):
-            options.append(word)
-    program = [sys.executable, "-m", "pretraining", "check", "--workers-per-node", str(workers)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "training")}
+    words = shlex.split(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    given = submit.parser().parse_args(words[:end])
+    if given.program != "bert":
+        return ""
+    further = iter(words[end + 1 :])
+    options = [each for word in further if word not in PLAIN or not next(further) for each in (word,)]
+    program = [sys.executable, "-m", "bert", "check", "--nodes", str(given.nodes), "--workers-per-node", str(workers)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}/training:{ROOT}/training/programs"}
     done = subprocess.run(
         [*program, *options, "--output", directory], env=environment, capture_output=True, text=True, check=False
     )

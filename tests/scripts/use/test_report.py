@@ -17,7 +17,7 @@ from scripts.core.report import Table
 from scripts.use import runs as on_cluster
 from scripts.use.report import compare
 from tests.command_line import Call, ultracluster
-from training.pretraining.summary import METRICS, RUN, Attempt, Step
+from ultracluster_job.records import METRICS, RUN, Attempt, Step
 
 START = 1_790_000_000.0
 FIRST = Attempt(started=START, resumed_step=0, nodes=1, workers=32, hosts=["trn1-st-1"], job="17", restarts=0)
@@ -25,31 +25,29 @@ STEP = Step(
     step=1,
     time=START + 10,
     loss=11.0,
-    mlm_loss=10.3,
-    nsp_loss=0.7,
-    learning_rate=4e-4,
-    gradient_norm=1.0,
-    step_seconds=4.0,
-    compute_seconds_min=3.0,
-    compute_seconds_mean=3.1,
-    compute_seconds_max=3.2,
-    slowest_rank=5,
-    slowest_host="trn1-st-1",
-    waited_for_devices=True,
-    data_seconds=0.04,
-    checkpoint_seconds=0.02,
-    sequences=16384,
-    tokens=2097152,
-    sequences_per_second=4096.0,
-    sequences_per_second_per_node=4096.0,
-    mfu=0.319,
+    seconds=4.0,
+    further={
+        "mlm_loss": 10.3,
+        "compute_seconds_mean": 3.1,
+        "compute_seconds_max": 3.2,
+        "slowest_rank": 5,
+        "slowest_host": "trn1-st-1",
+        "waited_for_devices": True,
+        "data_seconds": 0.04,
+        "checkpoint_seconds": 0.02,
+        "sequences": 16384,
+        "tokens": 2097152,
+        "sequences_per_second": 4096.0,
+        "sequences_per_second_per_node": 4096.0,
+        "tokens_per_second": 524288.0,
+        "mfu": 0.319,
+    },
 )
 
 
-def step(number: int, **changes: Any) -> Step:
-    return replace(
-        STEP, step=number, time=START + 10 * number, loss=11 - number / 1000, sequences=16384 * number, **changes
-    )
+def step(number: int, **further: Any) -> Step:
+    known = {**STEP.further, **further}
+    return replace(STEP, step=number, time=START + 10 * number, loss=11 - number / 1000, further=known)
 
 
 def write(
@@ -59,9 +57,10 @@ def write(
     options: Mapping[str, Any] | None = None,
 ) -> Path:
     directory.mkdir(parents=True)
-    facts = {"options": options or {"steps": 100}, "attempts": [asdict(attempt) for attempt in attempts]}
+    noted = [asdict(attempt) for attempt in attempts]
+    facts = {"program": "bert", "options": options or {"steps": 100}, "attempts": noted}
     (directory / RUN).write_text(json.dumps(facts))
-    (directory / METRICS).write_text("".join(json.dumps(asdict(each)) + "\n" for each in steps))
+    (directory / METRICS).write_text("".join(json.dumps(each.line()) + "\n" for each in steps))
     return directory
 
 
@@ -78,9 +77,11 @@ def run(call: Call) -> Call:
 def test_the_tables_have_the_summary_of_a_run(tmp_path: Path) -> None:
     slow = step(7, compute_seconds_max=4.1)
     printed = rows(write(tmp_path / "one", [slow if number == 7 else step(number) for number in range(1, 11)]))
-    assert printed["Speed"] == [["one", "1", "32", *["4,096.0"] * 3, "31.9%", "100.0%", "9.0%", "1.0%", "0.5%"]]
-    progress = ["one", "10 of 100", "163,840", "2,097,152", "10.9990", "10.9900", "0:00:40", "1", "2026-09-21 14:15:00"]
-    assert printed["Progress"] == [progress]
+    assert printed["Speed"] == [
+        ["one", "bert", "1", "32", *["4,096.0"] * 3, "524,288", "31.9%", "100.0%", "9.0%", "1.0%", "0.5%"]
+    ]
+    progress = ["one", "10 of 100", "163,840", "20,971,520", "10.9990", "10.9900", "0:00:40", "1"]
+    assert printed["Progress"] == [[*progress, "2026-09-21 14:15:00"]]
     assert printed["Attempts"] == [["one", "1", "2026-09-21 14:13:20", "0", "1", "32", "17", "0"]]
     assert printed["Stragglers"] == [["one", "5", "trn1-st-1", "1", "1.0"]]
     assert "Stragglers" not in rows(write(tmp_path / "two", [step(1)]))
@@ -91,7 +92,7 @@ def test_runs_are_compared_with_one_of_the_same_work_on_one_node(tmp_path: Path)
     wide = replace(FIRST, nodes=4)
     four = write(tmp_path / "four", [step(1, sequences_per_second_per_node=1024.0)], [wide], {"phase": 2})
     three = write(tmp_path / "three", [step(1)], [wide, FIRST], {"phase": 3})
-    assert [row[7] for row in rows(*of_phases, four, three)["Speed"]] == ["100.0%", "100.0%", "25.0%", "-"]
+    assert [row[9] for row in rows(*of_phases, four, three)["Speed"]] == ["100.0%", "100.0%", "25.0%", "-"]
 
 
 def test_runs_of_the_same_name_go_by_their_paths(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ def test_the_command_runs_on_the_head_node_and_its_result_comes_back(
         ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"),
         *capsys.readouterr(),
     ) == result
-    command = "python3 /fsx/ultracluster/jobs/current/submit.py --nodes 16 --output '/fsx/my run'"
+    options = "--program=bert --nodes=16 '--output=/fsx/my run' --node-dollars=21.5"
+    command = f"python3 /fsx/ultracluster/jobs/current/submit.py {options}"
     assert called.read_text(encoding="utf-8").splitlines() == ["--login", "--session-command", command, "--", "ubuntu"]
 
 

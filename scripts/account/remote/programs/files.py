@@ -163,11 +163,12 @@ def _run(directory: str) -> dict[str, Any]:
         attempt = record["attempts"][-1]
         return {
             "directory": shown(directory),
+            "program": cut(str(record["program"])),
             "nodes": _number(attempt["nodes"], int),
             "attempts": len(record["attempts"]),
             "job": _job(attempt["job"]),
             "step": _number(last.get("step", 0), int),
-            "steps": _number(record["options"].get("steps"), int),
+            "steps": _number(record["options"].get("steps") or last.get("steps"), int),
             "loss": _number(last.get("loss"), float),
             "updated": _moment(last.get("time", attempt["started"])),
         }

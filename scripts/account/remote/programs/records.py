@@ -1,6 +1,6 @@
 """Compare training runs by their records, on the head node as its own user, and print that as JSON.
 
-    records.py SUMMARY DIRECTORY...     SUMMARY is the text of training/pretraining/summary.py, which reads records
+    records.py SUMMARY DIRECTORY...     SUMMARY is the text of training/ultracluster_job/records.py, which reads records
 
 Records may be megabytes, so they are read where they are. What is printed fits into an answer of Systems Manager.
 """
@@ -38,7 +38,7 @@ def read(path: Path) -> bytes:
 
 
 def loaded(text: str) -> Any:
-    """Return summary.py as a module."""
+    """Return records.py of the job as a module."""
     module = types.ModuleType("summary")
     sys.modules["summary"] = module  # where its dataclasses look for their types
     exec(compile(text, "summary.py", "exec"), module.__dict__)  # noqa: S102 - it comes with this program

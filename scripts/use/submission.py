@@ -1,0 +1,106 @@
+"""A program on its way to a cluster, and the call of submit.py there."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from scripts.account.deployment import Deployment
+from scripts.account.remote.head_node import HeadNode
+from scripts.account.remote.streamed_command import MOST_INPUT, login_command, print_output, start
+from scripts.core.errors import UnusableError
+from ultracluster.domain import budget
+from ultracluster.domain.budget import BudgetSpec
+
+SECONDS_TO_SUBMIT: Final = 3600
+"""How long submit.py may take, which reads the data before anything is submitted."""
+_LEFT_OUT: Final = {".git", ".venv", "__pycache__", "node_modules"}
+"""As `training/submit.py` leaves them out."""
+
+
+def submit(deployment: Deployment, program: str, options: Sequence[str], words: Sequence[str]) -> int:
+    """Call the cluster's submit.py, here if Slurm is, else on the head node; return its exit code.
+
+    Ctrl-C cancels it there, too.
+
+    Args:
+        deployment: Whose cluster it is.
+        program: What to run: a name, a path here or, if there is none, on the cluster.
+        options: Those of submit.py.
+        words: The program's.
+
+    Raises:
+        UnusableError: A program that is here cannot travel.
+        HeadNodeError: The head node cannot be reached.
+    """
+    jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
+    price = _dollars(deployment, options)
+    priced = [] if price is None else [f"--node-dollars={price}"]
+    further = [*options, *priced, *(["--", *words] if words else [])]
+    if shutil.which("sbatch"):
+        here = ["python3", f"{jobs}/submit.py", f"--program={program}", *further]
+        return subprocess.run(here, check=False).returncode
+    travels = program != "bert" and Path(program).exists()
+    given = packed(Path(program), deployment.name) if travels else b""
+    there = ["python3", f"{jobs}/submit.py", f"--program={'-' if travels else program}", *further]
+    login = login_command(deployment.system_user, there)
+    sent = start(deployment, HeadNode(deployment), login, seconds=SECONDS_TO_SUBMIT, given=given)
+    return sent.follow_or_cancel(print_output)
+
+
+def packed(path: Path, deployment_name: str) -> bytes:
+    """Return a folder or file as a compressed tar archive; the same content gives the same bytes.
+
+    Raises:
+        UnusableError: It has links or special files, cannot be read, or is too large to travel with a command.
+    """
+    path = path.resolve()
+    buffer = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=buffer, mode="w:xz", format=tarfile.PAX_FORMAT) as archive:
+            for each in [path, *sorted(path.rglob("*"))] if path.is_dir() else [path]:
+                name = Path(path.name) / each.relative_to(path)
+                if _LEFT_OUT.intersection(name.parts[1:]):
+                    continue
+                if each.is_symlink() or not (each.is_file() or each.is_dir()):
+                    raise UnusableError(f"--program: got {each}, a link or special file; allowed: files and folders")
+                member = archive.gettarinfo(each, str(name))
+                member.uid = member.gid = member.mtime = 0
+                member.uname = member.gname = ""
+                if each.is_dir():
+                    archive.addfile(member)
+                else:
+                    with each.open("rb") as file:
+                        archive.addfile(member, file)
+    except OSError as error:
+        raise UnusableError(f"--program: got {path}, which cannot be read: {error}") from None
+    if buffer.tell() > MOST_INPUT:
+        raise UnusableError(
+            f"--program: got {path} with {buffer.tell():,} bytes, compressed; allowed: up to {MOST_INPUT:,}, as they "
+            "travel with the command",
+            f"bring it to the file system, by git or scp (./ultracluster ssh {deployment_name} --write-config), and "
+            "name its path there",
+        )
+    print(f"{path.name} travels to the cluster: {buffer.tell():,} bytes", file=sys.stderr)
+    return buffer.getvalue()
+
+
+def _dollars(deployment: Deployment, options: Sequence[str]) -> str | None:
+    """Return what an hour of a node costs in the queue that is meant, the dearest of its types; None: not known."""
+    named = next((each.partition("=")[2] for each in options if each.startswith("--queue=")), None)
+    cluster = deployment.settings.cluster
+    queue = next((each for each in cluster.queues if named in (None, each.name)), None)
+    if queue is None:
+        return None
+    types = {each.instance_type for each in queue.compute_resources}
+    spec = deployment.settings.budget or BudgetSpec(monthly_usd=1)
+    known = budget.known_prices(spec, deployment.settings.region, sorted(types), cluster.stated_prices)
+    if queue.capacity_type != "ONDEMAND":  # whose price the table does not have
+        known = {each: price for each, price in known.items() if each in spec.usd_per_hour}
+    return f"{max(known.values()).normalize():f}" if known.keys() == types else None

@@ -1,0 +1,180 @@
+"""The model, its losses, and the optimizers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertForPreTraining
+
+from bert import learner as learners
+from bert import optimizer as optimizers
+from bert.feed import tensors
+from bert.learner import Learner
+from bert.sizes import Sizes
+from tests.training.programs.bert.shard_files import LENGTH, VOCABULARY, arrays
+from ultracluster_job.backend import Backend
+from ultracluster_job.ranks import Worker
+
+TINY = Sizes(layers=2, hidden=64, heads=2, intermediate=128, vocabulary=VOCABULARY, positions=LENGTH)
+LARGE = Sizes(layers=24, hidden=1024, heads=16, intermediate=4096, vocabulary=30_522, positions=512)
+ALONE = Worker(rank=0, ranks=1, local_rank=0, nodes=1)
+
+
+def tiny(seed: int = 1, dropout: float = 0.0) -> Any:
+    return learners.build_model(TINY, dropout=dropout, seed=seed)
+
+
+@pytest.fixture
+def learner() -> Callable[..., Learner]:
+    def build(optimizer: str = "adamw", precision: str = "fp32", accumulation: int = 1) -> Learner:
+        return Learner(tiny(), Backend(ALONE), optimizer=optimizer, precision=precision, accumulation=accumulation)
+
+    return build
+
+
+def test_default_is_bert_large() -> None:
+    with torch.device("meta"):
+        model = BertForPreTraining(learners.model_configuration(LARGE, dropout=0.1))
+    assert LARGE.parameters == sum(weight.numel() for weight in model.parameters()) == 336_226_108
+
+
+def test_losses_are_those_of_transformers() -> None:
+    model, batch = tiny(), tensors(arrays(0, 8))
+    mlm, nsp = learners.losses(model, batch)
+    torch.testing.assert_close(mlm + nsp, model(**batch).loss)
+
+
+def test_decoder_shares_the_weights_of_the_embeddings_after_a_move() -> None:
+    model = tiny()
+    model.cls.predictions.decoder.weight = torch.nn.Parameter(model.cls.predictions.decoder.weight.detach().clone())
+    moved = learners.move_model(model, torch.device("cpu"), torch.float32)
+    assert moved.cls.predictions.decoder.weight is moved.bert.embeddings.word_embeddings.weight
+    assert moved.cls.predictions.decoder.bias is moved.cls.predictions.bias
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_biases_and_layer_norms_do_not_decay(name: str) -> None:
+    weights = dict(tiny().named_parameters())
+    decayed, exempt = optimizers.create(name, weights, capturable=False).param_groups
+    names = {id(weight): key for key, weight in weights.items()}
+    assert (decayed["weight_decay"], exempt["weight_decay"]) == (0.01, 0.0)
+    assert all(names[id(weight)].endswith("bias") or "LayerNorm" in names[id(weight)] for weight in exempt["params"])
+    assert all(weight.dim() == 2 for weight in decayed["params"])
+    assert len(decayed["params"]) + len(exempt["params"]) == len(weights)
+
+
+def stepped(name: str, rates: list[float], *, capturable: bool = False) -> list[torch.Tensor]:
+    """Return two weights, one of them exempt from decay, after steps with gradients that have zeros."""
+    torch.manual_seed(1)
+    weights = {"weight": torch.nn.Parameter(torch.randn(4, 3)), "bias": torch.nn.Parameter(torch.randn(3))}
+    optimizer = optimizers.create(name, weights, capturable=capturable)
+    for rate in rates:
+        for weight in weights.values():
+            weight.grad = torch.randn_like(weight)
+            weight.grad.view(-1)[0] = 0.0
+        optimizers.set_learning_rate(optimizer, torch.tensor(rate))
+        optimizer.step()
+    return [weight.detach().clone() for weight in weights.values()]
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_a_learning_rate_of_zero_changes_no_weight(name: str) -> None:
+    for before, after in zip(stepped(name, []), stepped(name, [0.0]), strict=True):
+        assert torch.equal(before, after)
+
+
+def test_adamw_with_its_count_on_the_device_is_the_same_from_a_rate_of_zero_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    # torch allows it on accelerators only; the arithmetic is the same here.
+    monkeypatch.setattr(sys.modules["torch.optim.adam"], "_get_capturable_supported_devices", lambda: ["cpu"])
+    rates = [0.0, 1e-3, 2e-3, 1e-3]
+    for one, other in zip(stepped("adamw", rates), stepped("adamw", rates, capturable=True), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+SHAPES = {
+    "embeddings": (30_522, 1024),
+    "positions": (512, 1024),
+    "attention": (1024, 1024),
+    "intermediate": (4096, 1024),
+    "output": (1024, 4096),
+    "decoder.bias": (30_522,),
+    "intermediate.bias": (4096,),
+    "LayerNorm.weight": (1024,),
+}
+"""Those of BERT-Large, one of each."""
+
+
+def published_lamb(weight: Any, first: Any, second: Any, gradient: Any, *, step: int, rate: float) -> None:
+    """Make a step of a weight as in lamb.py of the sample, in place; of one that decays, or a bias or norm.
+
+    https://github.com/aws-neuron/aws-neuron-samples/tree/master/torch-neuronx/training/dp_bert_hf_pretrain
+    """
+    first.mul_(0.9).add_(gradient, alpha=0.1)
+    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    change = (second / (1 - 0.999**step)).sqrt_().add_(1e-6).reciprocal_().mul_(first).div_(1 - 0.9**step)
+    trust = 1.0
+    if weight.ndim == 2:
+        change.add_(weight, alpha=0.01)
+        trust = min(1.0, float(weight.norm() / change.norm()))
+    weight.sub_(change, alpha=rate * trust)
+
+
+def test_lamb_is_the_published_one_at_bert_larges_size() -> None:
+    """Of weights that are small beside their update, and of some that are large, whose ratio would be above 1."""
+    torch.manual_seed(1)
+    scales = dict(zip(SHAPES, [0.02, 0.5, 4.0, 0.04, 0.04, 1.0, 1.0, 1.0], strict=True))
+    began = {name: scales[name] * torch.randn(shape) for name, shape in SHAPES.items()}
+    weights = {name: torch.nn.Parameter(each.clone()) for name, each in began.items()}
+    expected = {name: each.double() for name, each in began.items()}
+    moments = {name: (torch.zeros_like(each), torch.zeros_like(each)) for name, each in expected.items()}
+    drawn = {name: (torch.randn(shape), torch.randn(shape)) for name, shape in SHAPES.items()}
+    optimizer = optimizers.create("lamb", weights, capturable=False)
+    for step in range(1, 21):
+        rate = 6e-3 * step / 20
+        for name, weight in weights.items():
+            weight.grad = drawn[name][step % 2] * (step % 3 - 0.5) * 10.0 ** (-step % 4)
+            published_lamb(expected[name], *moments[name], weight.grad.double(), step=step, rate=rate)
+        optimizers.set_learning_rate(optimizer, torch.tensor(rate))
+        optimizer.step()
+    for name, wanted in expected.items():
+        distance, way = (float((each.double() - wanted).norm()) for each in (weights[name].detach(), began[name]))
+        assert distance < 1e-5 * float(wanted.norm()), name
+        assert way > 1e-3 * float(wanted.norm()), "as near is what has not moved"
+
+
+def test_micro_batches_add_up_to_their_mean_in_each_step(learner: Callable[..., Learner]) -> None:
+    halves = learner(accumulation=2)
+    results = []
+    for _ in range(2):  # nothing of a step reaches the next one
+        for first in (0, 4):
+            halves.accumulate(tensors(arrays(first, 4)), seed=0)
+        results.append(halves.update(0.0, [7.0]).tolist())
+    assert results[0] == results[1]
+    norm, mlm, nsp, *numbers = results[0]
+
+    model = tiny()
+    parts = [learners.losses(model, tensors(arrays(first, 4))) for first in (0, 4)]
+    mean: Any = sum(sum(part) for part in parts) / 2
+    mean.backward()
+    expected = torch.cat([weight.grad.reshape(-1) for weight in model.parameters()]).norm()
+    assert norm == pytest.approx(expected.item(), rel=1e-4)
+    assert mlm + nsp == pytest.approx(mean.item(), rel=1e-5)
+    assert numbers == [7.0, 0.0]
+
+
+def test_a_large_gradient_is_clipped(learner: Callable[..., Learner], monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, given = learner(), list[Any]()
+    right = learners.losses
+    monkeypatch.setattr(learners, "losses", lambda *given: [1000 * loss for loss in right(*given)])
+
+    def step() -> None:
+        given.append(torch.cat([weight.grad.flatten() for weight in tried._weights.values()]))
+
+    monkeypatch.setattr(tried._optimizer, "step", step)
+    tried.accumulate(tensors(arrays(0, 4)), seed=0)
+    assert tried.update(1e-3, [])[0] > 100
+    assert given[0].norm() == pytest.approx(1.0, rel=1e-4)

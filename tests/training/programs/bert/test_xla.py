@@ -1,0 +1,95 @@
+"""The Neuron back end on a CPU, in one process: what PyTorch/XLA makes of the program (``make test-xla``).
+
+Nothing here tells of reductions between processes: on a CPU torch_xla makes each process a world of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.training.programs.bert.runs import TINY, free_port, in_ranks, losses, steps, train
+from tests.training.ultracluster_job import fake_neuron
+from tests.training.ultracluster_job.test_launch import JOBS, LAUNCH
+
+pytestmark = pytest.mark.xla
+
+PROJECT = Path(__file__).parents[4]
+
+
+def counted(report: Path, command: Sequence[str], neuron: bool = False) -> int:
+    """Train on XLA, and write how many graphs were compiled and how many tensors fetched by the end of each step."""
+    os.environ["PJRT_DEVICE"] = "CPU"
+    from torch_xla.debug import metrics
+
+    if neuron:
+        fake_neuron.replace_functions()
+
+    from bert import options
+    from bert.__main__ import main
+    from ultracluster_job import loop
+
+    options.NEURON_DEVICE = Path("/")
+    counts, make_step = [], loop.TrainingLoop._make_step
+
+    def count(self: loop.TrainingLoop) -> loop._StepUnderWay:
+        step = make_step(self)
+        measured = [metrics.metric_data(name) for name in ("CompileTime", "TransferFromDeviceTime")]
+        counts.append([each[0] if each else 0 for each in measured])
+        return step
+
+    loop.TrainingLoop._make_step = count  # type: ignore[method-assign]
+    code = main(command)
+    report.write_text(json.dumps(counts))
+    return code
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-3), ("bf16", 0.03)])
+def test_graphs_are_the_same_for_each_step_and_numbers_are_fetched_once(
+    tmp_path: Path, optimizer: str, precision: str, tolerance: float
+) -> None:
+    xla, cpu, report = tmp_path / "xla", tmp_path / "cpu", tmp_path / "report.json"
+    same = ("--optimizer", optimizer, "--dropout", "0", "--checkpoint-interval", "8", "--precision", precision)
+    command = ["train", *TINY, *same, "--backend", "neuron", "--output", str(xla)]
+
+    assert in_ranks(1, counted, report, [*command, "--stop-after", "8"]) == [0]
+    compiled, fetched = zip(*json.loads(report.read_text()), strict=True)
+    assert set(compiled) == {compiled[0]}
+    assert {later - earlier for earlier, later in pairwise(fetched[1:])} == {1}
+
+    assert in_ranks(1, counted, report, command) == [0]
+    compiled, fetched = zip(*json.loads(report.read_text()), strict=True)
+    assert len(compiled) == 4
+    assert set(compiled) == {compiled[0]}
+
+    assert train(cpu, *same) == [0]
+    assert losses(xla) == pytest.approx(losses(cpu), abs=tolerance)
+
+
+def test_it_trains_with_what_torch_neuronx_puts_in_the_place_of_torch(tmp_path: Path) -> None:
+    xla, cpu, report = tmp_path / "xla", tmp_path / "cpu", tmp_path / "report.json"
+    same = ("--dropout", "0", "--precision", "fp32")
+    command = ["train", *TINY, *same, "--backend", "neuron", "--output", str(xla)]
+    assert in_ranks(1, counted, report, command, True) == [0]
+    compiled, _ = zip(*json.loads(report.read_text()), strict=True)
+    assert set(compiled) == {compiled[0]}
+
+    assert train(cpu, *same) == [0]
+    norms = [[step["gradient_norm"] for step in steps(run)] for run in (xla, cpu)]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-3)
+    assert losses(xla) == pytest.approx(losses(cpu), abs=1e-3)
+
+
+def test_torch_xla_counts_the_ranks_that_torchrun_started() -> None:
+    place = ["--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(free_port())]
+    command = [*LAUNCH, *place, "--module", "tests.training.ultracluster_job.fake_neuron"]
+    variables = {**os.environ, "PJRT_DEVICE": "CPU", "PYTHONPATH": f"{JOBS}:{JOBS}/programs:{PROJECT}"}
+    done = subprocess.run(command, cwd=PROJECT, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,39 @@
+"""What the Neuron back end sets before it loads PyTorch/XLA, a fake here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.training.programs.bert.runs import in_ranks
+
+ROUNDING = "NEURON_RT_STOCHASTIC_ROUNDING_EN"
+
+
+def seen_by_torch_xla(directory: Path, given: str | None) -> int:
+    """Load the back end, in a process of its own, and write what torch_xla saw when it was loaded."""
+    for name in ("__init__", "runtime", "core/__init__", "core/xla_model", "distributed/__init__"):
+        file = directory / "torch_xla" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    seen = f"import os, pathlib; pathlib.Path({str(directory / 'seen')!r}).write_text(os.environ.get({ROUNDING!r}, ''))"
+    (directory / "torch_xla/__init__.py").write_text(seen)
+    (directory / "torch_xla/distributed/xla_backend.py").touch()
+    sys.path.insert(0, str(directory))
+    os.environ.pop(ROUNDING, None)
+    if given is not None:
+        os.environ[ROUNDING] = given
+    import ultracluster_job.neuron_backend
+
+    return 0 if ultracluster_job.neuron_backend.NeuronBackend.capturable else 1
+
+
+@pytest.mark.parametrize(("given", "seen"), [(None, "0"), ("1", "1")])
+def test_rounding_is_to_the_nearest_unless_the_environment_says_otherwise(
+    tmp_path: Path, given: str | None, seen: str
+) -> None:
+    assert in_ranks(1, seen_by_torch_xla, tmp_path, given) == [0]
+    assert (tmp_path / "seen").read_text() == seen

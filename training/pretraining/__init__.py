@@ -1,1 +1,0 @@
-"""BERT pre-training, data-parallel over the NeuronCores of many nodes: ``python -m pretraining train|check``."""

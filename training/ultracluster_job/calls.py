@@ -1,0 +1,136 @@
+"""What a program tells its job, and asks it, whatever it trains. PyTorch is needed for ``stop_requested`` alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from functools import cache
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from .errors import DIVERGED
+from .heartbeat import Heartbeat, Stage
+from .ranks import Exchange, node_names, this_worker
+from .recorder import Recorder, RunFacts
+
+RUN = "ULTRACLUSTER_RUN"
+"""The variable that names the directory of the run; without it, nothing is recorded, and no run resumed."""
+CHECKPOINTS = "ULTRACLUSTER_CHECKPOINTS"
+"""The variable with the pattern of checkpoints in it, as program.toml has it."""
+STOP_FILE = "ULTRACLUSTER_STOP_FILE"
+STALL_SECONDS = "ULTRACLUSTER_STALL_SECONDS"
+PROGRAM = "ULTRACLUSTER_PROGRAM"
+"""The variable that names the program's folder."""
+_STALL_SECONDS = 900
+_NUMBER = re.compile(r"\d+")
+
+
+class _Job:
+    """The job as this process sees it, from its first call on."""
+
+    def __init__(self) -> None:
+        self.worker = this_worker()
+        self.heartbeat = Heartbeat(int(os.environ.get(STALL_SECONDS, _STALL_SECONDS)), self.worker.local_rank)
+        self.directory = Path(os.environ[RUN]) if os.environ.get(RUN) else None
+        self.recorder: Recorder | None = None
+        self.exchange: Exchange | None = None
+        self.asked = 0
+        self.settled = time.perf_counter()
+
+
+_job = cache(_Job)
+
+
+def beat() -> None:
+    """Tell that this rank is alive, and has got further.
+
+    Call it before each collective, say, so that a rank that the others wait for is the one with the fewest beats. A
+    rank that has logged ten steps, and then is silent for ten of its median steps and 15 minutes
+    (ULTRACLUSTER_STALL_SECONDS; 0: for ever), ends the job with exit code 76, and its node is named.
+    """
+    _job().heartbeat.beat(Stage.COMPUTE)
+
+
+def log(step: int, loss: float, **numbers: float) -> None:
+    """Record an optimizer step that is done; its seconds are those since the last call.
+
+    It is a line of metrics.jsonl in the run's directory, and of TensorBoard's files. Further numbers are free; with
+    these, the job tells more: ``steps`` of the whole run, ``sequences``, ``tokens`` and ``flops`` of this step over all
+    ranks, ``gradient_norm``. The first call decides where this start resumed: at the step before.
+
+    Raises:
+        SystemExit: The loss is not finite: with ``errors.DIVERGED``.
+        ValueError: The step is below 1, or a number is none.
+    """
+    job = _job()
+    if step < 1 or not all(isinstance(number, int | float) for number in (step, loss, *numbers.values())):
+        raise ValueError(f"log: got step {step}, loss {loss}, {numbers}; allowed: a step from 1 on, and numbers")
+    now = time.perf_counter()
+    seconds, job.settled = now - job.settled, now
+    if job.worker.rank == 0 and job.directory:
+        if job.recorder is None:
+            job.recorder = Recorder(job.directory, _facts(), resumed_step=step - 1)
+        if not isfinite(loss):
+            job.recorder.diverged(step, None)
+    if not isfinite(loss):
+        print(f"Step {step}: the loss is {loss}.", file=sys.stderr, flush=True)
+        sys.exit(DIVERGED)
+    if job.recorder:
+        job.recorder.step(step=step, loss=float(loss), seconds=seconds, further=numbers)
+        job.recorder.tell_now_and_then(last=step == numbers.get("steps"))
+    job.heartbeat.step(step)
+    job.heartbeat.beat(Stage.COMPUTE)
+
+
+def stop_requested() -> bool:
+    """Return whether to save a checkpoint and exit with 75 now: the time limit is near, or somebody wants the nodes.
+
+    All ranks get the same answer at the same call, through torchrun's store: one message a call and rank, so ask once a
+    step, of seconds.
+    """
+    job = _job()
+    if job.directory is None:
+        return False
+    if job.exchange is None:
+        job.exchange = Exchange(job.worker)
+    job.asked += 1
+    asked = job.worker.rank == 0 and (job.directory / os.environ.get(STOP_FILE, "stop")).exists()
+    return bool(job.exchange.tell(f"stop/{job.asked}", asked))
+
+
+def resume_directory() -> Path | None:
+    """Return the newest checkpoint of this run, a directory or file, or None for a start from the beginning.
+
+    It is the one with the greatest last number in its name that matches the pattern of program.toml, checkpoints/step-*
+    unless it says another. Whether it is whole, the program must know: write under a hidden name, then rename.
+
+    Raises:
+        OSError: The run's directory cannot be read. To start again then would lose what is in it.
+    """
+    directory = _job().directory
+    if directory is None:
+        return None
+    next(directory.iterdir(), None)  # glob would take what it cannot read for empty
+    found = [(numbers, path) for path, numbers in _matches(directory) if numbers and path.name[0] != "."]
+    return max(found)[1] if found else None
+
+
+def _matches(directory: Path) -> list[tuple[Path, Any]]:
+    pattern = os.environ.get(CHECKPOINTS, "checkpoints/step-*")
+    return [(path, [int(each) for each in _NUMBER.findall(path.name)][-1:]) for path in directory.glob(pattern)]
+
+
+def _facts() -> RunFacts:
+    worker = this_worker()
+    return RunFacts(
+        program=os.environ.get(PROGRAM, ""),
+        nodes=worker.nodes,
+        workers=worker.ranks,
+        hosts=node_names(worker.nodes),
+        peak_flops=None,
+        options={"arguments": sys.argv[1:]},
+        versions={},
+    )

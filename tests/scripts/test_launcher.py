@@ -33,7 +33,7 @@ def checkout(tmp_path: Path) -> Path:
             (root / pins).parent.mkdir(parents=True, exist_ok=True)
             (root / pins).write_text("", encoding="utf-8")
     shutil.copy(LAUNCHER, root)
-    (root / "scripts/core").mkdir(parents=True)
+    (root / "scripts/core").mkdir(parents=True, exist_ok=True)
     shutil.copy(Path(environments.__file__), root / "scripts/core")
     python = root / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)

@@ -265,16 +265,19 @@ def keep(folder: Path, output: Path) -> Path:
     target = output / KEPT / digest(folder) / folder.name
     if target.exists():
         return target
-    target.parent.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent.parent) as directory:
-        new = Path(directory) / "files"
-        copy = new / folder.name
-        for name in files_of(folder):
-            source, place = (folder, copy) if folder.is_file() else (folder / name, copy / name)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, place)
-        with contextlib.suppress(OSError):  # another submission was first
-            new.rename(target.parent)
+    try:
+        target.parent.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent.parent) as directory:
+            new = Path(directory) / "files"
+            copy = new / folder.name
+            for name in files_of(folder):
+                source, place = (folder, copy) if folder.is_file() else (folder / name, copy / name)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, place)
+            with contextlib.suppress(FileExistsError):  # another submission was first
+                new.rename(target.parent)
+    except OSError as error:
+        refuse(f"--output: got {output}; allowed: a directory that takes a copy of {folder.name} ({error})")
     return target
 
 
@@ -318,9 +321,19 @@ def batch(name: str, given: argparse.Namespace, further: Sequence[str], words: S
     return [*command, *words]
 
 
+def make_directory(output: Path) -> None:
+    """Make the directory of a run, where Slurm writes the logs."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(f"--output: got {output}; allowed: a directory that you may make ({error})")
+
+
 def submit(given: argparse.Namespace, commands: dict[str, list[str]], wait_for: Sequence[str]) -> None:
     """Submit jobs, each after the one before, or print how, and tell where to look."""
     jobs: list[str] = []
+    if not given.dry_run:
+        make_directory(given.output)
     for name, command in commands.items():
         if dependency := [f"afterok:{jobs[-1]}"] if jobs else wait_for:
             command[1:1] = [f"--dependency={','.join(dependency)}", "--kill-on-invalid-dep=yes"]
@@ -393,7 +406,8 @@ def main() -> int:
     with found(given.program) as folder:
         if folder.is_file():
             files = keep(folder, given.output) if not given.dry_run else folder
-            command = batch("job", given, further_options(given, {}), [str(files), str(given.output), *options])
+            further = ["--open-mode=append", *further_options(given, {})]
+            command = batch("job", given, further, [str(files), str(given.output), *options])
             submit(given, {"job": command}, wait_for)
             return 0
         environment = environment_directory()
@@ -403,7 +417,6 @@ def main() -> int:
         check_program(environment, folder, program, given, options)
         is_shipped = folder.parent == HERE / "programs"
         place = folder if is_shipped or given.dry_run else keep(folder, given.output)
-        given.output.mkdir(parents=True, exist_ok=True) if not given.dry_run else None
         words = [str(place), str(given.output), *options]
         commands = {}
         if program["compile"] is not None and not given.no_compile:

@@ -507,6 +507,8 @@ class ParallelCluster(DefinedCluster):
             InvalidArguments: They break rules.
         """
         given = {name: as_given(value) for name, value in self._values.items() if value is not None}
+        if self._software is not None:
+            given.setdefault("neuron_sdk", None)
         mounts = [storage.mount for storage in self._storage]
         spec, found = ClusterSpec.checked(given, self._violations)
         broken = together(further, [replace(each, path=_ARGUMENTS.get(each.path[:1], each.path)) for each in found])
@@ -746,6 +748,9 @@ def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]
     jobs = None if software is None else software.jobs
     if jobs is not None and not FilePath(jobs).is_dir():
         yield Violation(("software", "jobs"), str(jobs), "a folder that exists", "nodes get it whole")
+    if software is not None and jobs is not None and software.neuron_sdk is None:
+        reason = "they are installed with the Python environment, and without a Neuron SDK there is none"
+        yield Violation(("software", "jobs"), str(jobs), "None, or a release in neuron_sdk", reason)
     if software is not None and software.budget is not None and not software.metrics:
         reason = "the head node counts what nodes cost, and guards the budget, with their metrics"
         yield Violation(("software", "metrics"), False, "True, or no budget", reason)

@@ -238,7 +238,13 @@ def submit(deployment: Deployment, words: Sequence[str]) -> int:
 
     Raises:
         HeadNodeError: The head node cannot be reached.
+        UnusableError: The cluster has no Neuron SDK, and with that no submit.py.
     """
+    if deployment.settings.cluster.neuron_sdk is None:
+        raise UnusableError(
+            f"{deployment.name} has no programs of training jobs: `cluster.neuron_sdk` is null in {deployment.file}",
+            f"any job starts by sbatch: ./ultracluster exec {deployment.name} -- sbatch --help",
+        )
     jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
     command = ["python3", f"{jobs}/submit.py", *words]
     if shutil.which("sbatch"):

@@ -525,7 +525,7 @@ class ParallelCluster(DefinedCluster):
             and not self._mount_dir
             and "shared_storage" not in [each.path[0] for each in broken if not isinstance(each, Waiting)]
         ):
-            reason = "NeuronSoftware keeps the Python environment of jobs there"
+            reason = "NeuronSoftware keeps there what all nodes share, such as the Python environment of jobs"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
             raise InvalidArguments(self._construct, broken)

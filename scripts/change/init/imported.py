@@ -19,7 +19,7 @@ from scripts.change.init.mapping import Bound, Mapped, RefusedError, covered, ma
 from scripts.change.init.source import Question, Source, asked
 from scripts.core import options
 from ultracluster.domain import lustre, neuron, parallelcluster_schema, snapshots
-from ultracluster.domain.cluster import ClusterOptions
+from ultracluster.domain.cluster import ClusterOptions, ComputeResourceSpec
 from ultracluster.domain.cluster_configuration import Mount
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.overrides import at, mappings, named, without_indices
@@ -322,11 +322,12 @@ _Dumper.add_representer(str, _quoted)
 
 
 def _has_neuron(wanted: Section) -> bool:
-    """Return whether nodes of any queue may have chips of AWS Neuron."""
+    """Return whether nodes of any queue have chips of AWS Neuron; all types of a fleet have as many."""
     queues = mappings(at(wanted, ("Scheduling", "SlurmQueues")))
     resources = [each for queue in queues for each in mappings(queue.get("ComputeResources"))]
-    types = [each for resource in resources for each in (resource, *mappings(resource.get("Instances")))]
-    return any(each.get("InstanceType") in TRAINIUM_TYPES for each in types)
+    default = ComputeResourceSpec.model_fields["instance_type"].get_default()
+    first = [at(next(iter(mappings(each.get("Instances"))), each), ("InstanceType",)) for each in resources]
+    return any((each or default) in TRAINIUM_TYPES for each in first)
 
 
 def _pytorch(system: str) -> str | None:

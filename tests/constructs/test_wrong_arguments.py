@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -227,6 +228,7 @@ def test_a_wrong_field_of_what_a_cluster_gets_is_named_and_leaves_the_tree_as_it
         for field in dataclasses.fields(value)
     ]
     wrong.append(("software", uc.NeuronSoftware(jobs="/no/such/folder"), "software.jobs"))
+    wrong.append(("software", uc.NeuronSoftware(neuron_sdk=None, jobs=Path(__file__).parent), "software.jobs"))
     scope = tree.place()
     for argument, value, place in wrong:
         arguments = {**given, argument: value}

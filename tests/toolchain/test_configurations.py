@@ -51,12 +51,18 @@ def test_parallelcluster_accepts_what_people_may_choose(
     assert_accepted(deployment(str(tmp_path / "much")), parallelcluster)
 
 
+@pytest.mark.parametrize(("name", "own_image"), [("arm", None), ("arm-of-ours", "ami-0123456789abcdef0")])
 def test_parallelcluster_accepts_nodes_of_arm(
-    deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path
+    name: str,
+    own_image: str | None,
+    deployment: Callable[[str], Any],
+    parallelcluster: ParallelCluster,
+    tmp_path: Path,
 ) -> None:
-    settings = edited("trn1-16", use_arm).model_dump(mode="json")
-    (tmp_path / "arm.yaml").write_text(json.dumps(settings), encoding="utf-8")
-    assert_accepted(deployment(str(tmp_path / "arm")), parallelcluster)
+    settings = edited("trn1-16", use_arm).model_dump(mode="json") | {"name": name}
+    settings["cluster"]["custom_ami"] = own_image
+    (tmp_path / f"{name}.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    assert_accepted(deployment(str(tmp_path / name)), parallelcluster)
 
 
 def test_parallelcluster_accepts_the_overrides_of_the_guide(

@@ -226,7 +226,7 @@ def test_metrics_that_a_cluster_does_not_make_are_refused() -> None:
             metric()
     with pytest.raises(ValueError, match="with alarms, which"):
         cluster.metric_head_node("ClustermgtdHeartbeat")
-    with pytest.raises(ValueError, match=r"^metric_name: got 'CPU'; allowed: CPUUtilization, "):
+    with pytest.raises(ValueError, match=r"\n  metric_name: got 'CPU'; allowed: CPUUtilization, "):
         cluster.metric_head_node("CPU")
     assert cluster.metric_head_node_memory().namespace == "CWAgent"
     imported = uc.ParallelCluster.from_cluster_attributes(made, "Imported", cluster_name="other")

@@ -28,6 +28,15 @@ ELSEWHERE = {"ConfiguredCluster", *(name for name in uc.__all__ if name[0] == "I
 """Bases, which nobody makes, and what a function makes."""
 
 
+NETWORK = {
+    "vpc_id": "vpc-0123456789abcdef0",
+    "availability_zone": "us-west-2a",
+    "public_subnet_id": "subnet-0123456789abcdef0",
+    "private_subnet_id": "subnet-0123456789abcdef1",
+    "nat_gateway_id": "nat-0123456789abcdef0",
+}
+
+
 class Tree:
     """A stack with one construct of each kind that others need."""
 
@@ -41,6 +50,7 @@ class Tree:
         self.cluster = self.of(uc.ParallelCluster)
         self.volume = self.of(uc.OpenZfsFileSystem)
         self.homes = self.of(uc.ElasticFileSystem)
+        self.network = uc.UltraClusterNetwork.from_network_attributes(self.stack, "Network", **NETWORK)
 
     @cached_property
     def misnamed(self) -> list[Any]:
@@ -104,13 +114,7 @@ class Tree:
                 "file_system_id": "fs-0123456789abcdef0",
                 "security_group": self.group,
             },
-            uc.UltraClusterNetwork.from_network_attributes: lambda: {
-                "vpc_id": "vpc-0123456789abcdef0",
-                "availability_zone": "us-west-2a",
-                "public_subnet_id": "subnet-0123456789abcdef0",
-                "private_subnet_id": "subnet-0123456789abcdef1",
-                "nat_gateway_id": "nat-0123456789abcdef0",
-            },
+            uc.UltraClusterNetwork.from_network_attributes: lambda: NETWORK,
             uc.ParallelCluster.from_configuration: lambda: {
                 "configuration": CONFIGURATION,
                 "cluster_name": f"it{next(NUMBERS)}",
@@ -124,6 +128,12 @@ class Tree:
                 "security_group": self.group,
             },
             uc.ParallelCluster.from_cluster_attributes: lambda: {"cluster_name": "research"},
+            self.cluster.apply_removal_policy: lambda: {"policy": cdk.RemovalPolicy.DESTROY},
+            self.cluster.metric: lambda: {"metric_name": "NodesDrained"},
+            self.cluster.metric_of_parallelcluster: lambda: {"metric_name": "InsufficientCapacityErrors"},
+            self.cluster.metric_head_node: lambda: {"metric_name": "CPUUtilization"},
+            self.data.metric: lambda: {"metric_name": "DataReadBytes"},
+            self.network.metric_nat_gateway: lambda: {"metric_name": "BytesInFromSource"},
             uc.SharedStorage.lustre: lambda: {"file_system": self.data},
             uc.SharedStorage.efs: lambda: {"file_system": self.homes},
             uc.SharedStorage.openzfs: lambda: {"volume": self.volume},

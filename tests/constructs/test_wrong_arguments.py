@@ -250,6 +250,16 @@ def test_a_wrong_field_of_what_a_cluster_gets_is_named_and_leaves_the_tree_as_it
     assert len(scope.node.find_all()) == 1
 
 
+def test_ids_of_a_network_that_exists_are_those_of_its_parts(tree: Tree) -> None:
+    *names, zone = sorted(NETWORK, key="availability_zone".__eq__)
+    of_others = {name: NETWORK[other] for name, other in zip(names, [*names[2:], *names[:2]], strict=True)}
+    with pytest.raises(uc.InvalidArguments) as refused:
+        uc.UltraClusterNetwork.from_network_attributes(tree.place(), "It", **{**of_others, zone: "usw2-az4"})
+    assert {each.path for each in refused.value.violations} == {(name,) for name in NETWORK}
+    tokens = {name: cdk.Fn.import_value(name) for name in NETWORK}
+    assert uc.UltraClusterNetwork.from_network_attributes(tree.place(), "It", **tokens).nat_gateway_id
+
+
 @pytest.mark.parametrize("ids", [["sn-1"], None], ids=["wrong", "a token"])
 def test_what_is_wrong_about_the_first_subnet_of_a_vpc_is_told_by_the_vpc(tree: Tree, ids: list[str] | None) -> None:
     place = tree.place()

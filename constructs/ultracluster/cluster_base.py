@@ -73,8 +73,8 @@ class NodeGroup(iam.PrincipalBase):
     def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
         """Add a statement to the nodes' policies."""
         added = [each.add(statement) for each in self._policies()]
-        if (unreached := self._cluster._unreached(self._kinds)) is not None:
-            Annotations.of(self._cluster).add_warning_v2(*unreached)
+        self._cluster._warn_of_unreached(self._kinds)
+        self._cluster._granted.add(tuple(self._kinds))
         policies = DependencyGroup(*(each.policy_dependable for each in added if each.policy_dependable is not None))
         return iam.AddToPrincipalPolicyResult(statement_added=bool(added), policy_dependable=policies)
 
@@ -119,6 +119,7 @@ class IParallelCluster(Construct):
         super().__init__(scope, construct_id)
         self._name = name
         self._instance_id, self._role_path = head_node_instance_id, role_path
+        self._granted = set[tuple[str, ...]]()
         self._connections = ec2.Connections(security_groups=list(security_groups or ()))
 
     @property
@@ -138,6 +139,11 @@ class IParallelCluster(Construct):
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
         """The security groups that all nodes carry beside ParallelCluster's own."""
         return self._connections
+
+    def _warn_of_unreached(self, kinds: Sequence[str]) -> None:
+        """Warn of nodes that a grant to these kinds does not reach."""
+        if (unreached := self._unreached(kinds)) is not None:
+            Annotations.of(self).add_warning_v2(*unreached)
 
     def _unreached(self, kinds: Sequence[str]) -> tuple[str, str] | None:
         """Return id and text of a warning that a grant does not reach nodes; None: it does."""

@@ -475,6 +475,9 @@ class ParallelCluster(DefinedCluster):
         self._warn()
         added = self._spec.queues[-1]
         self._bind_queue(added, queue)
+        if added.instance_role_arn is not None:
+            for kinds in sorted(self._granted):
+                self._warn_of_unreached(kinds)
         return self.queue(added.name)
 
     def add_shared_storage(self, storage: SharedStorage) -> None:

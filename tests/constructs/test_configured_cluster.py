@@ -184,30 +184,48 @@ def test_a_bucket_lets_roles_in_where_they_are(kind: str) -> None:
     assert f":role/parallelcluster/lab/{name}/*" in json.dumps(policy)
 
 
+ROLE = "arn:aws:iam::123456789012:role/parallelcluster/own"
+
+
+def unreached(made: cdk.Stack) -> list[str]:
+    """Return the warnings of grants that reach no nodes."""
+    found = assertions.Annotations.from_stack(made).find_warning("*", assertions.Match.any_value())
+    return [str(each.entry.data) for each in found if "grants do not reach" in str(each.entry.data)]
+
+
+@pytest.mark.parametrize(
+    ("granted", "told"), [("compute_nodes", True), ("grant_principal", True), ("head_node", False)]
+)
+def test_a_queue_with_a_role_of_its_own_that_comes_after_a_grant_is_told_of_as_one_before(
+    granted: str, told: bool
+) -> None:
+    made = stack()
+    nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
+    vpc = uc.UltraClusterNetwork(made, "Network", zone_id="usw2-az4").vpc
+    cluster = uc.ParallelCluster(made, "It", vpc=vpc, queues=[uc.Queue(name="cpu", compute_resources=[nodes])])
+    s3.Bucket(made, "Bucket").grant_read(getattr(cluster, granted))
+    cluster.add_queue(uc.Queue(name="own", compute_resources=[nodes], instance_role_arn=ROLE))
+    assert ["nodes of queue own: " in each for each in unreached(made)] == [True] * told
+
+
 def test_a_grant_tells_of_nodes_with_a_role_of_their_own() -> None:
     made = stack()
-    role = "arn:aws:iam::123456789012:role/parallelcluster/own"
     nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
     cluster = uc.ParallelCluster(
         made,
         "It",
         vpc=uc.UltraClusterNetwork(made, "Network", zone_id="usw2-az4").vpc,
         queues=[
-            uc.Queue(name="own", compute_resources=[nodes], instance_role_arn=role),
+            uc.Queue(name="own", compute_resources=[nodes], instance_role_arn=ROLE),
             uc.Queue(name="not", compute_resources=[nodes]),
         ],
     )
     bucket = s3.Bucket(made, "Bucket")
-
-    def warnings() -> list[str]:
-        found = assertions.Annotations.from_stack(made).find_warning("*", assertions.Match.any_value())
-        return [str(each.entry.data) for each in found if "grants do not reach" in str(each.entry.data)]
-
     bucket.grant_read(cluster.head_node)
     bucket.grant_read(cluster.queue("not"))
-    assert warnings() == []
+    assert unreached(made) == []
     bucket.grant_read(cluster.compute_nodes)
-    [warning] = warnings()
+    [warning] = unreached(made)
     assert "grants do not reach nodes of queue own: " in warning
 
 

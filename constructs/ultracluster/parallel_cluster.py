@@ -352,8 +352,9 @@ class ParallelCluster(DefinedCluster):
     ) -> ConfiguredCluster:
         """Define a cluster by a configuration of ParallelCluster's, as it is: without the defaults of this library.
 
-        Of its rules there is ParallelCluster's schema alone, that of the default version. Nothing is added but tags and
-        a permissions boundary of the app; give the cluster what it needs by ``cluster.node.add_dependency(vpc)``.
+        Of its rules there is ParallelCluster's schema alone, that of the default version, and what AWS takes as tags.
+        Nothing is added but tags and a permissions boundary of the app; give the cluster what it needs by
+        ``cluster.node.add_dependency(vpc)``.
 
         Args:
             scope: Usually a stack.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import aws_cdk as cdk
@@ -73,6 +74,29 @@ def test_tags_and_a_boundary_of_the_app_are_added_unless_it_has_its_own() -> Non
     completed = properties(made)["ClusterConfiguration"]
     assert completed["Tags"] == [*own["Tags"], {"Key": "cost", "Value": "1"}]
     assert completed["Iam"] == {"PermissionsBoundary": boundary, "ResourcePrefix": "/parallelcluster/lab/"}
+
+
+def test_tags_that_aws_refuses_are_named_wherever_they_are() -> None:
+    """ParallelCluster's schema takes them, and the cluster would fail when it is made; an empty value is right."""
+    made = stack()
+    right = [{"Key": "a", "Value": ""}, {"Key": cdk.Fn.import_value("k"), "Value": cdk.Fn.import_value("v")}]
+    wrong = [{"Key": "", "Value": "1"}, {"Key": "b", "Value": "1"}, {"Key": "b", "Value": "2"}]
+    wrong += [{"Key": "aws:c", "Value": "1"}, {"Key": "d", "Value": "<"}]
+    scheduling = deepcopy(CONFIGURATION["Scheduling"])
+    scheduling["SlurmQueues"][0]["Tags"] = [{"Key": "", "Value": "1"}]
+    configuration = CONFIGURATION | {"Tags": [*right, *wrong], "Scheduling": scheduling}
+    with pytest.raises(uc.InvalidArguments) as refused:
+        uc.ParallelCluster.from_configuration(made, "It", configuration=configuration)
+    assert {each.path[1:] for each in refused.value.violations} == {
+        ("Scheduling", "SlurmQueues", 0, "Tags", 0, "Key"),
+        *(("Tags", index, "Key") for index in (2, 3, 4, 5)),
+        ("Tags", 6, "Value"),
+    }
+    many = [*right, *({"Key": f"k{index}", "Value": "v"} for index in range(37))]
+    uc.ParallelCluster.from_configuration(made, "It", configuration=CONFIGURATION | {"Tags": many})
+    cdk.Tags.of(made).add("cost", "1", exclude_resource_types=["aws:cdk:stack"])
+    with pytest.raises(RuntimeError, match="tags: got 40; allowed: at most 39"):
+        properties(made)
 
 
 def test_its_provider_sees_its_secrets() -> None:

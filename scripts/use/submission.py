@@ -36,9 +36,14 @@ def submit(deployment: Deployment, program: str, options: Sequence[str], words: 
         words: The program's.
 
     Raises:
-        UnusableError: A program that is here cannot travel.
+        UnusableError: A program that is here cannot travel, or the cluster has no Neuron SDK, and so no submit.py.
         HeadNodeError: The head node cannot be reached.
     """
+    if deployment.settings.cluster.neuron_sdk is None:
+        raise UnusableError(
+            f"{deployment.name} has no programs of training jobs: `cluster.neuron_sdk` is null in {deployment.file}",
+            f"any job starts by sbatch: ./ultracluster exec {deployment.name} -- sbatch --help",
+        )
     jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
     price = _dollars(deployment, options)
     priced = [] if price is None else [f"--node-dollars={price}"]

@@ -104,7 +104,7 @@ def resume_directory() -> Path | None:
     """Return the newest checkpoint of this run, a directory or file, or None for a start from the beginning.
 
     It is the one with the greatest last number in its name that matches the pattern of program.toml, checkpoints/step-*
-    unless it says another. One with an empty file, or a file of PyTorch that is cut off or whose checksums are wrong, is
+    unless it says another. One with an empty file, or a file of PyTorch that is cut off or has wrong checksums, is
     passed over, which is told. What else is whole, the program must know: write under another name, then rename. Rank
     0 looks, and all ranks get the same.
 

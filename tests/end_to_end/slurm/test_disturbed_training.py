@@ -142,7 +142,7 @@ def losses_of_an_undisturbed_run(name: str, directory: Path) -> dict[int, float]
     directory.mkdir()
     alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     path = {"PYTHONPATH": f"{JOBS}:{JOBS}/programs", "ULTRACLUSTER_RUN": str(directory)}
-    output = ["--output", directory] if name == "bert" else []
+    output = ["--output", str(directory)] if name == "bert" else []
     subprocess.run(
         [TRAINING_ENVIRONMENT / "bin/python", *PROGRAMS[name].alone, *output],
         env={**ENVIRONMENT, "OMP_NUM_THREADS": "1", **path, **(alone if name == "mine" else {})},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.streamed_command import MOST_INPUT, login_command, print_output, start
 from scripts.core.errors import UnusableError
+from scripts.core.text import echo
 from ultracluster.domain import budget
 from ultracluster.domain.budget import BudgetSpec
 
@@ -92,7 +92,7 @@ def packed(path: Path, deployment_name: str) -> bytes:
             f"bring it to the file system, by git or scp (./ultracluster ssh {deployment_name} --write-config), and "
             "name its path there",
         )
-    print(f"{path.name} travels to the cluster: {buffer.tell():,} bytes", file=sys.stderr)
+    echo(f"{path.name} travels to the cluster: {buffer.tell():,} bytes", err=True)
     return buffer.getvalue()
 
 

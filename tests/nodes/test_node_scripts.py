@@ -210,7 +210,8 @@ def hashed_requirements(path: Path) -> dict[str, str]:
     """Return the exact versions of packages of known content."""
     text = path.read_text(encoding="utf-8").replace("\\\n", "")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    found = [re.fullmatch(r"([a-z0-9-]+)==([\w.]+)( +--hash=sha256:[0-9a-f]{64})+", line) for line in lines]
+    pattern = r"""([a-z0-9-]+)==([\w.]+)(; python_version < "3.11" )?( +--hash=sha256:[0-9a-f]{64})+"""
+    found = [re.fullmatch(pattern, line) for line in lines]
     assert all(found), lines
     return {match[1]: match[2] for match in found if match}
 

@@ -521,8 +521,8 @@ def runs(tmp_path: Path) -> Path:
         (tmp_path / f"command-{number}" / "metrics.jsonl").touch()
     good = tmp_path / "team" / "good"
     good.mkdir(parents=True)
-    attempt = {"nodes": 2, "job": "7", "started": 1.5}
-    (good / "run.json").write_text(json.dumps({"attempts": [attempt], "options": {"steps": 9}}), encoding="utf-8")
+    record = {"program": "a" * 999, "attempts": [{"nodes": 2, "job": "7", "started": 1.5}], "options": {"steps": 9}}
+    (good / "run.json").write_text(json.dumps(record), encoding="utf-8")
     (good / "metrics.jsonl").write_text('{"step": 3, "loss": 2.5, "time": 7.0}\n', encoding="utf-8")
     return tmp_path
 

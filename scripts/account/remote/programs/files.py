@@ -165,7 +165,7 @@ def _run(directory: str) -> dict[str, Any]:
         attempt = record["attempts"][-1]
         return {
             "directory": shown(directory),
-            "program": cut(str(record["program"])),
+            "program": cut(str(record.get("program", ""))),
             "nodes": _number(attempt["nodes"], int),
             "attempts": len(record["attempts"]),
             "job": _job(attempt["job"]),

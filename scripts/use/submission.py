@@ -17,6 +17,7 @@ from scripts.core.errors import UnusableError
 from scripts.core.text import echo
 from ultracluster.domain import budget
 from ultracluster.domain.budget import BudgetSpec
+from ultracluster.domain.instance_types import TRAINIUM_TYPES
 
 SECONDS_TO_SUBMIT: Final = 3600
 """How long submit.py may take, which reads the data before anything is submitted."""
@@ -45,9 +46,7 @@ def submit(deployment: Deployment, program: str, options: Sequence[str], words: 
             f"any job starts by sbatch: ./ultracluster exec {deployment.name} -- sbatch --help",
         )
     jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
-    price = _dollars(deployment, options)
-    priced = [] if price is None else [f"--node-dollars={price}"]
-    further = [*options, *priced, *(["--", *words] if words else [])]
+    further = [*options, *_of_nodes(deployment, options), *(["--", *words] if words else [])]
     if shutil.which("sbatch"):
         here = ["python3", f"{jobs}/submit.py", f"--program={program}", *further]
         return subprocess.run(here, check=False).returncode
@@ -96,16 +95,27 @@ def packed(path: Path, deployment_name: str) -> bytes:
     return buffer.getvalue()
 
 
-def _dollars(deployment: Deployment, options: Sequence[str]) -> str | None:
-    """Return what an hour of a node costs in the queue that is meant, the dearest of its types; None: not known."""
+def _of_nodes(deployment: Deployment, options: Sequence[str]) -> list[str]:
+    """Return what submit.py is told of the nodes of the queue that is meant: what is known of them, and the same in all.
+
+    The price is that of the dearest type, on demand or as the settings say.
+    """
     named = next((each.partition("=")[2] for each in options if each.startswith("--queue=")), None)
-    cluster = deployment.settings.cluster
+    cluster, said = deployment.settings.cluster, list[str]()
     queue = next((each for each in cluster.queues if named in (None, each.name)), None)
     if queue is None:
-        return None
+        return []
     types = {each.instance_type for each in queue.compute_resources}
     spec = deployment.settings.budget or BudgetSpec(monthly_usd=1)
     known = budget.known_prices(spec, deployment.settings.region, sorted(types), cluster.stated_prices)
     if queue.capacity_type != "ONDEMAND":  # whose price the table does not have
         known = {each: price for each, price in known.items() if each in spec.usd_per_hour}
-    return f"{max(known.values()).normalize():f}" if known.keys() == types else None
+    if known.keys() == types:
+        said.append(f"--node-dollars={max(known.values()).normalize():f}")
+    chips = {
+        (kind.chips * kind.chip.bf16_tflops, kind.listed_cores) for each in types if (kind := TRAINIUM_TYPES.get(each))
+    }
+    if len(chips) == 1 and types <= TRAINIUM_TYPES.keys():
+        [(tflops, cores)] = chips
+        said += [f"--node-tflops={tflops}", f"--node-cores={cores}"]
+    return said

@@ -13,7 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from submit import WORKERS_PER_NODE
+from submit import NODE_CORES
 from tests.constructs.domain.specs import NODES, changed, with_queue
 from ultracluster.domain import node_arguments
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
@@ -181,7 +181,7 @@ def test_what_is_made_for_a_type_is_made_for_those_whose_chips_are_verified() ->
     [floors] = re.findall(r"^declare -Ar FLOORS=\((.*)\)$", text, re.MULTILINE)
     with_efa = {name for name, kind in TRAINIUM_TYPES.items() if kind.efa and kind.chip.verified_sdks}
     assert {*re.findall(r"\[(.*?)\]=", floors)} == with_efa
-    assert {TRAINIUM_TYPES[name].listed_cores for name in with_efa} == {WORKERS_PER_NODE}
+    assert {TRAINIUM_TYPES[name].listed_cores for name in with_efa} == {NODE_CORES}
 
 
 def test_what_settings_say_of_other_types_stands_beside_the_table() -> None:

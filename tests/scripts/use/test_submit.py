@@ -46,7 +46,7 @@ def test_the_command_runs_on_the_head_node_and_its_result_comes_back(
         ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"),
         *capsys.readouterr(),
     ) == result
-    options = "--program=bert --nodes=16 '--output=/fsx/my run' --node-dollars=21.5"
+    options = "--program=bert --nodes=16 '--output=/fsx/my run' --node-dollars=21.5 --node-tflops=3040 --node-cores=32"
     command = f"python3 /fsx/ultracluster/jobs/current/submit.py {options}"
     assert called.read_text(encoding="utf-8").splitlines() == ["--login", "--session-command", command, "--", "ubuntu"]
 

@@ -112,10 +112,8 @@ def _of_nodes(deployment: Deployment, options: Sequence[str]) -> list[str]:
         known = {each: price for each, price in known.items() if each in spec.usd_per_hour}
     if known.keys() == types:
         said.append(f"--node-dollars={max(known.values()).normalize():f}")
-    chips = {
-        (kind.chips * kind.chip.bf16_tflops, kind.listed_cores) for each in types if (kind := TRAINIUM_TYPES.get(each))
-    }
-    if len(chips) == 1 and types <= TRAINIUM_TYPES.keys():
-        [(tflops, cores)] = chips
-        said += [f"--node-tflops={tflops}", f"--node-cores={cores}"]
+    kinds = [TRAINIUM_TYPES.get(each) for each in types]
+    chips = {kind and (kind.chips * kind.chip.bf16_tflops, kind.listed_cores) for kind in kinds}
+    if len(chips) == 1 and (both := next(iter(chips))):
+        said += [f"--node-tflops={both[0]}", f"--node-cores={both[1]}"]
     return said

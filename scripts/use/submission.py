@@ -96,7 +96,7 @@ def packed(path: Path, deployment_name: str) -> bytes:
 
 
 def _of_nodes(deployment: Deployment, options: Sequence[str]) -> list[str]:
-    """Return what submit.py is told of the nodes of the queue that is meant: what is known of them, and the same in all.
+    """Return what submit.py is told of nodes of the queue that is meant: what is known, and the same of all.
 
     The price is that of the dearest type, on demand or as the settings say.
     """

@@ -334,7 +334,7 @@ def sending(without_account: pytest.MonkeyPatch) -> None:
     [
         (["exec", "trn1-16", "--", "sinfo", HOSTILE], ["ubuntu", HOSTILE]),
         (["exec", "trn1-16", "--user", "grace", "--", "sinfo", "a"], ["grace", "a"]),
-        (["submit", "trn1-16", "--nodes=1", "--output", HOSTILE], [..., ..., ..., ..., f"--output={HOSTILE}", *SUBMITTED]),
+        (["submit", "trn1-16", "--nodes=1", "--output", HOSTILE], [*[...] * 4, f"--output={HOSTILE}", *SUBMITTED]),
         (["runs", "list", "trn1-16", "--directory", HOSTILE], RUNS),
         (["jobs", "cancel", "trn1-16", "12", "13_[4-9]", "--yes"], CANCEL),
     ],

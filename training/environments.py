@@ -269,6 +269,8 @@ def main() -> int:
             text = (
                 sys.stdin.read() if given.requirements == "-" else Path(given.requirements).read_text(encoding="utf-8")
             )
+            if not text.strip():
+                refuse("got no requirements; allowed: a requirements file")
             link = create(directory, text, alone=given.alone, python=given.python)
             print(f"environment  {link.name}, {link}")
             print(f"use          submit ... --env {link.name}")

@@ -160,4 +160,9 @@ def test_a_link_that_leads_elsewhere_is_removed_and_not_what_it_leads_to(cluster
 
 @pytest.mark.parametrize("words", [("--python", "3.11"), ("--alone", "--python", "latest")])
 def test_a_version_of_python_that_cannot_be_meant_is_refused(cluster: Cluster, words: tuple[str, ...]) -> None:
-    assert cluster.call("create", *words)[0] == 2
+    assert cluster.call("create", *words, requirements="tool")[0] == 2
+
+
+def test_no_requirements_are_refused(cluster: Cluster) -> None:
+    assert cluster.call("create", requirements="\n")[0] == 2
+    assert not list(cluster.envs.iterdir())

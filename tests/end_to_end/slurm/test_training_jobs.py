@@ -60,7 +60,7 @@ def test_a_program_has_another_version_of_a_library_than_the_cluster(training_cl
     program = cluster.directory / "shared/fsx/version.py"
     program.write_text("import idna, torch; print('idna', idna.version, 'with torch', torch.__version__)\n")
     before = f"{exports()} PATH=/fsx/bin:$PATH UV_CACHE_DIR=/fsx/runs/cache"
-    requirements = "printf '--no-index\\n--find-links /fsx/wheels\\nidna==99\\n'"
+    requirements = "printf -- '--no-index\\n--find-links /fsx/wheels\\nidna==99\\n'"
     printed = cluster.run(f"{before}; {requirements} | python3 {CLUSTER_JOBS}/environments.py create 2>&1", user=USER)
     [name] = re.findall(r"--env (\S+)", printed)
     words = f"--nodes 1 --output /fsx/runs/other --program /fsx/version.py --env {name}"

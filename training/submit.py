@@ -201,7 +201,7 @@ def is_script(path: Path) -> bool:
 @contextlib.contextmanager
 def found(program: str) -> Iterator[Path]:
     """Yield the folder or the batch script that is meant; the folder of a file of Python is made for it."""
-    if "/" not in program and (HERE / "programs" / program).is_dir():
+    if "/" not in program and (HERE / "programs" / program / "program.toml").is_file():
         yield HERE / "programs" / program
         return
     path = Path(program).resolve()
@@ -218,7 +218,7 @@ def found(program: str) -> Iterator[Path]:
             (folder / "program.toml").write_text(f"run = [{json.dumps(path.name)}]\n", encoding="utf-8")
             yield folder
         else:
-            known = ", ".join(sorted(each.name for each in (HERE / "programs").iterdir() if each.is_dir()))
+            known = ", ".join(sorted(each.parent.name for each in (HERE / "programs").glob("*/program.toml")))
             refuse(
                 f"--program: got {program}; allowed: {known}, a folder, a file .py, a batch script that begins with #!"
             )

@@ -461,7 +461,7 @@ HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x1b\\ \x00\u202e\x9b31m <b> --x\n'\"`id` $
 def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
     operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """By each command in each format, but for the program that `env`, `exec` and `submit` run, and its output in a pipe."""
+    """By each command in each format, but for programs that `env`, `exec` and `submit` run, and output in a pipe."""
     [head] = operated.deployment().nodes()
     stream = f"ip-{head['PrivateIpAddress'].replace('.', '-')}.{head['InstanceId']}.slurmctld"
     now = datetime.now(UTC)

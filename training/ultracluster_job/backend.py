@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import torch
@@ -18,7 +17,6 @@ class Backend:
     Attributes:
         name: ``neuron`` or ``cpu``.
         device: torch's device of this rank.
-        capturable: Whether the optimizer keeps its count of steps on the device.
         ahead: Steps that the host may be ahead of the device; 0 where it computes itself.
         extracting: Whether graphs are only collected for a compiler, so that all results are zeros.
         peak_flops: What one rank's hardware could do, FLOP/s; None where it is not known.
@@ -27,7 +25,6 @@ class Backend:
 
     name = "cpu"
     device: Any = torch.device("cpu")
-    capturable = False
     ahead = 0
     extracting = False
     peak_flops: float | None = None
@@ -68,4 +65,12 @@ class Backend:
 
     def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy of nested tensors in host memory."""
-        return deepcopy(dict(state))
+        copy: dict[str, Any] = _copied(state)
+        return copy
+
+
+def _copied(value: Any) -> Any:
+    """Return nested mappings with copies of their tensors in host memory."""
+    if isinstance(value, Mapping):
+        return {key: _copied(each) for key, each in value.items()}
+    return value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value

@@ -32,7 +32,6 @@ class NeuronBackend(Backend):
     """NeuronCores, with XLA's collectives between the ranks."""
 
     name = "neuron"
-    capturable = True
     ahead = 1
     peak_flops: float | None = NEURON_CORE_V2_PEAK
 

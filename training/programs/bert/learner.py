@@ -10,6 +10,7 @@ On XLA each call of ``accumulate`` is one graph and each call of ``update`` anot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -82,20 +83,23 @@ class Learner:
         """Take a model in host memory and float32, which is moved and changed; accumulation is micro-batches."""
         self._backend = backend
         self._micro_batches = accumulation * backend.worker.ranks
+        self._shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
         # Clones first: in fp32 on a CPU moving the model would leave them the same tensors.
-        copies = {name: weight.detach().clone().to(backend.device) for name, weight in model.named_parameters()}
+        copies = optimizers.pack({name: weight.detach().clone() for name, weight in model.named_parameters()})
         self._model = move_model(model, backend.device, _DTYPES[precision])
-        self._parameters = dict(self._model.named_parameters())
-        self._weights = {name: torch.nn.Parameter(copy, requires_grad=False) for name, copy in copies.items()}
-        self._gradients = {name: torch.zeros_like(weight) for name, weight in self._weights.items()}
+        self._parameters = [parameter for _, parameter in self._model.named_parameters()]
+        self._weights = {name: copy.to(backend.device) for name, copy in copies.items()}
+        for weight in self._weights.values():
+            weight.grad = torch.zeros_like(weight)
         self._losses = torch.zeros(2, device=backend.device)
         places = torch.zeros(backend.worker.ranks)
         places[backend.worker.rank] = 1
         self._own_place = places.to(backend.device)
-        self._optimizer = optimizers.create(optimizer, self._weights, capturable=backend.capturable)
+        self._optimizer = optimizers.Optimizer(optimizer, self._weights)
         backend.execute()
         # XLA sends equal tensors once, and a graph of fewer ones is another graph, of the first step alone.
-        self.restore_weights(copies)
+        self._show_weights()
+        backend.execute()
 
     def accumulate(self, batch: Mapping[str, Any], seed: int) -> None:
         """Add a micro-batch's losses and gradients to those of the step, as its share in the mean of all ranks'.
@@ -104,11 +108,11 @@ class Learner:
         """
         self._backend.seed(seed)
         mlm, nsp = losses(self._model, self._backend.send(batch))
-        ((mlm + nsp) / self._micro_batches).backward()
+        gradients = torch.autograd.grad((mlm + nsp) / self._micro_batches, self._parameters)
         with torch.no_grad():
-            for name, parameter in self._parameters.items():
-                self._gradients[name] += parameter.grad.float()
-                parameter.grad = None
+            packed = optimizers.pack(dict(zip(self._shapes, gradients, strict=True)))
+            for name, weight in self._weights.items():
+                weight.grad.add_(packed[name])  # bf16 to float32, as float32
             self._losses += torch.stack([mlm.detach(), nsp.detach()]) / self._micro_batches
         self._backend.execute()
 
@@ -125,31 +129,41 @@ class Learner:
         sent = self._backend.send({"numbers": torch.tensor([learning_rate, *contribution])})["numbers"]
         # The numbers go with the gradients, so that what is seen of them holds for the gradients, too.
         numbers = torch.cat([self._losses, sent[1:], self._own_place * (~self._losses.sum().isfinite()).float()])
-        self._backend.reduce([*self._gradients.values(), numbers])
-        for name, weight in self._weights.items():
-            weight.grad = self._gradients[name]
+        weights = list(self._weights.values())
+        self._backend.reduce([*(weight.grad for weight in weights), numbers])
         # Neither norm_type nor foreach: torch_xla and torch_neuronx put functions of their own here, and not all take
         # what torch's takes. AWS's dp_bert_large_hf_pretrain_hdf5.py passes the same two.
-        norm = torch.nn.utils.clip_grad_norm_(self._weights.values(), MAX_GRADIENT_NORM)
-        optimizers.set_learning_rate(self._optimizer, sent[0])
-        self._optimizer.step()
-        for name, weight in self._weights.items():
-            self._parameters[name].copy_(weight)
-            self._gradients[name].zero_()
-            weight.grad = None
+        norm = torch.nn.utils.clip_grad_norm_(weights, MAX_GRADIENT_NORM)
+        self._optimizer.step(sent[0])
+        self._show_weights()
+        for weight in weights:
+            weight.grad.zero_()
         self._losses.zero_()
         result = torch.cat([norm.reshape(1), numbers])
         self._backend.execute()
         return result
 
+    def _show_weights(self) -> None:
+        """Give the model the weights, in the precision that it computes in."""
+        with torch.no_grad():
+            weights = optimizers.unpack(self._weights, self._sizes)
+            for parameter, weight in zip(self._parameters, weights.values(), strict=True):
+                parameter.copy_(weight)
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        return {name: prod(shape) for name, shape in self._shapes.items()}
+
     def state(self) -> dict[str, Any]:
         """Return all that the next steps depend on, in host memory."""
-        return self._backend.to_host({"weights": dict(self._weights), "optimizer": optimizers.state(self._optimizer)})
+        kept = self._backend.to_host({"weights": dict(self._weights), "optimizer": self._optimizer.state()})
+        weights = optimizers.unpack(kept["weights"], self._sizes)
+        return {**kept, "weights": {name: weight.clone() for name, weight in weights.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state`` returned."""
         self.restore_weights(state["weights"])
-        optimizers.restore(self._optimizer, state["optimizer"])
+        self._optimizer.restore(state["optimizer"])
         self._backend.execute()
 
     def restore_weights(self, weights: Mapping[str, Any]) -> None:
@@ -158,13 +172,12 @@ class Learner:
         Raises:
             ValueError: They are those of another model.
         """
-        shapes = {name: tuple(weight.shape) for name, weight in self._weights.items()}
-        given = {name: tuple(weight.shape) for name, weight in weights.items()}
+        shapes, given = self._shapes, {name: tuple(weight.shape) for name, weight in weights.items()}
         if shapes != given:
             differing = sorted(name for name in shapes.keys() | given.keys() if shapes.get(name) != given.get(name))
             raise ValueError(f"{len(differing)} weights differ in name or shape, such as {differing[0]}")
         with torch.no_grad():
-            for name, weight in self._weights.items():
-                weight.copy_(weights[name])
-                self._parameters[name].copy_(weights[name].to(self._parameters[name].dtype))
+            for name, weight in optimizers.pack({name: weights[name] for name in shapes}).items():
+                self._weights[name].copy_(weight)
+        self._show_weights()
         self._backend.execute()

@@ -29,9 +29,10 @@ def assert_same_weights(one: dict[str, Any], other: dict[str, Any], **tolerance:
 
 def assert_same_state(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert_same_weights(one, other)
-    for index, moments in one["optimizer"]["state"].items():
-        for name, value in moments.items():
-            assert torch.equal(value, other["optimizer"]["state"][index][name])
+    assert one["optimizer"]["steps"] == other["optimizer"]["steps"]
+    for moments in ("means", "squares"):
+        for name, value in one["optimizer"][moments].items():
+            assert torch.equal(value, other["optimizer"][moments][name])
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +113,7 @@ def test_phase_two_starts_with_the_weights_of_phase_one_and_nothing_else(tmp_pat
     options = ("--phase", "2", "--warmup-steps", "1", "--sequence-length", "48", "--start-from", str(first))
     assert train(second, *options, "--stop-after", "1") == [0]
     assert_same_weights(state(second, 1), state(first))
-    counts = {float(moments["step"]) for moments in state(second, 1)["optimizer"]["state"].values()}
-    assert counts == {1.0}
+    assert state(second, 1)["optimizer"]["steps"] == 1
     first.rename(tmp_path / "elsewhere")  # a run that has started does not need phase one
     assert train(second, *options) == [0]
     assert [step["step"] for step in steps(second)] == list(range(1, STEPS + 1))

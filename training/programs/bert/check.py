@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _NODES = 1
 _WORKERS_PER_NODE = 32  # NeuronCores of a trn1.32xlarge
 _GB = 1e9
-_FREE_TO_CHANGE = ("steps", "micro_batch", "learning_rate", "warmup_steps", "dropout", "precision")
+_FREE_TO_CHANGE = ("steps", "micro_batch", "learning_rate", "warmup_steps", "dropout", "precision", "head")
 """Options that may have other values when a run continues, which is noted."""
 
 

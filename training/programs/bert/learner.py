@@ -64,15 +64,23 @@ def move_model(model: Any, device: Any, dtype: Any) -> Any:
 
 
 def losses(model: Any, batch: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the losses of the masked words and of the next sentence, means over a micro-batch, in float32."""
-    labels, next_sentence = batch["labels"], batch["next_sentence_label"]
-    output = model(
+    """Return the losses of the masked words and of the next sentence, means over a micro-batch, in float32.
+
+    A batch with positions has the labels of these alone, and words are told at no other.
+    """
+    output = model.bert(
         input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], token_type_ids=batch["token_type_ids"]
     )
-    words, sentences = output.prediction_logits.float(), output.seq_relationship_logits.float()
+    hidden = output.last_hidden_state
+    if "positions" in batch:
+        # As a product, exact for ones and zeros: NeuronCores are made for products, and gradients of rows picked by
+        # their index are added up at places known at run time.
+        places = torch.arange(hidden.shape[1], device=hidden.device)
+        hidden = (batch["positions"].unsqueeze(-1) == places).to(hidden.dtype) @ hidden
+    words, sentences = (logits.float() for logits in model.cls(hidden, output.pooler_output))
     return (
-        cross_entropy(words.flatten(0, 1), labels.flatten(), ignore_index=IGNORED),
-        cross_entropy(sentences, next_sentence),
+        cross_entropy(words.flatten(0, 1), batch["labels"].flatten(), ignore_index=IGNORED),
+        cross_entropy(sentences, batch["next_sentence_label"]),
     )
 
 

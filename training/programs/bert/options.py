@@ -68,6 +68,11 @@ class Options:
     precision: str = _one_of(("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)")
     phase: int = _one_of((1, 2), "1 with sequences of 128 tokens, 2 with 512", 1)
     optimizer: str = _one_of(("adamw", "lamb"), "of the weights", "adamw")
+    head: str = _one_of(
+        ("all", "masked"),
+        "of the masked words: at all tokens, as AWS's, or at masked ones, with the same losses",
+        "all",
+    )
     scaling: str = _one_of(
         ("strong", "weak"),
         "strong keeps the global batch on any number of nodes, weak multiplies it by them",

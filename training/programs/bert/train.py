@@ -66,7 +66,14 @@ def train(options: Options) -> int:
     )
     done = _restore(learner, findings)
     plan = _plan(options, batch, findings, done)
-    feed = Feed(_corpus(options, findings), batch, rank=worker.rank, seed=options.seed, steps=range(done, plan.end))
+    feed = Feed(
+        _corpus(options, findings),
+        batch,
+        rank=worker.rank,
+        seed=options.seed,
+        steps=range(done, plan.end),
+        head=options.head,
+    )
     recorder = recorders[0] if recorders else None
     loop = TrainingLoop(
         plan,

@@ -14,7 +14,7 @@ from bert import optimizer as optimizers
 from bert.feed import tensors
 from bert.learner import Learner
 from bert.sizes import Sizes
-from tests.training.programs.bert.shard_files import LENGTH, VOCABULARY, arrays
+from tests.training.programs.bert.shard_files import LENGTH, PREDICTIONS, VOCABULARY, arrays
 from ultracluster_job.backend import Backend
 from ultracluster_job.ranks import Worker
 
@@ -45,6 +45,20 @@ def test_losses_are_those_of_transformers() -> None:
     model, batch = tiny(), tensors(arrays(0, 8))
     mlm, nsp = learners.losses(model, batch)
     torch.testing.assert_close(mlm + nsp, model(**batch).loss)
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_the_head_at_masked_words_has_the_same_losses_and_gradients(precision: Any) -> None:
+    """The last sequence has fewer masked words than it may have."""
+    rows = {name: array.copy() for name, array in arrays(0, 8).items()}
+    rows["masked_lm_positions"][-1, 2:] = rows["masked_lm_ids"][-1, 2:] = 0
+    model = tiny().to(precision)
+    heads = {head: learners.losses(model, tensors(rows, head=head)) for head in ("all", "masked")}
+    gradients = {head: torch.autograd.grad(sum(each), list(model.parameters())) for head, each in heads.items()}
+    assert tensors(rows, head="masked")["labels"].shape == (8, PREDICTIONS)
+    close = {} if precision == torch.float32 else {"rtol": 2e-2, "atol": 2e-3}
+    torch.testing.assert_close(heads["masked"], heads["all"], **close)
+    torch.testing.assert_close(gradients["masked"], gradients["all"], **close)
 
 
 def test_decoder_shares_the_weights_of_the_embeddings_after_a_move() -> None:

@@ -58,9 +58,11 @@ def again(
     return train(output, "--data", str(data), "--optimizer", undisturbed.name, *options, ranks=ranks, nodes=nodes)
 
 
-def test_loss_curve_is_the_same_on_any_number_of_ranks(tmp_path: Path, undisturbed: Path, data: Path) -> None:
+def test_loss_curve_is_the_same_on_any_number_of_ranks_and_with_the_head_at_masked_words(
+    tmp_path: Path, undisturbed: Path, data: Path
+) -> None:
     output = tmp_path / "run"
-    assert again(output, undisturbed, data, ranks=4, nodes=2) == [0] * 4
+    assert again(output, undisturbed, data, "--head", "masked", ranks=4, nodes=2) == [0] * 4
     assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
     assert_same_weights(state(output), state(undisturbed), atol=2e-4)
     assert len({step["loss"] for step in steps(output)}) == STEPS

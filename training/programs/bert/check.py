@@ -225,7 +225,7 @@ def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> 
         f"checkpoint: {options.sizes.checkpoint_bytes / _GB:.2f} GB, every {options.checkpoint_interval} steps, "
         f"{options.keep} kept",
         f"a failure loses: at most {lost} steps, {lost * batch.sequences} sequences, {minutes:.0f} minutes at "
-        f"{speed} sequences/s per node",
+        f"{speed} sequences/s per node, AWS's with bf16-stochastic",
         *_data_lines(batch, findings),
         *_change_lines(options, findings),
         *findings.notes,

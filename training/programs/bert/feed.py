@@ -117,9 +117,9 @@ class Feed:
 def tensors(rows: Mapping[str, Any], *, head: str = "all") -> dict[str, Any]:
     """Return the tensors of a micro-batch, made of the arrays of a corpus.
 
-    With the head at all tokens there is a label for each, with the head at masked ones a position and a label for as many
-    as a sequence may have. A position of 0, which is never masked, ends the list of masked tokens: pretraining_dataset in
-    https://github.com/aws-neuron/aws-neuron-samples, dp_bert_large_hf_pretrain_hdf5.py.
+    With the head at all tokens there is a label for each, with the head at masked ones a position and a label for as
+    many as a sequence may have. A position of 0, which is never masked, ends the list of masked tokens:
+    pretraining_dataset in https://github.com/aws-neuron/aws-neuron-samples, dp_bert_large_hf_pretrain_hdf5.py.
     """
     positions, words = rows["masked_lm_positions"], rows["masked_lm_ids"]
     made = {

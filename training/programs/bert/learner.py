@@ -2,7 +2,9 @@
 
 Weights and gradients are kept in float32 beside a model in bf16, which AWS recommends as standard mixed precision:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/neuronx-distributed/standard_mixed_precision.html. So
-hundreds of micro-batches can be added up without loss, and a small update is never rounded away.
+hundreds of micro-batches can be added up without loss, and a small update is never rounded away. With the precision
+bf16-stochastic they are bf16, too, as in the recipe whose speed AWS published: an update is rounded up or down at
+random, right on average, which NeuronCores do and others do not.
 
 On XLA each call of ``accumulate`` is one graph and each call of ``update`` another, the same for every step.
 """
@@ -25,7 +27,13 @@ from .feed import IGNORED
 from .phases import MAX_GRADIENT_NORM
 from .sizes import Sizes
 
-_DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
+_DTYPES = {
+    "bf16": (torch.bfloat16, torch.float32),
+    "bf16-stochastic": (torch.bfloat16, torch.bfloat16),
+    "fp32": (torch.float32, torch.float32),
+}
+"""Of the model, and of weights and gradients, by precision. Moments are float32: AWS's script calls its recipe
+"Full BF16 and FP32 optimizer parameters" (run_dp_bert_large_hf_pretrain_bf16_s128.sh)."""
 
 
 def model_configuration(sizes: Sizes, *, dropout: float) -> Any:
@@ -94,9 +102,10 @@ class Learner:
         self._shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
         # Clones first: in fp32 on a CPU moving the model would leave them the same tensors.
         copies = optimizers.pack({name: weight.detach().clone() for name, weight in model.named_parameters()})
-        self._model = move_model(model, backend.device, _DTYPES[precision])
+        of_model, of_weights = _DTYPES[precision]
+        self._model = move_model(model, backend.device, of_model)
         self._parameters = [parameter for _, parameter in self._model.named_parameters()]
-        self._weights = {name: copy.to(backend.device) for name, copy in copies.items()}
+        self._weights = {name: copy.to(backend.device, of_weights) for name, copy in copies.items()}
         for weight in self._weights.values():
             weight.grad = torch.zeros_like(weight)
         self._losses = torch.zeros(2, device=backend.device)
@@ -120,7 +129,7 @@ class Learner:
         with torch.no_grad():
             packed = optimizers.pack(dict(zip(self._shapes, gradients, strict=True)))
             for name, weight in self._weights.items():
-                weight.grad.add_(packed[name])  # bf16 to float32, as float32
+                weight.grad.add_(packed[name])  # to float32 as float32, whatever the model computes in
             self._losses += torch.stack([mlm.detach(), nsp.detach()]) / self._micro_batches
         self._backend.execute()
 
@@ -147,7 +156,7 @@ class Learner:
         for weight in weights:
             weight.grad.zero_()
         self._losses.zero_()
-        result = torch.cat([norm.reshape(1), numbers])
+        result = torch.cat([norm.reshape(1).float(), numbers])
         self._backend.execute()
         return result
 
@@ -163,10 +172,10 @@ class Learner:
         return {name: prod(shape) for name, shape in self._shapes.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return all that the next steps depend on, in host memory."""
+        """Return all that the next steps depend on, in host memory; weights in float32 whatever the precision."""
         kept = self._backend.to_host({"weights": dict(self._weights), "optimizer": self._optimizer.state()})
         weights = optimizers.unpack(kept["weights"], self._sizes)
-        return {**kept, "weights": {name: weight.clone() for name, weight in weights.items()}}
+        return {**kept, "weights": {name: weight.clone().float() for name, weight in weights.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state`` returned."""

@@ -65,7 +65,11 @@ class Options:
 
     command: str
     backend: str = _one_of(("neuron", "cpu"), "hardware to train on; neuron needs Neuron devices", "neuron")
-    precision: str = _one_of(("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)")
+    precision: str = _one_of(
+        ("bf16", "bf16-stochastic", "fp32"),
+        "of the model's arithmetic; bf16 and fp32 keep weights and gradients in float32, bf16-stochastic in bf16, with "
+        "stochastic rounding, as in AWS's measurements (default: bf16 on neuron, fp32 on cpu)",
+    )
     phase: int = _one_of((1, 2), "1 with sequences of 128 tokens, 2 with 512", 1)
     optimizer: str = _one_of(("adamw", "lamb"), "of the weights", "adamw")
     head: str = _one_of(
@@ -194,6 +198,9 @@ def contradictions(options: Options) -> list[str]:
     if options.max_predictions >= options.sequence_length:
         allowed = f"less than --sequence-length {options.sequence_length}"
         problems.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
+    if options.precision == "bf16-stochastic" and options.backend != "neuron":
+        allowed = f"bf16 or fp32 with --backend {options.backend}, which rounds to the nearest number"
+        problems.append(f"--precision: got bf16-stochastic; allowed: {allowed}")
     if options.command == "train":
         problems += [
             f"--{name}: got it with train; allowed: with check (train has it from torchrun)"

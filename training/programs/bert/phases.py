@@ -13,7 +13,7 @@ from dataclasses import dataclass
 WEIGHT_DECAY = 0.01
 MAX_GRADIENT_NORM = 1.0
 PUBLISHED_SPEED = {1: 3_500, 2: 530}
-"""Sequences/s of one trn1.32xlarge by phase, about: BERT-Large in bf16, training_data_encoder.csv in
+"""Sequences/s of one trn1.32xlarge by phase, about: BERT-Large as with bf16-stochastic, training_data_encoder.csv in
 https://github.com/aws-neuron/aws-neuron-sdk/tree/master/about-neuron/benchmarks/trn1 (phase 1), and nlp_data.csv in
 https://github.com/aws-neuron/aws-neuron-sdk/tree/v2.6.0/general/benchmarks/trn1 (phase 2)."""
 

@@ -43,7 +43,7 @@ def train(options: Options) -> int:
     worker = this_worker()
     heartbeat = Heartbeat(options.stall_seconds, worker.local_rank)
     batch = divided(options, worker.nodes, worker.workers_per_node)
-    backend = connect(options.backend, worker)
+    backend = connect(options.backend, worker, stochastic_rounding=options.precision == "bf16-stochastic")
     exchange = Exchange(worker)
     recorders: list[Recorder] = []
 

@@ -85,7 +85,8 @@ def test_plan_of_the_published_run_on_sixteen_nodes(tmp_path: Path, capsys: pyte
         "steps: 28125, sequences: 460800000",
         "model: 336.2 million parameters",
         "checkpoint: 4.03 GB, every 6152 steps, 3 kept",
-        "a failure loses: at most 6152 steps, 100794368 sequences, 30 minutes at 3500 sequences/s per node",
+        "a failure loses: at most 6152 steps, 100794368 sequences, 30 minutes at 3500 sequences/s per node, "
+        "AWS's with bf16-stochastic",
         "data: a generated corpus",
         "start: with new weights",
     ]

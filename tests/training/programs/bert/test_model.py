@@ -197,6 +197,35 @@ def test_micro_batches_add_up_to_their_mean_in_each_step(learner: Callable[..., 
     assert numbers == [7.0, 0.0]
 
 
+def test_bf16_stochastic_keeps_no_float32_but_moments_and_follows_the_curve(
+    learner: Callable[..., Learner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounding to the nearest number loses small updates; what NeuronCores do instead keeps them on average."""
+
+    def stochastic(weight: Any, update: Any) -> Any:
+        exact = (weight.float() - update).view(torch.int32)
+        rounded = (exact + torch.randint(0, 1 << 16, exact.shape, dtype=torch.int32)) & -(1 << 16)
+        return weight.copy_(rounded.view(torch.float32))
+
+    curves = dict[str, list[float]]()
+    for precision in ("bf16-stochastic", "bf16"):
+        tried = learner(precision=precision)
+        kinds = {tensor.dtype for weight in tried._weights.values() for tensor in (weight, weight.grad)}
+        assert kinds == {torch.bfloat16 if precision == "bf16-stochastic" else torch.float32}
+        with monkeypatch.context() as patch:
+            if precision == "bf16-stochastic":
+                patch.setattr(torch.Tensor, "sub_", stochastic)
+            curves[precision] = []
+            for step in range(30):
+                tried.accumulate(tensors(arrays(8 * (step % 4), 8)), seed=0)
+                curves[precision].append(sum(tried.update(1e-3, [])[1:3].tolist()))
+        state = tried.state()
+        assert {weight.dtype for weight in state["weights"].values()} == {torch.float32}
+        assert {moment.dtype for moment in state["optimizer"]["means"].values()} == {torch.float32}
+    assert curves["bf16"][0] - curves["bf16"][-1] > 0.3
+    assert curves["bf16-stochastic"] == pytest.approx(curves["bf16"], abs=0.1)
+
+
 def test_a_large_gradient_is_clipped(learner: Callable[..., Learner], monkeypatch: pytest.MonkeyPatch) -> None:
     tried, given = learner(), list[Any]()
     right = learners.losses

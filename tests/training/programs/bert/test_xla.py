@@ -103,14 +103,14 @@ def counted(report: Path, command: Sequence[str], neuron: bool = False) -> int:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
-@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-3), ("bf16", 0.03)])
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-3), ("bf16", 0.03), ("bf16-stochastic", 0.05)])
 def test_graphs_are_the_same_for_each_step_and_numbers_are_fetched_once(
     tmp_path: Path, optimizer: str, precision: str, tolerance: float
 ) -> None:
     xla, cpu, report = tmp_path / "xla", tmp_path / "cpu", tmp_path / "report.json"
-    same = ("--optimizer", optimizer, "--dropout", "0", "--checkpoint-interval", "8", "--precision", precision)
+    same = ("--optimizer", optimizer, "--dropout", "0", "--checkpoint-interval", "8")
     head = ("--head", "masked" if optimizer == "lamb" else "all")
-    command = ["train", *TINY, *same, *head, "--backend", "neuron", "--output", str(xla)]
+    command = ["train", *TINY, *same, *head, "--precision", precision, "--backend", "neuron", "--output", str(xla)]
 
     assert in_ranks(1, counted, report, [*command, "--stop-after", "8"]) == [0]
     compiled, fetched = zip(*json.loads(report.read_text()), strict=True)
@@ -122,7 +122,7 @@ def test_graphs_are_the_same_for_each_step_and_numbers_are_fetched_once(
     assert len(compiled) == 4
     assert set(compiled) == {compiled[0]}
 
-    assert train(cpu, *same) == [0]
+    assert train(cpu, *same, "--precision", precision.partition("-")[0]) == [0]
     assert losses(xla) == pytest.approx(losses(cpu), abs=tolerance)
 
 

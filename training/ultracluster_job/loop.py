@@ -117,7 +117,7 @@ class _StepUnderWay:
 
 
 def connect(name: str, worker: Worker, *, stochastic_rounding: bool = False) -> Backend:
-    """Return a back end, neuron or cpu, that is connected to the other ranks.
+    """Return a back end that is connected to the other ranks: neuron, native (PyTorch's own accelerator) or cpu.
 
     NeuronCores alone round stochastically, which is for weights that are bf16 alone; where there is a copy in float32,
     AWS's recipes round to the nearest number (GPU-compatible mode of https://awsdocs-neuron.readthedocs-hosted.com/en/
@@ -129,7 +129,7 @@ def connect(name: str, worker: Worker, *, stochastic_rounding: bool = False) -> 
         from .neuron_backend import NeuronBackend  # torch_xla is not everywhere
 
         return NeuronBackend(worker)
-    return Backend(worker)
+    return Backend(worker, accelerated=name == "native")
 
 
 def agree(output: Path, backend: Backend, exchange: Exchange, find: Callable[[], _T]) -> _T:

@@ -26,7 +26,6 @@ NEURON_CORE_V2_PEAK = 95e12
 class NeuronBackend(Backend):
     """NeuronCores, with XLA's collectives between the ranks."""
 
-    name = "neuron"
     ahead = 1
     peak_flops: float | None = NEURON_CORE_V2_PEAK
 

@@ -64,11 +64,15 @@ class Options:
     """
 
     command: str
-    backend: str = _one_of(("neuron", "cpu"), "hardware to train on; neuron needs Neuron devices", "neuron")
+    backend: str = _one_of(
+        ("neuron", "native", "cpu"),
+        "neuron: NeuronCores by PyTorch/XLA; native: PyTorch's own accelerator, such as a GPU, or without one the CPU",
+        "neuron",
+    )
     precision: str = _one_of(
         ("bf16", "bf16-stochastic", "fp32"),
         "of the model's arithmetic; bf16 and fp32 keep weights and gradients in float32, bf16-stochastic in bf16, with "
-        "stochastic rounding, as in AWS's measurements (default: bf16 on neuron, fp32 on cpu)",
+        "stochastic rounding, as in AWS's measurements (default: fp32 on cpu, else bf16)",
     )
     phase: int = _one_of((1, 2), "1 with sequences of 128 tokens, 2 with 512", 1)
     optimizer: str = _one_of(("adamw", "lamb"), "of the weights", "adamw")
@@ -182,7 +186,7 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
         steps=values["steps"],
     )
     derived: dict[str, Any] = {
-        "precision": "bf16" if values["backend"] == "neuron" else "fp32",
+        "precision": "fp32" if values["backend"] == "cpu" else "bf16",
         "checkpoint_interval": interval,
     }
     return Options(command=command, **{**values, **derived, **known})
@@ -208,5 +212,5 @@ def contradictions(options: Options) -> list[str]:
             if value is not None
         ]
     if options.command == "train" and options.backend == "neuron" and not NEURON_DEVICE.exists():
-        problems.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
+        problems.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: native or cpu, on purpose")
     return problems

@@ -139,7 +139,7 @@ def test_training_takes_neither_the_cpu_by_surprise_nor_nodes_which_it_has_from_
     monkeypatch.setattr(options_module, "NEURON_DEVICE", tmp_path / "neuron0")
     assert refused("--nodes", "2", command="train") == [
         "--nodes: got it with train; allowed: with check (train has it from torchrun)",
-        f"--backend: got neuron, but there is no {tmp_path}/neuron0; allowed: cpu, on purpose",
+        f"--backend: got neuron, but there is no {tmp_path}/neuron0; allowed: native or cpu, on purpose",
     ]
     (tmp_path / "neuron0").touch()
     assert parse(["train", "--output", "run"]).backend == "neuron"

@@ -17,6 +17,7 @@ from .phases import RECIPES, checkpoint_interval
 from .sizes import Sizes
 
 NEURON_DEVICE = Path("/dev/neuron0")
+_OF_MODEL = ("layers", "hidden", "heads", "intermediate", "vocabulary")
 
 
 def _value(read: Callable[[str], Any], accepts: Callable[[Any], bool], allowed: str) -> Callable[[str], Any]:
@@ -105,7 +106,9 @@ class Options:
     seed: int = _number(0, "of weights, dropout, order of the data and generated data", 1234)
     data: Path | None = _directory("directory of HDF5 shards (default: a generated corpus)")
     output: Path = _directory("directory of the run, on storage that all nodes share")
-    checkpoint_interval: int = _number(1, "optimizer steps between checkpoints (default: about half an hour's)")
+    checkpoint_interval: int = _number(
+        1, "optimizer steps between checkpoints (default: by the nodes, half an hour's at most)"
+    )
     keep: int = _number(1, "checkpoints to keep", 3)
     start_from: Path | None = _directory("directory of a run whose newest weights this run starts with")
     reference: Path | None = _directory("directory of a run on one node, for the scaling efficiency")
@@ -128,14 +131,13 @@ class Options:
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes of the model. A sequence longer than the published 512 tokens makes the model larger."""
-        positions = max(512, self.sequence_length)
-        return Sizes(self.layers, self.hidden, self.heads, self.intermediate, self.vocabulary, positions)
+        """The sizes of the model."""
+        return _sizes({name: getattr(self, name) for name in (*_OF_MODEL, "sequence_length")})
 
     @property
     def sizes_by_option(self) -> dict[str, int]:
         """The sizes by the names of the options that set them."""
-        return {name: getattr(self, name) for name in ("layers", "hidden", "heads", "intermediate", "vocabulary")}
+        return {name: getattr(self, name) for name in _OF_MODEL}
 
 
 _OPTIONS = [each for each in fields(Options) if each.name != "command"]
@@ -169,6 +171,11 @@ def parse(arguments: Sequence[str]) -> Options:
     return options
 
 
+def _sizes(values: Mapping[str, Any]) -> Sizes:
+    """Return the sizes of a model. A sequence longer than the published 512 tokens makes the model larger."""
+    return Sizes(**{name: values[name] for name in _OF_MODEL}, positions=max(512, values["sequence_length"]))
+
+
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
@@ -184,6 +191,7 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
         sequences=values["global_batch"] * (nodes if values["scaling"] == "weak" else 1),
         nodes=nodes,
         steps=values["steps"],
+        checkpoint_bytes=_sizes(values).checkpoint_bytes,
     )
     derived: dict[str, Any] = {
         "precision": "fp32" if values["backend"] == "cpu" else "bf16",

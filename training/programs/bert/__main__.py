@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ultracluster_job import BadInputError, DivergedError, TrainingError, this_worker
+from ultracluster_job import BadInputError, DivergedError, Heartbeat, TrainingError, this_worker
 
 from .options import parse
 
@@ -28,10 +28,11 @@ def main(arguments: Sequence[str]) -> int:
 
             print("\n".join(check(options)))
             return 0
+        heartbeat = Heartbeat(options.stall_seconds, this_worker().local_rank)  # what is imported next may hang
         from .train import train
 
         try:
-            return train(options)
+            return train(options, heartbeat)
         except TrainingError as error:
             _tell([str(error)])
             return DIVERGED if isinstance(error, DivergedError) else FAILED

@@ -32,7 +32,7 @@ from .phases import learning_rate
 _VERSIONS = ("torch", "torch-xla", "torch-neuronx", "neuronx-cc", "libneuronxla", "transformers")
 
 
-def train(options: Options) -> int:
+def train(options: Options, heartbeat: Heartbeat) -> int:
     """Train, and return the exit code.
 
     Raises:
@@ -41,7 +41,6 @@ def train(options: Options) -> int:
         DivergedError: A number of a step is not finite.
     """
     worker = this_worker()
-    heartbeat = Heartbeat(options.stall_seconds, worker.local_rank)
     batch = divided(options, worker.nodes, worker.workers_per_node)
     backend = connect(options.backend, worker)
     exchange = Exchange(worker)

@@ -40,8 +40,8 @@ class Comparison(Result):
     runs: tuple[ComparedRun, ...] = Field(description="The runs, in the order in which they were named.")
 
     def blocks(self) -> Iterator[Block]:
-        """Yield it for people: a table each of speed, progress and attempts, and of stragglers if there are any."""
-        for table in (_speeds, _progress, _attempts, _stragglers):
+        """Yield it for people: a table each of speed, progress and attempts, and of what is slow if anything is."""
+        for table in (_speeds, _progress, _attempts, _stragglers, _slowdowns):
             yield table(self.runs)
             yield Gap()
 
@@ -183,6 +183,13 @@ def _stragglers(runs: Sequence[ComparedRun]) -> Table:
     ]
     note = "The slowest rank of a step, where it took more than a tenth longer than the mean of all ranks."
     return _table("Stragglers", [run.name for run, _ in stragglers], cells, [note])
+
+
+def _slowdowns(runs: Sequence[ComparedRun]) -> Table:
+    slowdowns = [(run, each) for run in runs for each in run.summary.slowdowns]
+    cells = [{"From step": f"{each.step:,}", "Of the speed before": _percent(each.speed)} for _, each in slowdowns]
+    note = "Medians of 21 steps against all of the same attempt before, where they are below 80 %."
+    return _table("Slower than before", [run.name for run, _ in slowdowns], cells, [note])
 
 
 def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> Table:

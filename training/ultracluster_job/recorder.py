@@ -17,7 +17,21 @@ from statistics import fmean
 from typing import Any
 
 from . import files
-from .records import METRICS, RUN, SUMMARY, Attempt, RunError, Step, Summary, parse_step, read_run, summarize
+from .records import (
+    METRICS,
+    RUN,
+    STRAGGLING,
+    SUMMARY,
+    WARM_UP_STEPS,
+    Attempt,
+    Pace,
+    RunError,
+    Step,
+    Summary,
+    parse_step,
+    read_run,
+    summarize,
+)
 
 BOARD = "tensorboard"
 DIVERGED = ".diverged"
@@ -67,6 +81,8 @@ class Recorder:
         self._last: Step | None = None
         self._diverged = _earlier_divergence(directory / _BEFORE)
         self._first: Step | None = None
+        self._resumed_step = resumed_step
+        self._pace: Pace | None = Pace()
         self._told, self._started = 0.0, time.time()
         price = os.environ.get(_DOLLARS)
         self._dollars = float(price) * facts.nodes if price else None
@@ -95,6 +111,7 @@ class Recorder:
         self._show(line)
         self._first, self._last = self._first or line, line
         self._tell_of_divergence(step)
+        self._tell_of_slowdown(line)
         return line
 
     def diverged(self, step: int, rank: int | None) -> None:
@@ -114,6 +131,19 @@ class Recorder:
                 f"nodes differ in what they compute. To have it replaced, as root: scontrol update "
                 f"nodename={node or 'NODE'} state=drain reason=stalled"
             )
+
+    def _tell_of_slowdown(self, step: Step) -> None:
+        """Tell once that this start has become slower, and of the rank that the others wait for, if there is one."""
+        if self._pace is None or step.step <= self._resumed_step + WARM_UP_STEPS:
+            return
+        if slowdown := self._pace.slowdown(step):
+            self._pace = None
+            mean, most = step.number("compute_seconds_mean"), step.number("compute_seconds_max")
+            rank = ""
+            if mean and most and most > STRAGGLING * mean:
+                rank = f"; the slowest rank is {step.further['slowest_rank']} on {step.further['slowest_host']}"
+            share = f"{slowdown.speed:.0%} of the speed of this start before"
+            _complain(f"Steps from {slowdown.step} on are slower: {share}{rank}")
 
     def tell_now_and_then(self, *, last: bool = False) -> None:
         """Print the newest step, unless another was told of a moment ago; the last in any case."""

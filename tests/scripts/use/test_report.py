@@ -74,6 +74,11 @@ def run(call: Call) -> Call:
     return lambda *runs: call("runs", "show", *map(str, runs))
 
 
+def test_slower_steps_have_a_table(tmp_path: Path) -> None:
+    steps = [step(number, sequences_per_second=4096.0 if number < 40 else 1024.0) for number in range(1, 80)]
+    assert rows(write(tmp_path / "one", steps))["Slower than before"] == [["one", "40", "25.0%"]]
+
+
 def test_the_tables_have_the_summary_of_a_run(tmp_path: Path) -> None:
     slow = step(7, compute_seconds_max=4.1)
     printed = rows(write(tmp_path / "one", [slow if number == 7 else step(number) for number in range(1, 11)]))

@@ -51,7 +51,10 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
     "--time", metavar="T", help="Limit as Slurm writes it, an hour or more; the job stops before, and continues."
 )
 @click.option(
-    "--workers-per-node", type=int, metavar="N", help="Processes on each node; default: the program's, or 32."
+    "--workers-per-node",
+    type=int,
+    metavar="N",
+    help="Processes on each node; default: the program's, or a NeuronCore each.",
 )
 @click.option("--array", metavar="TASKS", help="A run for each task, such as 0-7%2, in the directory DIR/TASK.")
 @click.option("--after", metavar="DIR", help="A run that must end well before this one starts.")

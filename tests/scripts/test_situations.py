@@ -70,6 +70,7 @@ WITHOUT_ACCOUNT = {
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 STOPPED = "nobody reads standard output any more, so the command stopped"
 STATE = Path(__file__).with_name("slurm_state.json")
+SUBMITTED = ("--node-dollars=21.5", "--node-tflops=3040", "--node-cores=32")
 Situation = Callable[[str], Exception]
 """Returns how a call of AWS fails, by the name of its operation."""
 
@@ -333,7 +334,7 @@ def sending(without_account: pytest.MonkeyPatch) -> None:
     [
         (["exec", "trn1-16", "--", "sinfo", HOSTILE], ["ubuntu", HOSTILE]),
         (["exec", "trn1-16", "--user", "grace", "--", "sinfo", "a"], ["grace", "a"]),
-        (["submit", "trn1-16", "--nodes=1", "--output", HOSTILE], ["ubuntu", *[...] * 3, f"--output={HOSTILE}", ...]),
+        (["submit", "trn1-16", "--nodes=1", "--output", HOSTILE], [*[...] * 4, f"--output={HOSTILE}", *SUBMITTED]),
         (["runs", "list", "trn1-16", "--directory", HOSTILE], RUNS),
         (["jobs", "cancel", "trn1-16", "12", "13_[4-9]", "--yes"], CANCEL),
     ],

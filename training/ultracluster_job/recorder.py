@@ -40,8 +40,8 @@ _BEFORE = "diverged"
 """The link that train.sbatch leaves, whose target is what the file had at an earlier start."""
 _NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices", "steps")
 _SECONDS_BETWEEN_LINES = 10
-_DOLLARS = "ULTRACLUSTER_NODE_DOLLARS"
-"""The variable with the price of a node-hour of this job, US dollars, as its submitter knew it."""
+_DOLLARS, _TFLOPS = "ULTRACLUSTER_NODE_DOLLARS", "ULTRACLUSTER_NODE_TFLOPS"
+"""The variables with the price of a node-hour, US dollars, and dense BF16 of a node, TFLOPS; who submits knows them."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,10 @@ class Recorder:
         self._told, self._started = 0.0, time.time()
         price = os.environ.get(_DOLLARS)
         self._dollars = float(price) * facts.nodes if price else None
+        of_node = os.environ.get(_TFLOPS)
+        self._peak = facts.peak_flops and facts.peak_flops * facts.workers
+        if of_node:
+            self._peak = float(of_node) * 1e12 * facts.nodes
 
     def step(
         self,
@@ -233,7 +237,7 @@ class Recorder:
         if (speed := rates.get("sequences_per_second")) is not None:
             rates["sequences_per_second_per_node"] = speed / facts.nodes
         if (flops := rates.get("flops_per_second")) is not None:
-            rates["mfu"] = flops / (facts.peak_flops * facts.workers) if facts.peak_flops else None
+            rates["mfu"] = flops / self._peak if self._peak else None
         return rates
 
     def _ranks(self, compute: Sequence[float]) -> dict[str, Any]:

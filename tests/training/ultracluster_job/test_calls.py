@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.programs.bert.runs import free_port
+from tests.ports import free_port
 from tests.training.ultracluster_job.test_launch import ENVIRONMENT, LAUNCH
 from ultracluster_job import calls, heartbeat
 from ultracluster_job.watchdog import STALLED
@@ -64,6 +64,19 @@ def test_a_killed_rank_ends_the_run_which_continues_from_its_newest_checkpoint(
     record = json.loads((tmp_path / "run/run.json").read_text())
     assert [each["resumed_step"] for each in record["attempts"]] == [0, 5]
     assert "step 12 of 12: loss " in done.stdout
+
+
+@pytest.mark.parametrize("damage", [b"", b"half"])
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, undisturbed: dict[int, float], damage: bytes) -> None:
+    assert run(tmp_path / "run").returncode == 0
+    newest = tmp_path / "run/checkpoints/step-10"
+    content = newest.read_bytes()
+    newest.write_bytes(content[: len(content) // 2] if damage else b"")
+    done = run(tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert f"Checkpoint {newest} is passed over: step-10" in done.stderr
+    assert losses(tmp_path / "run") == undisturbed
+    assert json.loads((tmp_path / "run/run.json").read_text())["attempts"][1]["resumed_step"] == 5
 
 
 def test_all_ranks_stop_at_the_same_step_and_lose_none(tmp_path: Path, undisturbed: dict[int, float]) -> None:

@@ -108,6 +108,25 @@ def test_a_line_tells_what_was_measured_and_what_follows_from_it(tmp_path: Path)
     }
 
 
+def test_a_line_is_told_with_what_is_left_and_what_it_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two nodes of 10 dollars an hour and 0.4 TFLOPS, which go before what the program knows of its hardware."""
+    monkeypatch.setenv("ULTRACLUSTER_NODE_DOLLARS", "10")
+    monkeypatch.setenv("ULTRACLUSTER_NODE_TFLOPS", "0.4")
+    now = 1000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    recorder = Recorder(tmp_path, FACTS, 0)
+    for step in (1, 2, 3):
+        now += 1800
+        further = {"steps": 5, "tokens": 7200, "flops": 360e12, "gradient_norm": 1.5}
+        recorder.step(step=step, loss=2.0, seconds=1800, further=further)
+    recorder.tell_now_and_then(last=True)
+    assert capsys.readouterr().out == (
+        "step 3 of 5: loss 2.0000, gradient norm 1.50, tokens/s 4, MFU 25.0%, 1.0 h left, $30.00 so far, $20.00 to go\n"
+    )
+
+
 def test_each_attempt_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     record(tmp_path, [1, 2])

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.programs.bert.runs import TINY, free_port
+from tests.ports import free_port
+from tests.training.programs.bert.runs import TINY
 from tests.training.ultracluster_job.test_launch import ENVIRONMENT
 from ultracluster_job import heartbeat
 from ultracluster_job.heartbeat import Beats, Heartbeat, Stage

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.programs.bert.runs import TINY, free_port, in_ranks, losses, steps, train
+from tests.ports import free_port
+from tests.training.programs.bert.runs import TINY, in_ranks, losses, steps, train
 from tests.training.ultracluster_job import fake_neuron
 from tests.training.ultracluster_job.test_launch import JOBS, LAUNCH
 

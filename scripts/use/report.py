@@ -145,6 +145,7 @@ def _progress(runs: Sequence[ComparedRun]) -> Table:
                 "Tokens": _number(summary.tokens, 0),
                 "First loss": f"{summary.loss_first:.4f}",
                 "Last loss": f"{summary.loss_last:.4f}",
+                "Evaluation loss,\nafter step": _evaluated(summary),
                 "Step time": _hours(summary.step_seconds),
                 "Attempts": f"{summary.attempts:,}",
                 "Last step (UTC)": _moment(run.updated),
@@ -198,6 +199,11 @@ def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], 
         *(Column(name, name not in ("Node", "Program")) for row in rows[:1] for name in row),
     ]
     return Table(title, columns, [(name, *row.values()) for name, row in zip(names, rows, strict=True)], notes=notes)
+
+
+def _evaluated(summary: Summary) -> str:
+    loss = summary.evaluation_loss
+    return _NONE if loss is None else f"{loss:.4f}, {summary.evaluation_step:,}"
 
 
 def _number(value: float | None, digits: int = 1) -> str:

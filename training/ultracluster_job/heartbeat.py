@@ -45,6 +45,7 @@ class Stage(IntEnum):
     RECORD = 5
     CHECKPOINT = 6
     END = 7
+    EVALUATE = 8
 
     @property
     def words(self) -> str:
@@ -58,6 +59,7 @@ class Stage(IntEnum):
             "records a step",
             "saves a checkpoint",
             "ends",
+            "evaluates",
         )[self]
 
 

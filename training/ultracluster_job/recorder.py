@@ -163,6 +163,7 @@ class Recorder:
             left = max(0.0, steps - step.step) * (step.time - self._first.time) / (step.step - self._first.step)
         told = (
             ("loss", step.loss, "{:.4f}"),
+            ("evaluation loss", step.number("evaluation_loss"), "{:.4f}"),
             ("learning rate", step.number("learning_rate"), "{:.2e}"),
             ("gradient norm", step.number("gradient_norm"), "{:.2f}"),
             ("sequences/s", step.number("sequences_per_second"), "{:,.1f}"),

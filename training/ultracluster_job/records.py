@@ -46,7 +46,8 @@ class Step:
             sequences_per_second_per_node; mfu, from 0 to 1; learning_rate; gradient_norm, before clipping;
             compute_seconds_min, _mean, _max of the ranks until the reduction of gradients, with slowest_rank and
             slowest_host; waited_for_devices, whether these are the devices' seconds, not those of hosts, which are
-            ahead; data_seconds, of the rank that waited longest for data; checkpoint_seconds.
+            ahead; data_seconds, of the rank that waited longest for data; checkpoint_seconds; evaluation_loss, on
+            held-out data, and more of evaluation_, whose seconds are not the step's.
     """
 
     step: int
@@ -155,6 +156,7 @@ class Summary:
         scaling_efficiency: Sequences/s per node over those of the reference run; None without one.
         compute_spread: By how much the slowest rank's computing exceeds the mean's, as a share of it; mean of the steps
             that waited for devices, or of all if there are none.
+        evaluation_loss: The last on held-out data, after evaluation_step; None without any.
         step_seconds: All steps together. Work that was lost and done again counts once.
         data_seconds: Of these, waiting for data.
         checkpoint_seconds: Of these, waiting for checkpoints.
@@ -176,6 +178,8 @@ class Summary:
     scaling_efficiency: float | None
     loss_first: float
     loss_last: float
+    evaluation_loss: float | None
+    evaluation_step: int | None
     compute_spread: float | None
     step_seconds: float
     data_seconds: float | None
@@ -257,6 +261,7 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
     """Return what a run came to, compared per node with another if there is one."""
     steps = measured(run)
     last, attempt = run.steps[-1], run.attempts[-1]
+    evaluated = next((step for step in reversed(run.steps) if step.number("evaluation_loss") is not None), None)
     per_second = [rate for step in steps if (rate := step.number("sequences_per_second"))]
     per_node = _mean_rate(steps, "sequences_per_second_per_node")
     of_reference = summarize(reference).sequences_per_second_per_node if reference else None
@@ -277,6 +282,8 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
         scaling_efficiency=per_node / of_reference if per_node and of_reference else None,
         loss_first=run.steps[0].loss,
         loss_last=last.loss,
+        evaluation_loss=evaluated.number("evaluation_loss") if evaluated else None,
+        evaluation_step=evaluated.step if evaluated else None,
         compute_spread=fmean(known) if known else None,
         step_seconds=sum(step.seconds for step in run.steps),
         data_seconds=_sum(run.steps, "data_seconds"),
@@ -343,6 +350,8 @@ def differences(options: Mapping[str, Any], reference: Run) -> list[str]:
 def tell(summary: Summary) -> list[str]:
     """Return what a run came to, in lines."""
     lines = [f"steps: {summary.steps}, loss: {summary.loss_last:.4f}, {summary.loss_first:.4f} at the first step"]
+    if summary.evaluation_loss is not None:
+        lines.append(f"evaluation loss: {summary.evaluation_loss:.4f} at step {summary.evaluation_step}")
     if summary.sequences is not None:
         lines.append(f"sequences: {summary.sequences}, tokens: {_told(summary.tokens, '{}')}")
     if summary.sequences_per_second is not None:

@@ -97,6 +97,11 @@ class Learner:
         # XLA sends equal tensors once, and a graph of fewer ones is another graph, of the first step alone.
         self.restore_weights(copies)
 
+    @property
+    def model(self) -> Any:
+        """The model with the weights of now, on the device."""
+        return self._model
+
     def accumulate(self, batch: Mapping[str, Any], seed: int) -> None:
         """Add a micro-batch's losses and gradients to those of the step, as its share in the mean of all ranks'.
 

@@ -93,6 +93,10 @@ class Options:
     data: Path | None = _directory("directory of HDF5 shards (default: a generated corpus)")
     output: Path = _directory("directory of the run, on storage that all nodes share")
     checkpoint_interval: int = _number(1, "optimizer steps between checkpoints (default: about half an hour's)")
+    evaluate_data: Path | None = _directory("directory of held-out HDF5 shards (default: no evaluation)")
+    evaluate_every: int | None = _number(
+        1, "optimizer steps between evaluations, of which one is at the end (default: as between checkpoints)"
+    )
     keep: int = _number(1, "checkpoints to keep", 3)
     start_from: Path | None = _directory("directory of a run whose newest weights this run starts with")
     reference: Path | None = _directory("directory of a run on one node, for the scaling efficiency")
@@ -189,6 +193,8 @@ def contradictions(options: Options) -> list[str]:
     if options.max_predictions >= options.sequence_length:
         allowed = f"less than --sequence-length {options.sequence_length}"
         problems.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
+    if options.evaluate_every and not options.evaluate_data:
+        problems.append(f"--evaluate-every: got {options.evaluate_every}; allowed: together with --evaluate-data")
     if options.command == "train":
         problems += [
             f"--{name}: got it with train; allowed: with check (train has it from torchrun)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib import metadata
 
@@ -24,6 +24,7 @@ from ultracluster_job import (
 
 from .check import Findings, describe, divided, examine, identity
 from .corpus import Corpus, GeneratedCorpus, ShardedCorpus
+from .evaluation import Evaluation
 from .feed import Feed
 from .learner import Learner, build_model
 from .options import Options
@@ -76,8 +77,20 @@ def train(options: Options, heartbeat: Heartbeat) -> int:
         feed=feed,
         heartbeat=heartbeat,
         recorder=recorder,
+        evaluate=_evaluate(options, findings, backend, learner),
     )
     return loop.go()
+
+
+def _evaluate(
+    options: Options, findings: Findings, backend: Backend, learner: Learner
+) -> Callable[[], Iterator[Mapping[str, float]]] | None:
+    """Return what computes the losses on held-out data, if there is some."""
+    if options.evaluate_data is None or findings.held_out is None:
+        return None
+    corpus = ShardedCorpus(options.evaluate_data, findings.held_out, options.vocabulary)
+    evaluation = Evaluation(corpus, backend, options.micro_batch)
+    return lambda: evaluation(learner.model)
 
 
 def _restore(learner: Learner, findings: Findings) -> int:
@@ -100,6 +113,7 @@ def _plan(options: Options, batch: Batch, findings: Findings, done: int) -> Plan
         done=done,
         stop_after=options.stop_after,
         checkpoint_interval=options.checkpoint_interval,
+        evaluate_every=options.evaluate_every or options.checkpoint_interval,
         keep=options.keep,
         seed=options.seed,
         learning_rate=rate,

@@ -59,7 +59,7 @@ GROUPS = {
         "port-forward": "Reach a port of a node, such as TensorBoard's",
         "submit": "Submit a training run",
         "jobs": "List and cancel jobs, show their logs",
-        "runs": "List and compare training runs",
+        "runs": "List, compare and export training runs",
         "costs": "Show what jobs cost, by user, account, queue or job",
     },
     "Help": {

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -51,6 +51,7 @@ class RunFacts:
     Attributes:
         program: Its name.
         peak_flops: What one worker's hardware could do, FLOP/s; None where that is not known.
+        identity: What was trained on what: data, sizes and all else that a run may not change.
     """
 
     program: str
@@ -60,6 +61,7 @@ class RunFacts:
     peak_flops: float | None
     options: Mapping[str, Any]
     versions: Mapping[str, str]
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Recorder:

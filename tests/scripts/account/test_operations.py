@@ -200,6 +200,7 @@ UNCHECKED = {
     "jobs cancel": "a job: a deployment that is in progress does not keep people from their work",
     "pipeline deploy": "stacks of the pipeline, which are of no deployment; it checks those",
     "prove": "the commands above do it, each of which checks",
+    "runs export": "a directory on the cluster",
     "submit": "a job, likewise",
 }
 """Commands that change something else, and what."""

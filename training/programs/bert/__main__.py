@@ -1,4 +1,4 @@
-"""``python -m bert train|check``: see ``options.py``.
+"""``python -m bert train|check``: see ``options.py``; ``python -m bert export``: see ``export.py``.
 
 Exit codes: 0 finished, 2 bad input, 3 a loss that is not finite, 75 stopped on request with a checkpoint, others a
 failure. To start again as it is would not help after 2 and 3.
@@ -22,6 +22,10 @@ BAD_INPUT, DIVERGED, FAILED = 2, 3, 1
 def main(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for, and return the exit code."""
     try:
+        if arguments[:1] == ["export"]:
+            from .export import export
+
+            return export(arguments[1:])
         options = parse(arguments)
         if options.command == "check":
             from .check import check
@@ -31,11 +35,10 @@ def main(arguments: Sequence[str]) -> int:
         heartbeat = Heartbeat(options.stall_seconds, this_worker().local_rank)  # what is imported next may hang
         from .train import train
 
-        try:
-            return train(options, heartbeat)
-        except TrainingError as error:
-            _tell([str(error)])
-            return DIVERGED if isinstance(error, DivergedError) else FAILED
+        return train(options, heartbeat)
+    except TrainingError as error:
+        _tell([str(error)])
+        return DIVERGED if isinstance(error, DivergedError) else FAILED
     except BadInputError as error:
         _tell(error.problems)
         return BAD_INPUT

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib import metadata
+from typing import Any
 
 from ultracluster_job import (
     Backend,
@@ -53,7 +54,8 @@ def train(options: Options, heartbeat: Heartbeat) -> int:
         print("\n".join(describe(options, batch, worker.nodes, findings)), flush=True)
         if not backend.extracting:
             resumed = findings.resumed.step if findings.resumed else 0
-            recorders.append(Recorder(options.output, _facts(options, backend), resumed))
+            facts = _facts(options, backend, identity(options, batch, findings.shards))
+            recorders.append(Recorder(options.output, facts, resumed))
         return findings
 
     findings = agree(options.output, backend, exchange, find)
@@ -131,7 +133,7 @@ def _corpus(options: Options, findings: Findings) -> Corpus:
     return GeneratedCorpus(options.seed, options.vocabulary, options.sequence_length, options.max_predictions)
 
 
-def _facts(options: Options, backend: Backend) -> RunFacts:
+def _facts(options: Options, backend: Backend, same: Mapping[str, Any]) -> RunFacts:
     return RunFacts(
         program="bert",
         nodes=backend.worker.nodes,
@@ -140,6 +142,7 @@ def _facts(options: Options, backend: Backend) -> RunFacts:
         peak_flops=backend.peak_flops,
         options=asdict(options),
         versions=_versions(),
+        identity=same,
     )
 
 

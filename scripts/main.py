@@ -55,6 +55,7 @@ GROUPS = {
     },
     "Use": {
         "ssh": "Open a shell on a node by Session Manager",
+        "shell": "Open a shell on a compute node as a job",
         "exec": "Run a command on the head node",
         "port-forward": "Reach a port of a node, such as TensorBoard's",
         "submit": "Submit a training run",

@@ -364,6 +364,8 @@ def test_words_reach_a_node_unchanged(words: list[str], called: list[Any], tmp_p
         ["logs", "trn1-16", HOSTILE],
         ["ssh", "trn1-16", "--node", HOSTILE],
         ["port-forward", "trn1-16", HOSTILE],
+        ["shell", "trn1-16", "--node", "--queue", HOSTILE],
+        ["shell", "trn1-16", "--node", "--time", HOSTILE],
         ["port-forward", "trn1-16", "6006", "--node", HOSTILE],
         ["exec", "trn1-16", "--timeout", HOSTILE, "--", "sinfo"],
         ["exec", "trn1-16", "--user", HOSTILE, "--", "sinfo"],
@@ -492,7 +494,7 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
         (tmp_path / "known").write_text(json.dumps({"job": {**KNOWN, **dict.fromkeys(TOLD, text)}}))
         node = node.replace('echo \'{"job": {', 'cat $SLURM/known; : \'{"job": {')
         operated.shell(f"STATE={tmp_path}/state SLURM={tmp_path} PYTHON={Path(sys.executable).parent}; {node}")
-        for name in SHOWING.keys() - {"exec", "ssh", "submit"}:
+        for name in SHOWING.keys() - {"exec", "runs export", "ssh", "submit"}:
             formats = next((each.type for each in COMMANDS[name].params if each.name == "output"), None)
             for output in formats.choices if isinstance(formats, click.Choice) else ("text",):
                 words = (*name.split(), "trn1-16", *SHOWING[name], "--output", output)
@@ -563,7 +565,7 @@ PLANNING: Mapping[str, tuple[str, ...]] = {
     "upgrade": ("--dry-run", "--anyway", "--skip", "parallelcluster"),
 }
 """Commands for which the CDK, ParallelCluster or the fleet works first."""
-NOT_WALKED = {"port-forward"}
+NOT_WALKED = {"port-forward", "shell"}
 """The plugin of Session Manager replaces it."""
 
 

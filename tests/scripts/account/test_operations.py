@@ -207,8 +207,8 @@ UNCHECKED = {
 READING = {
     "completion", "costs", "diagnose", "drift", "emulate", "estimate", "exec", "fleet status", "image render", "init",
     "inventory", "jobs list", "jobs logs", "jobs show", "logs", "pipeline outputs", "pipeline review", "pipeline synth",
-    "plan", "port-forward", "preflight", "rehearse", "review", "runs list", "runs show", "ssh", "status", "synth",
-    "validate", "version",
+    "plan", "port-forward", "preflight", "rehearse", "review", "runs list", "runs show", "shell", "ssh", "status",
+    "synth",     "validate", "version",
 }  # fmt: skip
 """Commands that change nothing in AWS, or pass on what a person types."""
 

@@ -28,8 +28,8 @@ standard error.
 ticket or pull request. Commands without either have no result but lines or a file that serve as they are:
 `completion`, `image render` and `pipeline` print what a shell or a workflow reads, `submit` what Slurm prints,
 `bootstrap` what the CDK prints, `image build` what ParallelCluster prints; `init` writes the settings file and `review`
-a page or Markdown, `prove` a report in a folder, whose schema is here, too; `emulate`, `port-forward` and `rehearse`
-show what happens until they end.
+a page or Markdown, `prove` a report in a folder, whose schema is here, too; `emulate`, `port-forward`, `shell`
+and `rehearse` show what happens until they end.
 
 | exit code | meaning |
 |---|---|

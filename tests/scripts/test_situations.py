@@ -60,6 +60,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "port-forward": ("6006",),
     "recover": ("--dry-run",),
     "restore": ("--list",),
+    "runs export": ("/fsx/runs/a", "/fsx/models/a"),
     "runs show": ("/fsx/runs/a",),
     "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
     "upgrade": ("--dry-run",),
@@ -366,6 +367,8 @@ def test_words_reach_a_node_unchanged(words: list[str], called: list[Any], tmp_p
         ["logs", "trn1-16", HOSTILE],
         ["ssh", "trn1-16", "--node", HOSTILE],
         ["port-forward", "trn1-16", HOSTILE],
+        ["shell", "trn1-16", "--node", "--queue", HOSTILE],
+        ["shell", "trn1-16", "--node", "--time", HOSTILE],
         ["port-forward", "trn1-16", "6006", "--node", HOSTILE],
         ["exec", "trn1-16", "--timeout", HOSTILE, "--", "sinfo"],
         ["exec", "trn1-16", "--user", HOSTILE, "--", "sinfo"],
@@ -410,14 +413,15 @@ SHOWING: Mapping[str, tuple[str, ...]] = {
     "env create": (REQUIREMENTS,), "env list": (), "env remove": ("a.env-0123456789ab",),
     "fleet status": (), "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",),
     "jobs show": ("2",), "logs": ("--list",), "restore": ("--list",), "runs list": (),
-    "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",), "status": (),
-    "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
+    "runs export": ("/fsx/runs/a", "/fsx/models/a"), "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",),
+    "status": (), "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
 COMPARED = described(Run("bert", {"steps": 9}, [FIRST], [STEP]), None)
 NODE = """\
 script=$(cat)
 case $script in
+*" as_owner.sh "*) sh() { echo "$4"; }; eval "$script" ;;
 *" /fsx/runs/a"*) echo 'COMPARED' ;;
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
 *" list --format=json"*) echo '{"environments": [{"name": "a.env-0123456789ab", "user": "ann"}]}' ;;
@@ -495,7 +499,7 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
         (tmp_path / "known").write_text(json.dumps({"job": {**KNOWN, **dict.fromkeys(TOLD, text)}}))
         node = node.replace('echo \'{"job": {', 'cat $SLURM/known; : \'{"job": {')
         operated.shell(f"STATE={tmp_path}/state SLURM={tmp_path} PYTHON={Path(sys.executable).parent}; {node}")
-        for name in SHOWING.keys() - {"env create", "env remove", "exec", "ssh", "submit"}:
+        for name in SHOWING.keys() - {"env create", "env remove", "exec", "runs export", "ssh", "submit"}:
             formats = next((each.type for each in COMMANDS[name].params if each.name == "output"), None)
             for output in formats.choices if isinstance(formats, click.Choice) else ("text",):
                 words = (*name.split(), "trn1-16", *SHOWING[name], "--output", output)
@@ -543,7 +547,7 @@ def check_narrow_and_closed(
         code = ultracluster(*words)
     out, err = capfd.readouterr()
     assert out == "", words
-    if {"--yes", "--confirm", "create", "remove", "start", "submit"} & set(words):
+    if {"--yes", "--confirm", "create", "export", "remove", "start", "submit"} & set(words):
         assert code == ExitCode.FAILED, words
         assert err.endswith(f"error: {STOPPED}\n\nhint: the same command does what is left\n"), (words, err)
     else:
@@ -566,7 +570,7 @@ PLANNING: Mapping[str, tuple[str, ...]] = {
     "upgrade": ("--dry-run", "--anyway", "--skip", "parallelcluster"),
 }
 """Commands for which the CDK, ParallelCluster or the fleet works first."""
-NOT_WALKED = {"port-forward"}
+NOT_WALKED = {"port-forward", "shell"}
 """The plugin of Session Manager replaces it."""
 
 

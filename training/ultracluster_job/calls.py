@@ -7,7 +7,7 @@ import re
 import sys
 import time
 import zipfile
-from functools import cache
+from functools import cache, cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,16 @@ class _Job:
 
     def __init__(self) -> None:
         self.worker = this_worker()
-        self.heartbeat = Heartbeat(int(os.environ.get(STALL_SECONDS, _STALL_SECONDS)), self.worker.local_rank)
         self.directory = Path(os.environ[RUN]) if os.environ.get(RUN) else None
         self.recorder: Recorder | None = None
         self.exchange: Exchange | None = None
         self.asked = 0
         self.settled = time.perf_counter()
+
+    @cached_property
+    def heartbeat(self) -> Heartbeat:
+        """The heartbeat, from the first beat or step on: who asks, and tells nothing, is not watched."""
+        return Heartbeat(int(os.environ.get(STALL_SECONDS, _STALL_SECONDS)), self.worker.local_rank)
 
 
 _job = cache(_Job)
@@ -51,7 +55,9 @@ def beat() -> None:
 
     Call it before each collective, say, so that a rank that the others wait for is the one with the fewest beats. A
     rank that has logged ten steps, and then is silent for ten of its median steps and 15 minutes
-    (ULTRACLUSTER_STALL_SECONDS; 0: for ever), ends the job with exit code 76, and its node is named.
+    (ULTRACLUSTER_STALL_SECONDS; 0: for ever), ends the job with exit code 76, and its node is named. Before that, from
+    the first beat on, it may be silent for two hours, or 20 minutes with all graphs compiled
+    (ULTRACLUSTER_START_SECONDS). A rank that only asks, by the other functions, may be silent for ever.
     """
     _job().heartbeat.beat(Stage.COMPUTE)
 

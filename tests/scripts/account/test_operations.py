@@ -202,6 +202,7 @@ UNCHECKED = {
     "jobs cancel": "a job: a deployment that is in progress does not keep people from their work",
     "pipeline deploy": "stacks of the pipeline, which are of no deployment; it checks those",
     "prove": "the commands above do it, each of which checks",
+    "runs export": "a directory on the cluster",
     "submit": "a job, likewise",
 }
 """Commands that change something else, and what."""
@@ -209,8 +210,8 @@ READING = {
     "completion", "costs", "diagnose", "drift", "emulate", "env list", "estimate", "exec", "fleet status",
     "image render", "init",
     "inventory", "jobs list", "jobs logs", "jobs show", "logs", "pipeline outputs", "pipeline review", "pipeline synth",
-    "plan", "port-forward", "preflight", "rehearse", "review", "runs list", "runs show", "ssh", "status", "synth",
-    "validate", "version",
+    "plan", "port-forward", "preflight", "rehearse", "review", "runs list", "runs show", "shell", "ssh", "status",
+    "synth",     "validate", "version",
 }  # fmt: skip
 """Commands that change nothing in AWS, or pass on what a person types."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.ports import free_port
 from tests.training.ultracluster_job.test_launch import ENVIRONMENT, LAUNCH
+from ultracluster_job import calls, heartbeat
 from ultracluster_job.watchdog import STALLED
 
 MINE = Path(__file__).parents[1] / "mine/train.py"
@@ -107,11 +109,26 @@ def test_a_loss_that_is_not_finite_is_no_step_and_ends_the_run(tmp_path: Path) -
     assert list(losses(tmp_path / "run")) == [1, 2]
 
 
-def test_a_rank_that_hangs_is_named(tmp_path: Path) -> None:
-    hanging = changed(tmp_path, "beat()", "if step == 11 and os.environ['RANK'] == '1': os.kill(os.getpid(), 19)")
-    done = run(tmp_path / "run", hanging, ULTRACLUSTER_STALL_SECONDS="2")
+@pytest.mark.parametrize(
+    ("step", "start", "told"), [(11, "7200", "after step 10 it "), (1, "2", "it has not told anything yet")]
+)
+def test_a_rank_that_hangs_is_named(tmp_path: Path, step: int, start: str, told: str) -> None:
+    hanging = changed(tmp_path, "beat()", f"if step == {step} and os.environ['RANK'] == '1': os.kill(os.getpid(), 19)")
+    done = run(tmp_path / "run", hanging, ULTRACLUSTER_STALL_SECONDS="2", ULTRACLUSTER_START_SECONDS=start)
     assert done.returncode == STALLED
-    assert "stalled: rank 1 on " in done.stderr
+    [line, *_] = [line for line in done.stderr.splitlines() if line.startswith("stalled: rank 1 on ")]
+    assert told in line
+
+
+def test_a_program_that_only_asks_is_not_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(heartbeat.DIRECTORY, str(tmp_path))
+    monkeypatch.setenv("ULTRACLUSTER_RUN", str(tmp_path))
+    beats = heartbeat.Beats(tmp_path, workers=1)
+    monkeypatch.setattr(calls, "_job", cache(calls._Job))
+    assert (calls.resume_directory(), calls.stop_requested()) == (None, False)
+    assert beats.read()[0].count == 0
+    calls.beat()
+    assert beats.read()[0].limit > 0
 
 
 def test_outside_of_a_job_the_functions_do_nothing(tmp_path: Path) -> None:

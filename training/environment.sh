@@ -6,7 +6,7 @@
 #
 # It takes $ULTRACLUSTER_PYTHON, the environment directory, from the shell that submitted, or else from the node
 # (sbatch --export=NONE). What else is set already stays; what one program alone needs, it sets before, as
-# pretraining/environment.sh does. Not here, on purpose: XLA_USE_BF16 and XLA_DOWNCAST_BF16
+# program.toml does. Not here, on purpose: XLA_USE_BF16 and XLA_DOWNCAST_BF16
 # (torch-xla 2.6 deprecated them), BUCKET_CAP_MB (its new name is ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB),
 # NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS (gone with Neuron 2.32), and FI_EFA_FORK_SAFE, which kernels before 5.15
 # need: no supported operating system has one.

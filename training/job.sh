@@ -3,6 +3,7 @@
 # shellcheck disable=SC2034,SC2154 # shared with the scripts that source this
 jobs=$(cd -P "$jobs" && pwd) # one version from now on, even if the link moves on
 export PATH # bash has one even where Slurm gives the job none
+shopt -u patsub_replacement 2>/dev/null || true # bash 5.2: & in a path would be the word that it takes the place of
 
 say() {
     printf '%s %s: %s\n' "$(date --utc +%FT%TZ)" "$SLURM_JOB_NAME" "$1"
@@ -16,8 +17,8 @@ use_output() {
     [[ -z ${SLURM_ARRAY_TASK_ID:-} ]] || output=$output/$SLURM_ARRAY_TASK_ID
     outcome=$output/.outcome-$SLURM_JOB_ID
     status=0
-    if [[ $output != /* ]] || ! mkdir --parents "$output" || ! echo >"$outcome"; then
-        say "got '$output'; allowed: a directory on the shared file system that you may write, with space left"
+    if [[ $output != /* ]] || ! mkdir --parents "$output" || [[ ! -O $output ]] || ! echo >"$outcome"; then
+        say "got '$output'; allowed: a directory of yours on the shared file system, with space left"
         status=2
     fi
     rm --force "$outcome"
@@ -51,22 +52,36 @@ name_graphs() {
     export ULTRACLUSTER_GRAPHS
 }
 
+# filled WORD...: sets `words` to these, with what their placeholders stand for.
+filled() {
+    words=("${@//'{output}'/$ULTRACLUSTER_RUN}")
+    words=("${words[@]//'{nodes}'/$SLURM_JOB_NUM_NODES}")
+    words=("${words[@]//'{workers_per_node}'/$WORKERS_PER_NODE}")
+}
+
 # run_step PURPOSE OPTION...: runs the program on all nodes and sets `status` to how it ended. In a job that was submitted
 # with --export=NONE, a step would otherwise have no environment at all, not even PATH (man srun, SLURM_EXPORT_ENV).
 run_step() {
-    local step words
-    words=("${program_run[@]//'{output}'/$ULTRACLUSTER_RUN}")
-    words=("${words[@]//'{nodes}'/$SLURM_JOB_NUM_NODES}")
-    words=("${words[@]//'{workers_per_node}'/$WORKERS_PER_NODE}")
+    local step words all again
+    filled "${program_run[@]}"
+    all=("${words[@]}" "${@:2}")
+    if [[ $1 == compile ]]; then
+        filled "${program_compile[@]}"
+        all+=("${words[@]}")
+    fi
     rm --force "$outcome"
     srun --export=ALL --kill-on-bad-exit=1 --cpu-bind=none bash "$jobs/run_node.sh" "$1" "$outcome" "$code_stopped" \
-        "${words[@]}" "${@:2}" &
+        "${all[@]}" &
     step=$!
     while true; do
         status=0
         wait "$step" || status=$?
         # A signal that the job catches ends the waiting, too.
-        if ((status <= 128)) || ! kill -0 "$step" 2>/dev/null; then
+        ((status > 128)) || break
+        if ! kill -0 "$step" 2>/dev/null; then
+            again=0
+            wait "$step" 2>/dev/null || again=$? # 127: it was the step's own code
+            ((again == 127)) || status=$again
             break
         fi
     done

@@ -1,10 +1,10 @@
 #!/bin/bash
 # What each node of a job does, as a step of it: srun bash run_node.sh compile|train OUTCOME STOPPED WORD...
 #
-# It starts WORKERS_PER_NODE workers, each of which runs Python with these words in the program's folder. The node where the program ended first writes
-# its exit code to the file OUTCOME: srun mixes the codes of all nodes. A stop with a checkpoint (the code STOPPED) ends the step well,
-# because srun must not kill nodes that are a moment slower. What is known of a run that stands still goes to the directory
-# stalls next to OUTCOME, in one directory for each start of the job.
+# It starts WORKERS_PER_NODE workers, each of which runs Python with these words in the program's folder. The node where
+# the program ended first writes its exit code to the file OUTCOME: srun mixes the codes of all nodes. A stop with a
+# checkpoint (the code STOPPED) ends the step well, because srun must not kill nodes that are a moment slower. What is known
+# of a run that stands still goes to the directory stalls next to OUTCOME, in one directory for each start of the job.
 #
 # WORKER_FIFO_PRIORITY, 1 to 99: trains under the kernel's real-time policy SCHED_FIFO (docs/guides/train.md tells the risk).
 # Unset, the default, is AWS's, too, which calls it an experiment against a loss of up to 10 % of BERT's throughput from
@@ -16,11 +16,13 @@ purpose=$1 outcome=$2 stopped=$3
 shift 3
 
 source "$here/environment.sh"
-# A program imports ultracluster_job, and the package that its folder is.
-export PYTHONPATH=$here:${ULTRACLUSTER_PROGRAM%/*}${PYTHONPATH:+:$PYTHONPATH}
+# A program imports ultracluster_job, and the package that its folder may be.
+packages=$here
+[[ $1 != -m ]] || packages+=:${ULTRACLUSTER_PROGRAM%/*}
+export PYTHONPATH=$packages${PYTHONPATH:+:$PYTHONPATH}
 ULTRACLUSTER_NODES=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | paste --serial --delimiters=' ')
 export ULTRACLUSTER_NODES ULTRACLUSTER_STALLS=${outcome%/*}/stalls/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
-cd "$ULTRACLUSTER_PROGRAM"
+cd "$here" # the launcher, too, looks for modules where it starts
 bash "$here/compile_cache.sh" fetch || echo "run_node.sh: no compiled graphs were fetched: this node compiles what it needs"
 # How long a rank may be silent until the first steps are made: compiling takes most of an hour, loading some minutes.
 start_seconds=7200
@@ -37,8 +39,8 @@ if [[ $1 == -m ]]; then
 else
     command+=("$ULTRACLUSTER_PROGRAM/$1" "${@:2}")
 fi
-# The CPU has no compiler to feed: the same steps run by themselves.
-if [[ $purpose == compile && ! " $* " =~ " --backend"[\ =]"cpu " ]]; then
+# Without Neuron devices there is no compiler to feed: the same steps run by themselves.
+if [[ $purpose == compile ]] && compgen -G "${NEURON_DEVICES:-/dev/neuron*}" >/dev/null; then
     command=("$ULTRACLUSTER_PYTHON/bin/neuron_parallel_compile" "${command[@]}")
 fi
 if [[ $purpose == train && ${WORKER_FIFO_PRIORITY:-} ]]; then

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -40,6 +41,8 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of a program's folder: data belongs beside it."""
 KEPT = "program"
 """The folder, in that of a run, with a copy of each version of its program."""
+OUTPUT = re.compile(r"/[A-Za-z0-9 ._/+=@-]+")
+"""Other characters mean something to Slurm, to Python's path or in patterns."""
 ARRAY = re.compile(r"[0-9]+(-[0-9]+(:[0-9]+)?)?(,[0-9]+(-[0-9]+(:[0-9]+)?)?)*(%[0-9]+)?")
 """https://slurm.schedmd.com/sbatch.html#OPT_array"""
 
@@ -148,16 +151,21 @@ def check_queue(queue: str | None, nodes: int) -> None:
 def jobs_of(run: Path) -> list[str]:
     """Return the numbers of the jobs in the queue that have this run's directory."""
     found = []
-    for line in ask("squeue", "--noheader", "--format=%A %k").splitlines():
+    wanted = Path(os.path.realpath(run))
+    for line in ask("squeue", "--me", "--noheader", "--format=%A %k").splitlines():
         job, _, comment = line.partition(" ")
-        # A path of ours is absolute; other jobs may have any comment.
-        if comment.startswith("/") and os.path.realpath(comment) == os.path.realpath(run):
+        # A path of ours is absolute; other jobs may have any comment. Below that of an array are its tasks'.
+        if comment.startswith("/") and Path(os.path.realpath(comment)) in (wanted, wanted.parent):
             found.append(job)
     return list(dict.fromkeys(found))
 
 
 def check_directory(output: Path) -> None:
-    """Refuse the directory of a run that is in the queue already."""
+    """Refuse the directory of a run that is in the queue already, and one into which somebody else may write."""
+    if output.exists():
+        there = output.stat()
+        if there.st_uid != os.getuid() or there.st_mode & 0o002:
+            refuse(f"--output: got {output}, where others write; allowed: a directory of yours, or a new one")
     for job in jobs_of(output):
         refuse(f"--output: got {output}, which job {job} uses; allowed: another directory, or: scancel {job}")
 
@@ -169,8 +177,13 @@ def dependencies(after: Path | None) -> list[str]:
     if not after.is_absolute():
         refuse(f"--after: got {after}; allowed: an absolute path on the shared file system")
     jobs = jobs_of(after)
-    if not jobs and not (after / "finished").exists():
-        refuse(f"--after: got {after}, with no job in the queue and not finished; allowed: a run that is one of these")
+    tasks = [each for each in after.iterdir() if each.name.isdigit()] if after.is_dir() else []
+    is_finished = (after / "finished").exists() or (tasks and all((each / "finished").exists() for each in tasks))
+    if not jobs and not is_finished:
+        refuse(
+            f"--after: got {after}, with no job in the queue and not finished; allowed: a run that is one of these (a "
+            "batch script leaves no sign that it is finished)"
+        )
     return [f"afterok:{job}" for job in jobs]
 
 
@@ -201,7 +214,7 @@ def is_script(path: Path) -> bool:
 @contextlib.contextmanager
 def found(program: str) -> Iterator[Path]:
     """Yield the folder or the batch script that is meant; the folder of a file of Python is made for it."""
-    if "/" not in program and (HERE / "programs" / program / "program.toml").is_file():
+    if re.fullmatch(r"[a-z][a-z0-9_]*", program) and (HERE / "programs" / program / "program.toml").is_file():
         yield HERE / "programs" / program
         return
     path = Path(program).resolve()
@@ -210,12 +223,17 @@ def found(program: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="submit-") as directory:
         if program == "-":
-            yield unpacked(Path(directory))
+            try:
+                folder = unpacked(Path(directory))
+            except (tarfile.TarError, EOFError, OSError) as error:
+                refuse(f"--program: got no archive on standard input; allowed: one of tar ({error})")
+            yield folder
         elif path.is_file() and path.suffix == ".py":
             folder = Path(directory) / path.stem
             folder.mkdir()
             shutil.copy(path, folder)
             (folder / "program.toml").write_text(f"run = [{json.dumps(path.name)}]\n", encoding="utf-8")
+            print(f"of {path.parent}, {path.name} alone is copied; --program {path.parent} takes all")
             yield folder
         else:
             known = ", ".join(sorted(each.parent.name for each in (HERE / "programs").glob("*/program.toml")))
@@ -226,8 +244,12 @@ def found(program: str) -> Iterator[Path]:
 
 def unpacked(directory: Path) -> Path:
     """Return the one folder or script that a tar archive on standard input has, unpacked."""
+    size = 0
     with tarfile.open(fileobj=sys.stdin.buffer, mode="r|*") as archive:
         for member in archive:
+            size += member.size
+            if size > MOST_BYTES:
+                refuse(f"--program: got more than {MOST_BYTES:,} bytes; data belongs beside a program")
             parts = Path(member.name).parts
             if member.name.startswith("/") or ".." in parts or not (member.isfile() or member.isdir()):
                 refuse(f"--program: got {member.name} in the archive; allowed: files and folders below one of them")
@@ -278,18 +300,26 @@ def keep(folder: Path, output: Path) -> Path:
     """Copy a program into the directory of its run, where each version has a folder, and return the copy."""
     target = output / KEPT / digest(folder) / folder.name
     if target.exists():
+        if digest(target) != target.parent.name:
+            refuse(f"--output: got {output}, whose copy {target} has changed; remove that, or take another directory")
         return target
     try:
         target.parent.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent.parent) as directory:
             new = Path(directory) / "files"
             copy = new / folder.name
+            new.mkdir()
             for name in files_of(folder):
                 source, place = (folder, copy) if folder.is_file() else (folder / name, copy / name)
                 place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, place)
-            with contextlib.suppress(FileExistsError):  # another submission was first
-                new.rename(target.parent)
+                shutil.copyfile(source, place)
+                place.chmod(0o555 if source.stat().st_mode & 0o100 else 0o444)
+            target.parent.mkdir(exist_ok=True)
+            try:
+                copy.rename(target)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another submission was first
+                    raise
     except OSError as error:
         refuse(f"--output: got {output}; allowed: a directory that takes a copy of {folder.name} ({error})")
     return target
@@ -348,7 +378,7 @@ def submit(given: argparse.Namespace, commands: dict[str, list[str]], wait_for: 
     jobs: list[str] = []
     if not given.dry_run:
         make_directory(given.output)
-    for name, command in commands.items():
+    for command in commands.values():
         if dependency := [f"afterok:{jobs[-1]}"] if jobs else wait_for:
             command[1:1] = [f"--dependency={','.join(dependency)}", "--kill-on-invalid-dep=yes"]
         if given.dry_run:
@@ -361,8 +391,9 @@ def submit(given: argparse.Namespace, commands: dict[str, list[str]], wait_for: 
             for job in jobs:
                 ask("scancel", job)
             raise
-        print(f"{name:12} job {jobs[-1]}, log {log_of(given, name, jobs[-1])}")
     if not given.dry_run:
+        for name, job in zip(commands, jobs):  # noqa: B905 - Python 3.9
+            print(f"{name:12} job {job}, log {log_of(given, name, job)}")
         tell(given, jobs, list(commands)[-1])
 
 
@@ -386,8 +417,8 @@ def check_arguments(given: argparse.Namespace) -> None:
     """Refuse what cannot be meant."""
     if not given.output.is_absolute():
         refuse(f"--output: got {given.output}; allowed: an absolute path on the shared file system")
-    if given.time is not None:
-        check_time(given.time)
+    if not OUTPUT.fullmatch(str(given.output)):
+        refuse(f"--output: got {str(given.output)!r}; allowed: letters, digits, spaces and . _ / + = @ -")
     if given.fifo_priority not in (None, *range(1, 100)):
         refuse(f"--fifo-priority: got {given.fifo_priority}; allowed: 1 to 99")
     if given.workers_per_node is not None and not 1 <= given.workers_per_node <= MOST_WORKERS:
@@ -399,6 +430,17 @@ def check_arguments(given: argparse.Namespace) -> None:
             refuse(f"{option}: got {value}; allowed: a number from 0 on")
     if not 1 <= given.node_cores <= MOST_WORKERS:
         refuse(f"--node-cores: got {given.node_cores}; allowed: 1 to {MOST_WORKERS}")
+
+
+def check_script(given: argparse.Namespace) -> None:
+    """Refuse options that a batch script does not get."""
+    ignored = {
+        "--workers-per-node": given.workers_per_node, "--fifo-priority": given.fifo_priority, "--env": given.env,
+        "--no-compile": given.no_compile or None,
+    }  # fmt: skip
+    for option, value in ignored.items():
+        if value is not None:
+            refuse(f"{option}: got it with a batch script, which is submitted as it is; allowed: with a program")
 
 
 def further_options(given: argparse.Namespace, program: dict[str, Any], environment: str = "") -> list[str]:
@@ -424,17 +466,24 @@ def main() -> int:
     wait_for = dependencies(given.after)
     with found(given.program) as folder:
         if folder.is_file():
+            check_script(given)
             files = keep(folder, given.output) if not given.dry_run else folder
             further = ["--open-mode=append", *further_options(given, {})]
             command = batch("job", given, further, [str(files), str(given.output), *options])
             submit(given, {"job": command}, wait_for)
             return 0
+        if given.time is not None:
+            check_time(given.time)
         environment = environment_directory(given.env)
         program = read_program(environment, folder)
-        workers = os.environ.get("WORKERS_PER_NODE") or program["workers_per_node"] or given.node_cores
+        workers = os.environ.get("WORKERS_PER_NODE") or str(program["workers_per_node"] or given.node_cores)
+        if not re.fullmatch(r"[1-9][0-9]{0,3}", workers):
+            refuse(f"WORKERS_PER_NODE: got {workers!r}; allowed: 1 to {MOST_WORKERS}")
         given.workers_per_node = given.workers_per_node or int(workers)
         check_program(environment, folder, program, given, options)
         is_shipped = folder.parent == HERE / "programs"
+        if not is_shipped:
+            files_of(folder)  # refuses what cannot be copied
         place = folder if is_shipped or given.dry_run else keep(folder, given.output)
         words = [str(place), str(given.output), *options]
         commands = {}

@@ -67,7 +67,7 @@ def command(*, deployment: Deployment, words: Sequence[str], program: str, dry_r
     from scripts.use.submission import submit
 
     said = [f"--{name.replace('_', '-')}" if value is True else f"--{name.replace('_', '-')}={value}"
-            for name, value in given.items() if value not in (None, False)]  # fmt: skip
+            for name, value in given.items() if value is not None and value is not False]  # fmt: skip
     code = submit(deployment, program, [*said, *(["--dry-run"] if dry_run else [])], words)
     if code == ExitCode.DONE and not dry_run:
         terminal.suggest(f"jobs list {deployment.name}")

@@ -21,6 +21,8 @@ from ultracluster_job import records as summary
 from ultracluster_job.records import WARM_UP_STEPS, Attempt, RunError, Summary, described, read_run, references
 
 _NONE = "-"
+_FORGED = (ValueError, TypeError, OverflowError, RecursionError, ArithmeticError)
+"""What numbers and texts lead to that no program of ours has written."""
 
 
 class ComparedRun(Document):
@@ -59,12 +61,18 @@ def compare(directories: Sequence[Path]) -> Comparison:
     for directory in directories:
         try:
             runs.append(read_run(directory))
-        except RunError as error:
-            problems.append(str(error))
+        except (RunError, *_FORGED) as error:
+            problems.append(str(error)[:300])
     if problems:
         raise UnusableError("\n".join(problems))
-    rows = [described(run, reference) for run, reference in zip(runs, references(runs), strict=True)]
-    return _comparison([str(each.resolve()) for each in directories], [str(each) for each in directories], rows)
+    try:
+        rows = [described(run, reference) for run, reference in zip(runs, references(runs), strict=True)]
+    except _FORGED as error:
+        raise UnusableError(f"a record is damaged: {error}") from None
+    try:
+        return _comparison([str(each.resolve()) for each in directories], [str(each) for each in directories], rows)
+    except ValidationError as error:
+        raise _damaged(error) from None
 
 
 class _Compared(Document):
@@ -96,9 +104,13 @@ def compare_on_cluster(deployment: Deployment, directories: Sequence[str]) -> Co
     try:
         return _comparison(directories, directories, answer.runs)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UnusableError(f"a record is damaged: {where}: {first['msg']}") from None
+        raise _damaged(error) from None
+
+
+def _damaged(error: ValidationError) -> UnusableError:
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return UnusableError(f"a record is damaged: {where}: {first['msg']}")
 
 
 def _comparison(paths: Sequence[str], given: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Comparison:

@@ -6,7 +6,7 @@ import io
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,9 @@ from ultracluster.domain.instance_types import TRAINIUM_TYPES
 
 SECONDS_TO_SUBMIT: Final = 3600
 """How long submit.py may take, which reads the data before anything is submitted."""
+_MOST_BYTES: Final = 1024 * 1024
+"""Of a program that travels: more never fits into a command, however it is compressed."""
+_BRING: Final = "bring it to the file system, by git or scp, and name its path there"
 _LEFT_OUT: Final = {".git", ".venv", "__pycache__", "node_modules"}
 """As `training/submit.py` leaves them out."""
 
@@ -46,11 +49,20 @@ def submit(deployment: Deployment, program: str, options: Sequence[str], words: 
         here = ["python3", f"{jobs}/submit.py", f"--program={program}", *further]
         return subprocess.run(here, check=False).returncode
     travels = program != "bert" and Path(program).exists()
-    given = packed(Path(program), deployment.name) if travels else b""
+    given = packed(Path(program)) if travels else b""
     there = ["python3", f"{jobs}/submit.py", f"--program={'-' if travels else program}", *further]
     login = login_command(deployment.system_user, there)
     sent = start(deployment, HeadNode(deployment), login, seconds=SECONDS_TO_SUBMIT, given=given)
     return sent.follow_or_cancel(print_output)
+
+
+def _entries(path: Path) -> Iterator[Path]:
+    """Yield a folder or file and all below it that travels, in an order that follows from the names."""
+    yield path
+    if path.is_dir() and not path.is_symlink():
+        for each in sorted(path.iterdir()):
+            if each.name not in _LEFT_OUT:
+                yield from _entries(each)
 
 
 def jobs_directory(deployment: Deployment) -> str:
@@ -67,7 +79,7 @@ def jobs_directory(deployment: Deployment) -> str:
     return f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
 
 
-def packed(path: Path, deployment_name: str) -> bytes:
+def packed(path: Path) -> bytes:
     """Return a folder or file as a compressed tar archive; the same content gives the same bytes.
 
     Raises:
@@ -76,11 +88,15 @@ def packed(path: Path, deployment_name: str) -> bytes:
     path = path.resolve()
     buffer = io.BytesIO()
     try:
+        entries = list(_entries(path))
+        size = sum(each.stat().st_size for each in entries if each.is_file())
+        if size > _MOST_BYTES:
+            raise UnusableError(
+                f"--program: got {path} with {size:,} bytes; allowed: {_MOST_BYTES:,} to travel", _BRING
+            )
         with tarfile.open(fileobj=buffer, mode="w:xz", format=tarfile.PAX_FORMAT) as archive:
-            for each in [path, *sorted(path.rglob("*"))] if path.is_dir() else [path]:
+            for each in entries:
                 name = Path(path.name) / each.relative_to(path)
-                if _LEFT_OUT.intersection(name.parts[1:]):
-                    continue
                 if each.is_symlink() or not (each.is_file() or each.is_dir()):
                     raise UnusableError(f"--program: got {each}, a link or special file; allowed: files and folders")
                 member = archive.gettarinfo(each, str(name))
@@ -97,8 +113,7 @@ def packed(path: Path, deployment_name: str) -> bytes:
         raise UnusableError(
             f"--program: got {path} with {buffer.tell():,} bytes, compressed; allowed: up to {MOST_INPUT:,}, as they "
             "travel with the command",
-            f"bring it to the file system, by git or scp (./ultracluster ssh {deployment_name} --write-config), and "
-            "name its path there",
+            _BRING,
         )
     echo(f"{path.name} travels to the cluster: {buffer.tell():,} bytes", err=True)
     return buffer.getvalue()

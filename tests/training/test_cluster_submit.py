@@ -128,6 +128,9 @@ def test_a_dry_run_prints_the_commands_and_leaves_nothing(cluster: Cluster) -> N
         (["--nodes=3", "--output=/fsx/runs/new/../taken/"], "got /fsx/runs/new/../taken, which job 7 uses; "),
         (["--nodes=3", "--", "--phase", "3"], "--phase: got 3\n"),
         (["--nodes=3", "--phase", "3"], "unrecognized arguments: --phase 3"),
+        (["--nodes=3", "--output=/fsx/runs/50%u"], "--output: got '/fsx/runs/50%u'; allowed: letters, digits, "),
+        (["--nodes=3", "--output=/fsx/runs/taken/3"], "got /fsx/runs/taken/3, which job 7 uses; "),
+        (["--nodes=3", "--program=."], "--program: got "),
         (["--nodes=3", "--array=a"], "--array: got 'a'; allowed: tasks as Slurm writes them"),
         (
             ["--nodes=3", "--after=/fsx/runs/old"],
@@ -195,6 +198,27 @@ def test_the_run_keeps_each_version_of_a_program_and_runs_that(cluster: Cluster,
     assert (first / "train.py").read_text(encoding="utf-8") == "print(1)"
 
 
+def test_a_run_directory_that_others_may_have_prepared_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    mine = folder(tmp_path / "mine", {"train.py": "print(1)"})
+    arguments = ("--nodes=2", f"--output={cluster.run}", f"--program={mine}")
+    theirs = cluster.run / "program" / submit.digest(mine) / "mine"
+    folder(theirs, {"train.py": "print('theirs')"})
+    submitted = cluster.submit(*arguments)
+    assert (submitted.code, submitted.calls) == (2, [])
+    assert f"whose copy {theirs} has changed" in submitted.error
+    cluster.run.chmod(0o777)
+    assert "where others write; allowed: a directory of yours" in cluster.submit(*arguments).error
+
+
+def test_the_same_files_under_another_name_are_another_program(cluster: Cluster, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        mine = folder(tmp_path / name, {"train.py": "print(1)"})
+        (mine / "train.py").chmod(0o4755)
+        assert cluster.submit("--nodes=2", f"--output={cluster.run}", f"--program={mine}").code == 0
+    assert [path.name for path in kept(cluster)] == ["one", "two"]
+    assert {(path / "train.py").stat().st_mode & 0o7777 for path in kept(cluster)} == {0o555}
+
+
 def test_a_file_of_python_is_a_program_and_a_batch_script_is_submitted_as_it_is(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -244,8 +268,8 @@ def test_a_program_travels_as_it_is(cluster: Cluster, monkeypatch: pytest.Monkey
     mine = folder(tmp_path / "mine", {"train.py": "print(1)", "run.sh": "", ".venv/x": "", "a/b": "1"})
     (mine / "run.sh").chmod(0o755)
     archive = tmp_path / "archive"
-    archive.write_bytes(packed(mine, "trn1-16"))
-    assert packed(mine, "trn1-16") == archive.read_bytes()
+    archive.write_bytes(packed(mine))
+    assert packed(mine) == archive.read_bytes()
     with archive.open() as file:
         monkeypatch.setattr(sys, "stdin", file)
         submitted = cluster.submit("--nodes=2", f"--output={cluster.run}", "--program=-")
@@ -259,8 +283,8 @@ def test_a_folder_that_cannot_travel_is_refused(tmp_path: Path) -> None:
     mine = folder(tmp_path / "mine", {"train.py": ""})
     (mine / "data").write_bytes(os.urandom(40_000))
     with pytest.raises(UnusableError, match="allowed: up to 32,768"):
-        packed(mine, "trn1-16")
+        packed(mine)
     (mine / "data").unlink()
     (mine / "data").symlink_to("/etc")
     with pytest.raises(UnusableError, match="a link or special file"):
-        packed(mine, "trn1-16")
+        packed(mine)

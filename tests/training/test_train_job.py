@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ COMMANDS = {
     "scontrol": f'if [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; else echo "asked to $1 job $2"; fi',
     "srun": '[[ $6 == train ]] && echo "$CODE" >"$7"; eval "${LEFT:-}"; echo "a step ran: ${@:8}"; exit 143',
     "sinfo": "echo 8",
+    "scancel": "true",
 }
 
 FULL = "trap '' XFSZ; ulimit -f 0;"
@@ -45,7 +47,7 @@ def train(environment: dict[str, str], output: Path, before: str = "") -> subpro
         (0, "all steps are done", False),
         (2, "the input cannot be used, see the lines above: not requeued", False),
         (3, "a number of step ? is not finite: tried once more: back into the queue", True),
-        (75, "stopped with a checkpoint: back into the queue", True),
+        (75, "failed (75), 1 times in a row without a new checkpoint: back into the queue", True),
         (1, "failed (1), 1 times in a row without a new checkpoint: back into the queue", True),
     ],
 )
@@ -62,20 +64,19 @@ def test_what_happens_after_each_exit_code(
 
 # What the starts before left of a step that is not finite, what this one leaves, and how it is judged.
 DIVERGENCES = {
-    "first": ("", "7 trn1-1", "tried once more: back into the queue", True),
-    "on no known node": ("", "7", "a number of step 7 is not finite: tried once more", True),
+    "first": ("", "7 trn1-1", "step 7 is not finite, first on trn1-1: tried once more: back into the queue", True),
+    "a rank before the others": ("", "8 trn1-2\n7 trn1-1\n8 trn1-1", "step 7 is not finite, first on trn1-1", True),
+    "all at once": ("", "7 trn1-1\n7 trn1-2", "step 7 is not finite: tried once more", True),
+    "on no known node": ("", "7 ", "a number of step 7 is not finite: tried once more", True),
+    "of no known step": ("? ", "", "step ? is not finite, and before, of step ?: not requeued", False),
     "the same": (
         "7 trn1-1",
         "7 trn1-2",
         "step 7 is not finite again: it is the run's, not a node's; not requeued",
         False,
     ),
-    "another": (
-        "7 trn1-1",
-        "9 trn1-2",
-        "not finite, first on trn1-2, and before, of step 7: not requeued. The nodes differ",
-        False,
-    ),
+    "another": ("7 trn1-1", "9 trn1-2", "not finite, first on trn1-2, and before, of step 7: not requeued", False),
+    "of a forger": ("7 x;id #", "9 $(id)", "step 9 is not finite, and before, of step 7: not requeued", False),
 }
 
 
@@ -87,14 +88,17 @@ def test_a_number_that_is_not_finite_is_tried_once_more_elsewhere(
     (tmp_path / "run").mkdir()
     if before:
         (tmp_path / "run/diverged").symlink_to(before)
-    left = f'echo "{now}" >"{tmp_path}/run/.diverged"'
+    left = f"printf %s '{now}\n' >'{tmp_path}/run/.diverged'"
     start = {"CODE": "3", "LEFT": left, "SLURM_RESTART_COUNT": "1" if before else "0"}
     done = train({**environment, **start}, tmp_path / "run")
     assert done.returncode == 3
     assert message in done.stdout
     assert ("asked to requeue job 12" in done.stdout) == requeued
-    assert ("this job does not run on trn1-1 any more" in done.stdout) == (case == "first")
-    assert str((tmp_path / "run/diverged").readlink()).strip() == (before or now)
+    assert ("this job does not run on trn1-1 any more" in done.stdout) == (
+        case in ("first", "a rank before the others")
+    )
+    roots = re.findall(r"as root: (.*)", done.stdout)
+    assert roots == (["scontrol update nodename=trn1-1 state=drain reason=stalled"] if case == "another" else [])
 
 
 def test_a_program_has_codes_checkpoints_and_a_stop_file_of_its_own(
@@ -111,12 +115,12 @@ def test_a_program_has_codes_checkpoints_and_a_stop_file_of_its_own(
     for number in (9, 10):
         (tmp_path / f"run/saved/epoch_{number}").mkdir(parents=True)
     (tmp_path / "run/please stop").touch()
-    left = 'echo "ONE is $ONE, a checkpoint is $ULTRACLUSTER_CHECKPOINTS"'
+    left = f'mkdir "{tmp_path}/run/saved/epoch_11"; echo "ONE is $ONE, a checkpoint is $ULTRACLUSTER_CHECKPOINTS"'
     start = {"CODE": "9", "PROGRAM": str(program), "LEFT": left, "ULTRACLUSTER_RUN": "/elsewhere"}
     done = train({**environment, **start}, tmp_path / "run")
     assert f"a step ran: 9 fit.py --at {tmp_path}/run $(id) --phase 2" in done.stdout, done.stderr
     assert "ONE is a b $(id), a checkpoint is saved/epoch_*" in done.stdout
-    assert "stopped with a checkpoint: back into the queue, newest on disk: epoch_10" in done.stdout
+    assert "stopped with a checkpoint: back into the queue, newest on disk: epoch_11" in done.stdout
     assert not (tmp_path / "run/please stop").exists()
 
 
@@ -129,7 +133,7 @@ def test_a_program_that_cannot_be_used_ends_the_job(tmp_path: Path, environment:
     assert (done.returncode, "a step ran" in done.stdout) == (2, False)
     assert "got rnu; allowed: run, check, compile," in done.stderr
     assert "export: got {nodes}; allowed: {output}, {checkpoint}, {directory}" in done.stderr
-    assert 'stop_file: got "/etc/passwd"; allowed: a path in the run\'s directory' in done.stderr
+    assert 'stop_file: got "/etc/passwd"; allowed: a name in the run\'s directory' in done.stderr
     assert "run: got fit.py; allowed: a file of " in done.stderr
 
 
@@ -179,7 +183,7 @@ def test_a_file_system_that_is_full_is_bad_input_and_waited_for_at_three_restart
 ) -> None:
     done = train(environment, tmp_path / "run", FULL)
     assert done.returncode == 2
-    assert f"got '{tmp_path}/run'; allowed: a directory on the shared file system" in done.stdout
+    assert f"got '{tmp_path}/run'; allowed: a directory of yours on the shared file system" in done.stdout
     assert "a step ran" not in done.stdout
     assert "asked to requeue" not in done.stdout
     (tmp_path / "run/checkpoints/step-00000008").mkdir(parents=True)
@@ -199,3 +203,34 @@ def test_failures_that_cannot_be_counted_are_not_repeated(tmp_path: Path, enviro
     done = train({**environment, "CODE": "2", "SLURM_RESTART_COUNT": "1"}, tmp_path / "run")
     assert done.returncode == 2
     assert "asked to requeue" not in done.stdout
+
+
+@pytest.mark.parametrize("target", ["status[$(touch forged)0]", "unset_name", "-1", "9999999999999999999", "1 + 1"])
+def test_a_count_that_somebody_forged_is_none(tmp_path: Path, environment: dict[str, str], target: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/failures").symlink_to(target)
+    done = train({**environment, "CODE": "1", "SLURM_RESTART_COUNT": "1"}, tmp_path / "run", f"cd '{tmp_path}';")
+    assert "failed (1), 1 times in a row without a new checkpoint: back into the queue" in done.stdout, done.stderr
+    assert not (tmp_path / "forged").exists()
+
+
+def test_a_task_of_an_array_means_itself(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The id of the last one is that of the array, of which Slurm tells all tasks."""
+    task = {"SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3"}
+    done = train({**environment, **task, "CODE": "1"}, tmp_path / "run")
+    assert "asked to requeue job 12_3" in done.stdout
+    assert (tmp_path / "run/3/failures").is_symlink()
+
+
+def test_a_program_that_does_not_stop_is_ended_before_the_time_limit(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """By Slurm's signal to the job, and a moment later by the job itself."""
+    write_commands(
+        tmp_path / "slow", {"srun": 'trap "exit 143" TERM; echo a step runs; kill -USR1 $PPID; sleep 60 & wait $!'}
+    )
+    settings = {"PATH": f"{tmp_path}/slow:{environment['PATH']}", "ULTRACLUSTER_STOP_SECONDS": "0.2"}
+    done = train({**environment, **settings}, tmp_path / "run")
+    assert (tmp_path / "run/stop").exists()
+    assert "it has not stopped: it is ended now, and continues from its newest checkpoint" in done.stdout, done.stdout
+    assert "failed (143), 1 times in a row without a new checkpoint: back into the queue" in done.stdout

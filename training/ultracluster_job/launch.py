@@ -24,6 +24,8 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of its own is made in it
 def main() -> int:
     """Launch what torchrun's arguments name, and return the exit code."""
     arguments = run.parse_args(sys.argv[1:])
+    # The program's folder is where its workers start, and no place for this process to find modules in.
+    os.chdir(os.environ.get("ULTRACLUSTER_PROGRAM", "."))
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with TemporaryDirectory(prefix="ultracluster-job-", dir=memory) as directory:
         os.environ[heartbeat.DIRECTORY] = directory

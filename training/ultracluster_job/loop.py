@@ -254,7 +254,7 @@ class TrainingLoop:
             raise DivergedError(
                 f"Step {step.number}: the loss is {sum(losses)}, the norm of the gradient {norm}. The newest "
                 f"checkpoint is from before this step. If it comes to the same on other nodes, submit the run again "
-                f"with a lower --learning-rate or more --warmup-steps."
+                f"with a lower learning rate or more steps until its peak."
             )
         self._stopping = self._stopping or stop > 0
         now = perf_counter()

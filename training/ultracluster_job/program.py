@@ -77,13 +77,15 @@ def load(directory: Path) -> Program:
     path = directory / FILE
     if not directory.is_dir():
         raise BadInputError([f"--program: got {directory}; allowed: a folder"])
+    if path.exists() and not path.is_file():
+        raise BadInputError([f"{path}: allowed: a file"])
     if not path.exists():
         if not (directory / "train.py").is_file():
             raise BadInputError([f"--program: got {directory}; allowed: a folder with {FILE} or train.py"])
         return Program(name=directory.name, directory=str(directory), run=["train.py"])
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInputError([f"{path}: {error}"]) from None
     problems = _problems(said, directory)
     if problems:
@@ -132,7 +134,7 @@ _KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: type(value) is int and 1 <= value <= _MOST_WORKERS, f"a whole number, 1 to {_MOST_WORKERS}",
     ),
     "checkpoints": (_is_path, "a pattern of paths in the run's directory, such as checkpoints/step-*"),
-    "stop_file": (_is_path, "a path in the run's directory"),
+    "stop_file": (lambda value: _is_path(value) and "/" not in value, "a name in the run's directory"),
     "environment": (_is_environment, "a table of variables and their texts"),
     "exit_codes": (
         _is_codes, f"a table of {', '.join(_MEANINGS)}: different numbers, 1 to {_MOST_CODE} but for {STALLED}",
@@ -148,20 +150,27 @@ def _problems(said: Mapping[str, Any], directory: Path) -> list[str]:
             hint = f"; did you mean {near[0]}?" if near else ""
             problems.append(f"got {key}; allowed: {', '.join(_KEYS)}{hint}")
         elif not _KEYS[key][0](value):
-            problems.append(f"{key}: got {json.dumps(value)}; allowed: {_KEYS[key][1]}")
+            problems.append(f"{key}: got {json.dumps(value, default=str)}; allowed: {_KEYS[key][1]}")
     if "run" not in said:
         problems.append(f"run: got nothing; allowed: {_KEYS['run'][1]}")
     for key in ("run", "check", "export"):
         words = said.get(key)
-        if _is_words(words) and words and words[0] != "-m" and not (directory / words[0]).is_file():
-            problems.append(f"{key}: got {words[0]}; allowed: a file of {directory}, or -m and a module")
+        if _is_words(words) and words and not _is_start(words, directory):
+            problems.append(f"{key}: got {' '.join(words[:2])}; allowed: a file of {directory}, or -m and a module")
     for key, known in (("run", PLACEHOLDERS), ("check", PLACEHOLDERS), ("export", EXPORTED)):
         for word in said.get(key) or () if _is_words(said.get(key) or []) else ():
             for name in re.findall(r"\{(\w+)\}", word):
-                if name not in known:
+                # Others are the program's own, but for what is nearly one of these.
+                if name not in known and get_close_matches(name, {*PLACEHOLDERS, *EXPORTED}, 1):
                     allowed = ", ".join(f"{{{each}}}" for each in known)
                     problems.append(f"{key}: got {{{name}}}; allowed: {allowed}")
     return problems
+
+
+def _is_start(words: Sequence[str], directory: Path) -> bool:
+    if words[0] == "-m":
+        return len(words) > 1 and bool(words[1]) and words[1][0] != "-"
+    return _is_path(words[0]) and (directory / words[0]).is_file()
 
 
 def _assignments(program: Program) -> str:
@@ -172,7 +181,6 @@ def _assignments(program: Program) -> str:
         "program_environment": [f"{name}={value}" for name, value in program.environment.items()],
     }
     values = {
-        "program_name": program.name,
         "program_workers": program.workers_per_node or "",
         "program_checkpoints": program.checkpoints,
         "program_stop_file": program.stop_file,

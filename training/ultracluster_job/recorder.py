@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ DIVERGED = ".diverged"
 _BEFORE = "diverged"
 """The link that train.sbatch leaves, whose target is what the file had at an earlier start."""
 _NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices", "steps")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,62}")
 _SECONDS_BETWEEN_LINES = 10
 _DOLLARS, _TFLOPS = "ULTRACLUSTER_NODE_DOLLARS", "ULTRACLUSTER_NODE_TFLOPS"
 """The variables with the price of a node-hour, US dollars, and dense BF16 of a node, TFLOPS; who submits knows them."""
@@ -123,9 +125,9 @@ class Recorder:
     def diverged(self, step: int, rank: int | None) -> None:
         """Leave for the job which step is not finite, and on which rank it was first; None: that is not known."""
         facts = self._facts
-        node = "" if rank is None else facts.hosts[rank * facts.nodes // facts.workers]
-        with _reported(DIVERGED):
-            (self._directory / DIVERGED).write_text(f"{step} {node}\n", encoding="utf-8")
+        leave_divergence(
+            self._directory, step, "" if rank is None else facts.hosts[rank * facts.nodes // facts.workers]
+        )
 
     def _tell_of_divergence(self, step: int) -> None:
         """Tell once that a step is finite which was not at an earlier start: what differs is the nodes."""
@@ -134,8 +136,8 @@ class Recorder:
             self._diverged = None
             _complain(
                 f"Step {number} is finite. At an earlier start it was not{f', first on {node}' if node else ''}: the "
-                f"nodes differ in what they compute. To have it replaced, as root: scontrol update "
-                f"nodename={node or 'NODE'} state=drain reason=stalled"
+                "nodes differ in what they compute."
+                + (f" To have it replaced, as root: scontrol update nodename={node} state=drain" if node else "")
             )
 
     def _tell_of_slowdown(self, step: Step) -> None:
@@ -279,10 +281,16 @@ class Recorder:
             self._board = board
 
 
+def leave_divergence(directory: Path, step: int, node: str) -> None:
+    """Leave for the job that a rank of a node has seen a number that is not finite; it compares what all have left."""
+    with _reported(DIVERGED), (directory / DIVERGED).open("a", encoding="utf-8") as file:
+        file.write(f"{step} {node}\n")
+
+
 def _earlier_divergence(link: Path) -> tuple[int, str] | None:
     try:
         step, _, node = str(link.readlink()).partition(" ")
-        return int(step), node
+        return int(step), node if _HOST.fullmatch(node) else ""
     except (OSError, ValueError):
         return None
 

@@ -212,7 +212,7 @@ def parse_step(line: bytes) -> Step | None:
     try:
         said = json.loads(line) if line.endswith(b"\n") else {}
         step, moment, loss, seconds = (said.pop(name) for name in ("step", "time", "loss", "seconds"))
-        return Step(int(step), float(moment), float(loss), float(seconds), said) if step >= 1 else None
+        return Step(int(step), float(moment), float(loss), float(seconds), said) if step >= 0 else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
@@ -254,7 +254,9 @@ def read_run(directory: Path, read: Callable[[Path], bytes] = Path.read_bytes) -
 def measured(run: Run) -> Sequence[Step]:
     """Return the steps beyond the first ones of each attempt, or all if there are no others."""
     warm_up = {each.resumed_step + count + 1 for each in run.attempts for count in range(WARM_UP_STEPS)}
-    return [step for step in run.steps if step.step not in warm_up] or run.steps
+    # Of a program that logs now and then, the first of each attempt.
+    first = {next((step.step for step in run.steps if step.step > each.resumed_step), 0) for each in run.attempts}
+    return [step for step in run.steps if step.step not in warm_up | first] or run.steps
 
 
 def summarize(run: Run, reference: Run | None = None) -> Summary:

@@ -101,7 +101,7 @@ def judge(reports: Mapping[int, Sequence[Rank]], nodes: Sequence[str]) -> Verdic
     silent = [name for number, name in enumerate(nodes) if number not in reports]
     all_ranks = [rank for number in sorted(reports) for rank in reports[number]]
     starting = not any(rank.step for rank in all_ranks)
-    ranks = [rank for rank in all_ranks if rank.count or starting]
+    ranks = [rank for rank in all_ranks if (rank.count or starting) and rank.stage != Stage.END] or all_ranks
     named = [rank for rank in ranks if rank.count and (not rank.state or rank.state in _STOPPED)]
     if not named and not silent:
         fewest, most = (pick(rank.count for rank in ranks) for pick in (min, max))
@@ -147,9 +147,7 @@ class Watchdog(Thread):
         while True:
             time.sleep(period)
             beats, now = self._beats.read(), time.monotonic()
-            if not any(
-                beat.count for beat in beats
-            ):  # of a program that never tells anything nobody knows what it does
+            if not any(beat.count for beat in beats):  # who never tells anything may do what it likes
                 continue
             limits = [beat.limit for beat in beats if beat.limit]
             period = min([_PERIODS[1], *(limit / _LOOKS for limit in limits)])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.end_to_end.slurm.base import USER
 from tests.end_to_end.slurm.cluster import SlurmCluster
-from tests.end_to_end.slurm.training import CLUSTER_JOBS, PYTHON, STEPS, exports, fake_python, start
+from tests.end_to_end.slurm.training import CLUSTER_JOBS, MINE, PYTHON, STEPS, exports, fake_python, start
 from tests.training.test_environments import write_wheel
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -70,6 +70,22 @@ def test_a_program_has_another_version_of_a_library_than_the_cluster(training_cl
     log = (cluster.directory / f"shared/fsx/runs/other/train-{job}.log").read_text(encoding="utf-8")
     assert ended["JobState"] == "COMPLETED", log
     assert re.search(r"^idna 99 with torch \d", log, re.MULTILINE), log
+
+
+def test_each_task_of_an_array_is_a_run_that_is_requeued_by_itself(training_cluster: SlurmCluster) -> None:
+    """The last task has the id of the array, which is requeued after a stop while the other one runs."""
+    cluster, output = training_cluster, "/fsx/runs/array"
+    words = f"--nodes 1 --output {output} --program {MINE} --array 0-1 -- 4000"
+    submitted = cluster.run(f"{exports()}; {PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {words} 2>&1", user=USER)
+    job = int(re.findall(r"^train +job (\d+)", submitted, re.MULTILINE)[0])
+    runs = [cluster.directory / f"shared{output}/{task}" for task in (0, 1)]
+    cluster.wait_until(lambda: all((run / "checkpoints").is_dir() for run in runs))
+    cluster.run(f"scancel --batch --signal=USR1 {job}_1")
+    cluster.wait_until(lambda: all((run / "finished").exists() for run in runs))
+    logs = [
+        (cluster.directory / f"shared{output}/train-{job}_{task}.log").read_text(encoding="utf-8") for task in (0, 1)
+    ]
+    assert [log.count(" train: start ") for log in logs] == [1, 2], logs
 
 
 def test_slurm_is_asked_to_warn_the_job_before_its_time_limit(training_cluster: SlurmCluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -21,12 +22,14 @@ STEPS = 12
 def run(output: Path, program: Path = MINE, ranks: int = 2, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program as a node does."""
     output.mkdir(exist_ok=True)
+    folder = output.parent / "165b/mine"
+    folder.mkdir(parents=True, exist_ok=True)
     place = ["--nnodes", "1", "--node-rank", "0", "--nproc-per-node", str(ranks), "--max-restarts", "0"]
     address = ["--master-addr", "127.0.0.1", "--master-port", str(free_port())]
     environment = {
         **ENVIRONMENT,
         "ULTRACLUSTER_RUN": str(output),
-        "ULTRACLUSTER_PROGRAM": "/a/165b/mine",
+        "ULTRACLUSTER_PROGRAM": str(folder),
         "OMP_NUM_THREADS": "1",
         **variables,
     }
@@ -83,7 +86,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, undisturbed: dict[i
     newest.write_bytes(content[: len(content) // 2] if damage else b"")
     done = run(tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    assert f"Checkpoint {newest} is passed over: step-10" in done.stderr
+    assert f"Checkpoint {newest} is passed over: " in done.stderr
     assert losses(tmp_path / "run") == undisturbed
     assert json.loads((tmp_path / "run/run.json").read_text())["attempts"][1]["resumed_step"] == 5
 
@@ -105,7 +108,7 @@ def test_a_loss_that_is_not_finite_is_no_step_and_ends_the_run(tmp_path: Path) -
     done = run(tmp_path / "run", bad)
     assert done.returncode == 3
     assert "Step 3: the loss is nan." in done.stderr
-    assert (tmp_path / "run/.diverged").read_text().split() == ["3"]
+    assert (tmp_path / "run/.diverged").read_text().split() == ["3", os.uname().nodename] * 2
     assert list(losses(tmp_path / "run")) == [1, 2]
 
 
@@ -144,10 +147,85 @@ def test_outside_of_a_job_the_functions_do_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr, list(tmp_path.iterdir())) == (0, "", [])
 
 
-@pytest.mark.parametrize("numbers", [(0, 1.0), (1, "2"), (1, 2.0, {"tokens": "many"})])
+@pytest.mark.parametrize(
+    "numbers",
+    [(-1, 1.0), (1.5, 1.0), (1, "2"), (1, 2.0, {"tokens": "many"}), (1, 2.0, {"a": 10**400}), (1, 2.0, {"time": 1})],
+)
 def test_what_is_no_step_is_refused(numbers: tuple[object, ...]) -> None:
     from ultracluster_job import log
 
     step, loss, *further = numbers
-    with pytest.raises(ValueError, match="allowed: a step from 1 on, and numbers"):
+    with pytest.raises(ValueError, match=r"^log: got .*; allowed: "):
         log(step, loss, **(further[0] if further else {}))  # type: ignore[arg-type]
+
+
+SAVING = """\
+import os, sys, time
+from pathlib import Path
+from ultracluster_job import log, stop_requested
+rank, output = os.environ["RANK"], Path(os.environ["ULTRACLUSTER_RUN"])
+for step in range(1, 100):
+    log(step, 1.0)
+    (output / "stop").touch()
+    if stop_requested():
+        if rank == "0":
+            time.sleep(2)
+            (output / "checkpoints").mkdir()
+            (output / f"checkpoints/step-{step}").write_text("whole")
+        sys.exit(75)
+"""
+
+
+def test_a_rank_that_saves_at_the_stop_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SAVING, encoding="utf-8")
+    done = run(tmp_path / "run", tmp_path / "train.py")
+    assert done.returncode == 75, done.stderr
+    assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == ["step-1"]
+
+
+ENDING = """\
+import os, time
+from ultracluster_job import beat, log
+for step in range(1, 13):
+    time.sleep(0.05)
+    log(step, 1.0, steps=int(os.environ["TOLD"]))
+if os.environ["RANK"] == "0":
+    for _ in range(int(os.environ["BEATS"])):
+        time.sleep(0.1)
+        beat()
+    time.sleep(float(os.environ["SILENT"]))
+"""
+
+
+@pytest.mark.parametrize(("told", "beats", "silent"), [(12, 0, 4), (99, 40, 0)])
+def test_a_rank_that_works_on_after_the_last_step_or_another_ends_is_not_stalled(
+    tmp_path: Path, told: int, beats: int, silent: int
+) -> None:
+    (tmp_path / "train.py").write_text(ENDING, encoding="utf-8")
+    variables = {"TOLD": str(told), "BEATS": str(beats), "SILENT": str(silent)}
+    done = run(tmp_path / "run", tmp_path / "train.py", ULTRACLUSTER_STALL_SECONDS="2", **variables)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_logged_now_and_then_and_from_another_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of one are numbers; a loop that counts from 0, and logs every hundredth, resumed at its checkpoint."""
+    program = """\
+import torch
+from ultracluster_job import log, resume_directory
+checkpoint = resume_directory()
+first = int(checkpoint.name[5:]) if checkpoint else 0
+for step in range(first, first + 300, 100):
+    log(torch.tensor(step), torch.tensor([2.0]), anything=torch.tensor(3.0), lost=float("inf"))
+"""
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    assert run(tmp_path / "run", tmp_path / "train.py", ranks=1).returncode == 0
+    (tmp_path / "run/checkpoints").mkdir()
+    (tmp_path / "run/checkpoints/step-250").write_text("whole")
+    (tmp_path / "run/checkpoints/step-4.tmp.4711").write_text("half")
+    done = run(tmp_path / "run", tmp_path / "train.py", ranks=1)
+    assert done.returncode == 0, done.stderr
+    assert list(losses(tmp_path / "run")) == [0, 100, 200, 250, 350, 450]
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert [each["resumed_step"] for each in record["attempts"]] == [0, 250]
+    line = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1])
+    assert (line["anything"], "lost" in line) == (3.0, False)

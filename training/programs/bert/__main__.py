@@ -1,7 +1,7 @@
 """``python -m bert train|check``: see ``options.py``; ``python -m bert export``: see ``export.py``.
 
 Exit codes: 0 finished, 2 bad input, 3 a loss that is not finite, 75 stopped on request with a checkpoint, others a
-failure. To start again as it is would not help after 2 and 3.
+failure. To start again as it is would not help after 2.
 """
 
 from __future__ import annotations

@@ -55,7 +55,10 @@ def compared(summary: Any, directories: list[str]) -> dict[str, Any]:
             problems.append(str(error)[:300])
     if problems:
         return {"problems": problems[:50], "runs": []}
-    rows = [summary.described(run, reference) for run, reference in zip(runs, summary.references(runs))]
+    try:
+        rows = [summary.described(run, reference) for run, reference in zip(runs, summary.references(runs))]
+    except (ValueError, TypeError, ArithmeticError) as error:  # of numbers that no program of ours has written
+        return {"problems": [f"a record is damaged: {error}"[:300]], "runs": []}
     answer: dict[str, Any] = {"problems": [], "runs": rows}
     if len(json.dumps(answer)) > LARGEST:
         for row in rows:

@@ -107,6 +107,7 @@ class Prerequisites:
         cluster_name: Name of the cluster, which nothing else may have.
         instance_type: Type of the nodes.
         os: That of the nodes, as ParallelCluster names it.
+        architecture: That of their processors, as EC2 names it.
         existing: Ids, names and ARNs of what exists, by type in CloudFormation.
         munge_key_secret_arn: Which of the secrets has a Munge key; the others have a password.
         permissions_boundary_arn: Which of the policies bounds roles.
@@ -122,6 +123,7 @@ class Prerequisites:
     bootstrap: Bootstrap
     published: tuple[PublishedVersion, ...]
     os: str = "ubuntu2404"
+    architecture: str = "x86_64"
     existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     munge_key_secret_arn: str | None = None
     permissions_boundary_arn: str | None = None
@@ -226,7 +228,7 @@ def _add_own_image(aws: EmulatedAws, wanted: Prerequisites, image_id: str) -> No
         "parallelcluster:os": wanted.os,
     }
     [size] = {each.root_volume_gib for each in wanted.published if each.version == wanted.parallelcluster_version}
-    _add_image(aws.client("ec2", wanted.region), f"custom-{image_id}", "x86_64", size, tags)
+    _add_image(aws.client("ec2", wanted.region), f"custom-{image_id}", wanted.architecture, size, tags)
 
 
 def _add_key_pair(aws: EmulatedAws, wanted: Prerequisites, name: str) -> None:

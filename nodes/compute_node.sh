@@ -6,7 +6,7 @@
 # sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; kernels: first two
 # numbers of those that it was tested with, separated by commas; broken_kernel: those of the first one that it is known
 # not to work with. Nodes with Neuron devices need all but the last; others get none of them
-# python: minor version of Python
+# python: minor version of Python, of the training environment; without it there is none
 # mount_dir: the file system that all nodes share; scratch_dir: local disks
 # without_efa: compute resources of the queue whose nodes have no EFA, separated by commas
 # types: what instance types have that lib/instance_types.sh lacks, TYPE:DEVICES:CORES:EFA, separated by commas
@@ -45,16 +45,16 @@ ended() {
 }
 
 readonly NEURON="sdk driver runtime collectives tools kernels"
-without_efa='' types='' metrics='' broken_kernel='' failure='interrupted.'
+python='' without_efa='' types='' metrics='' broken_kernel='' failure='interrupted.'
 arguments=("$@") # in a trap, $@ may be that of a function
 trap 'ended "$?"' EXIT
-parse_arguments "queue cluster region python mount_dir scratch_dir" "$NEURON broken_kernel without_efa types metrics" "$@"
+parse_arguments "queue cluster region mount_dir scratch_dir" "$NEURON broken_kernel python without_efa types metrics" "$@"
 remember "$@"
 use_system
 get_metadata instance-type
 instance_type=$metadata
 look_up_instance_type "$instance_type" "$types"
-((devices == 0)) || require_arguments "$NEURON"
+((devices == 0)) || require_arguments "$NEURON python"
 
 check_mounted "$mount_dir"
 check_scratch
@@ -71,7 +71,7 @@ if ((devices)); then
     verify_neuron
 fi
 verify_efa
-install_python
+[[ -z $python ]] || install_python
 set_metrics compute_node
 follow_team compute
 record "$@" "instance_type=$instance_type"

@@ -6,7 +6,7 @@
 # cluster, region: where the node stands; deployment: whose it is; user: who people log in as
 # sdk: release of the Neuron SDK; python: minor version of Python
 # pytorch, torch_xla, torch_neuronx, compiler, libneuronxla: versions of the Python packages torch, torch-xla,
-# torch-neuronx, neuronx-cc and libneuronxla
+# torch-neuronx, neuronx-cc and libneuronxla. Without sdk all of these are missing, and no software of jobs is built
 # mount_dir: the file system that all nodes share
 # metrics: on, if the node is to send metrics to CloudWatch
 # budget: what nodes may cost in a month, what happens then, and what an hour of them costs: LIMIT,ACTION,TYPE=PRICE...
@@ -24,10 +24,11 @@ source "$here/install/head_node.sh"
 source "$here/install/metrics.sh"
 source "$here/install/team.sh"
 
+readonly ENVIRONMENT="sdk python pytorch torch_xla torch_neuronx compiler libneuronxla"
 # shellcheck disable=SC2034 # jobs is for software.sh
-metrics='' budget='' jobs='' team=''
-parse_arguments "cluster region deployment user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
-    "metrics budget jobs team" "$@"
+sdk='' metrics='' budget='' jobs='' team=''
+parse_arguments "cluster region deployment user mount_dir" "$ENVIRONMENT metrics budget jobs team" "$@"
+[[ -z $sdk ]] || require_arguments "$ENVIRONMENT"
 # Other users or another budget are no other software: a build of it continues.
 software=()
 for argument in "$@"; do
@@ -42,7 +43,11 @@ write_profile
 add_slurm_hooks
 keep_slurm_running
 set_team
-start_software_unit "${software[@]}"
+if [[ -n $sdk ]]; then
+    start_software_unit "${software[@]}"
+else
+    remove_software_unit
+fi
 set_metrics head_node
 mark_root_volume
 record "$@"

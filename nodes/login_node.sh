@@ -2,7 +2,7 @@
 # Makes a login node ready to submit jobs: limits and paths. Runs as root when a node starts; a second run changes
 # nothing. Arguments are name=value:
 #
-# cluster: where the node stands; python: minor version of Python, of the training environment
+# cluster: where the node stands; python: minor version of Python, of the training environment; without it there is none
 # mount_dir: the file system that all nodes share
 set -euo pipefail
 exec 2>&1
@@ -12,13 +12,14 @@ source "$here/lib/common.sh"
 source "$here/install/system.sh"
 source "$here/install/team.sh"
 
-parse_arguments "cluster python mount_dir" "" "$@"
+python=''
+parse_arguments "cluster mount_dir" "python" "$@"
 remember "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits
 protect_files
 write_profile
-install_python
+[[ -z $python ]] || install_python
 follow_team login
 record "$@"

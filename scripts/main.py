@@ -55,11 +55,13 @@ GROUPS = {
     },
     "Use": {
         "ssh": "Open a shell on a node by Session Manager",
+        "shell": "Open a shell on a compute node as a job",
         "exec": "Run a command on the head node",
         "port-forward": "Reach a port of a node, such as TensorBoard's",
         "submit": "Submit a training run",
+        "env": "Make Python environments of programs",
         "jobs": "List and cancel jobs, show their logs",
-        "runs": "List and compare training runs",
+        "runs": "List, compare and export training runs",
         "costs": "Show what jobs cost, by user, account, queue or job",
     },
     "Help": {

@@ -62,7 +62,7 @@ class ClusterStack(DeploymentStack):
                 neuron_sdk=spec.neuron_sdk,
                 neuron_driver=spec.neuron_driver,
                 pytorch=spec.pytorch,
-                jobs=_JOB_SCRIPTS,
+                jobs=None if spec.neuron_sdk is None else _JOB_SCRIPTS,
                 metrics=settings.monitoring.node_metrics,
                 deployment=settings.name,
                 team=settings.team,

@@ -2,8 +2,9 @@
 # Carries compiled graphs between the cache on a node's local disks, where Neuron reads and writes, and the one on the
 # file system that all nodes share. Both are named by environment.sh, which must be sourced before.
 #
-#   compile_cache.sh fetch     shared to local, when a job starts, on each node
-#   compile_cache.sh publish   local to shared, when something was compiled
+#   compile_cache.sh fetch            shared to local, when a job starts, on each node
+#   compile_cache.sh publish [NAME]   local to shared, when something was compiled; all of it gets a name
+#   compile_cache.sh has NAME         exit code 0: all that got the name is in the local cache
 #
 # A cache has a directory for each graph, neuronxcc-VERSION/MODULE_HASH, with model.neff, and model.done once it is
 # complete (https://huggingface.co/aws-neuron/optimum-neuron-cache). Nobody ever sees half of one in the shared cache: it
@@ -29,13 +30,15 @@ copy_module() {
     [[ ! -d $temporary ]] || rm --recursive "$temporary"
 }
 
-# copy_modules FROM TO: copies what is complete and missing.
+# copy_modules FROM TO: copies what is complete and missing, and sets `modules` to all that FROM has.
 copy_modules() {
     local module target copied=0 all=0
+    modules=()
     for module in "$1"/neuronxcc-*/MODULE_*; do
         is_complete "$module" || continue
         target=$2${module#"$1"}
         all=$((all + 1))
+        modules+=("${module#"$1/"}")
         is_complete "$target" && continue
         make_directory "${target%/*}"
         copy_module "$module" "$target"
@@ -57,6 +60,26 @@ make_directory() {
     done
 }
 
+# name_modules NAME: keeps a list of what was copied. The first node speaks for all, which compile the same.
+name_modules() {
+    local new
+    ((${SLURM_NODEID:-0} == 0 && ${#modules[@]})) || return 0
+    make_directory "$SHARED/complete"
+    new=$(mktemp "$SHARED/complete/.$1.XXXXXX")
+    printf '%s\n' "${modules[@]}" >"$new"
+    chmod 644 "$new"
+    mv --no-target-directory "$new" "$SHARED/complete/$1" 2>/dev/null || rm --force "$new" # of another user, who was first
+}
+
+# has_modules NAME: whether the local cache has all that got a name.
+has_modules() {
+    local module
+    [[ -s $SHARED/complete/$1 ]] || return 1
+    while read -r module; do
+        is_complete "$LOCAL/$module" || return 1
+    done <"$SHARED/complete/$1"
+}
+
 # remove_unfinished_modules: removes what a killed run left in the local cache, where a job has the node for itself.
 remove_unfinished_modules() {
     local module
@@ -71,14 +94,15 @@ remove_old_copies() {
         -exec rm --recursive {} +
 }
 
+action=${1:-}
 if [[ $LOCAL != /* ]]; then
+    [[ $action != has ]] || exit 1
     ((${SLURM_NODEID:-0})) || echo "compile_cache.sh: nothing to carry: all nodes share $LOCAL"
     exit 0
 fi
 # timeout sends SIGTERM to this shell and then to its whole process group, which would end the removal, too.
 trap 'exit 143' TERM
 trap 'trap "" TERM; [[ ! -d ${temporary:-} ]] || rm --recursive "$temporary"' EXIT
-action=${1:-}
 case $action in
     fetch)
         remove_unfinished_modules
@@ -87,9 +111,13 @@ case $action in
     publish)
         remove_old_copies
         copy_modules "$LOCAL" "$SHARED"
+        [[ -z ${2:-} ]] || name_modules "$2"
+        ;;
+    has)
+        has_modules "$2" || exit 1
         ;;
     *)
-        echo "compile_cache.sh: got '$action'; allowed: fetch, publish"
+        echo "compile_cache.sh: got '$action'; allowed: fetch, publish, has"
         exit 2
         ;;
 esac

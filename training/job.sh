@@ -44,6 +44,13 @@ use_program() {
     export WORKERS_PER_NODE=${WORKERS_PER_NODE:-${program_workers:-32}}
 }
 
+# name_graphs OPTION...: exports a name for all graphs that the program has with these options on these nodes.
+name_graphs() {
+    local words=("$ULTRACLUSTER_PROGRAM" "$SLURM_JOB_NUM_NODES" "$WORKERS_PER_NODE" "${NEURON_CC_FLAGS:-}" "$@")
+    read -r ULTRACLUSTER_GRAPHS _ < <(printf '%s\0' "${words[@]}" | sha256sum)
+    export ULTRACLUSTER_GRAPHS
+}
+
 # run_step PURPOSE OPTION...: runs the program on all nodes and sets `status` to how it ended. In a job that was submitted
 # with --export=NONE, a step would otherwise have no environment at all, not even PATH (man srun, SLURM_EXPORT_ENV).
 run_step() {

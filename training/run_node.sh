@@ -22,6 +22,12 @@ ULTRACLUSTER_NODES=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | paste --ser
 export ULTRACLUSTER_NODES ULTRACLUSTER_STALLS=${outcome%/*}/stalls/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
 cd "$ULTRACLUSTER_PROGRAM"
 bash "$here/compile_cache.sh" fetch || echo "run_node.sh: no compiled graphs were fetched: this node compiles what it needs"
+# How long a rank may be silent until the first steps are made: compiling takes most of an hour, loading some minutes.
+start_seconds=7200
+if [[ $purpose == train ]] && bash "$here/compile_cache.sh" has "$ULTRACLUSTER_GRAPHS"; then
+    start_seconds=1200
+fi
+export ULTRACLUSTER_START_SECONDS=${ULTRACLUSTER_START_SECONDS:-$start_seconds}
 
 command=("$ULTRACLUSTER_PYTHON/bin/python" -m ultracluster_job.launch --nnodes "$SLURM_JOB_NUM_NODES"
     --node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --nproc-per-node "$WORKERS_PER_NODE"
@@ -52,7 +58,10 @@ fi
 # What was compiled is kept, however the program ended. A compile job is there for that; a training job must not wait
 # longer than a minute for it: other nodes wait, or the time limit is near.
 if [[ $purpose == compile ]]; then
-    bash "$here/compile_cache.sh" publish || status=$((status ? status : 1))
+    # Graphs of a program that failed are not all.
+    name=("$ULTRACLUSTER_GRAPHS")
+    ((status == 0)) || name=()
+    bash "$here/compile_cache.sh" publish "${name[@]}" || status=$((status ? status : 1))
 else
     timeout 60 bash "$here/compile_cache.sh" publish ||
         echo "run_node.sh: not all graphs were kept: other nodes may compile them again"

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 HERE = Path(__file__).resolve().parent
-WORKERS_PER_NODE = 32
+NODE_CORES = 32
 """NeuronCores of a trn1.32xlarge."""
 MOST_WORKERS = 1024
 SHORTEST_TIME = 3600
@@ -61,6 +61,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     command_line.add_argument("--program", default="bert", help="what to run (default: bert)")
+    command_line.add_argument(
+        "--env", help="Python environment of the program, as environments.py lists it, or its directory"
+    )
     command_line.add_argument("--nodes", type=int, required=True, help="whole nodes to train on")
     command_line.add_argument(
         "--output", type=Path, required=True, help="directory of the run, on the shared file system"
@@ -71,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
         help="limit of the training job, an hour or more; it stops before, and starts again (default: the queue's)",
     )
     command_line.add_argument(
-        "--workers-per-node", type=int, help="processes on each node (default: the program's, or 32)"
+        "--workers-per-node", type=int, help="processes on each node (default: the program's, or --node-cores)"
     )
     command_line.add_argument(
         "--array", help="tasks as Slurm writes them, such as 0-7%%2: a run each, in the directory OUTPUT/TASK"
@@ -86,6 +89,12 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     command_line.add_argument(
         "--node-dollars", type=float, help="price of a node-hour, for what the job tells of its costs (default: none)"
+    )
+    command_line.add_argument(
+        "--node-tflops", type=float, help="dense BF16 of a node, TFLOPS, for the MFU that the job tells (default: none)"
+    )
+    command_line.add_argument(
+        "--node-cores", type=int, default=NODE_CORES, help="NeuronCores of a node (default: %(default)s)"
     )
     command_line.add_argument("--dry-run", action="store_true", help="check, and print the commands only")
     return command_line
@@ -165,8 +174,13 @@ def dependencies(after: Path | None) -> list[str]:
     return [f"afterok:{job}" for job in jobs]
 
 
-def environment_directory() -> str:
+def environment_directory(named: str | None) -> str:
     """Return the directory of the Python environment, or say why there is none."""
+    if named is not None:
+        own = Path(named) if "/" in named else HERE.parents[1] / "envs" / named
+        if not own.is_absolute() or not (own / "bin/python").exists():
+            refuse(f"--env: got {named}; allowed: what environments.py lists, or an absolute path with bin/python")
+        return str(own)
     environment = os.environ.get("ULTRACLUSTER_PYTHON")
     if not environment:
         refuse("ULTRACLUSTER_PYTHON is not set; log in again, or set it to the directory of the Python environment")
@@ -187,7 +201,7 @@ def is_script(path: Path) -> bool:
 @contextlib.contextmanager
 def found(program: str) -> Iterator[Path]:
     """Yield the folder or the batch script that is meant; the folder of a file of Python is made for it."""
-    if "/" not in program and (HERE / "programs" / program).is_dir():
+    if "/" not in program and (HERE / "programs" / program / "program.toml").is_file():
         yield HERE / "programs" / program
         return
     path = Path(program).resolve()
@@ -204,7 +218,7 @@ def found(program: str) -> Iterator[Path]:
             (folder / "program.toml").write_text(f"run = [{json.dumps(path.name)}]\n", encoding="utf-8")
             yield folder
         else:
-            known = ", ".join(sorted(each.name for each in (HERE / "programs").iterdir() if each.is_dir()))
+            known = ", ".join(sorted(each.parent.name for each in (HERE / "programs").glob("*/program.toml")))
             refuse(
                 f"--program: got {program}; allowed: {known}, a folder, a file .py, a batch script that begins with #!"
             )
@@ -265,16 +279,19 @@ def keep(folder: Path, output: Path) -> Path:
     target = output / KEPT / digest(folder) / folder.name
     if target.exists():
         return target
-    target.parent.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent.parent) as directory:
-        new = Path(directory) / "files"
-        copy = new / folder.name
-        for name in files_of(folder):
-            source, place = (folder, copy) if folder.is_file() else (folder / name, copy / name)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, place)
-        with contextlib.suppress(OSError):  # another submission was first
-            new.rename(target.parent)
+    try:
+        target.parent.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent.parent) as directory:
+            new = Path(directory) / "files"
+            copy = new / folder.name
+            for name in files_of(folder):
+                source, place = (folder, copy) if folder.is_file() else (folder / name, copy / name)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, place)
+            with contextlib.suppress(FileExistsError):  # another submission was first
+                new.rename(target.parent)
+    except OSError as error:
+        refuse(f"--output: got {output}; allowed: a directory that takes a copy of {folder.name} ({error})")
     return target
 
 
@@ -318,9 +335,19 @@ def batch(name: str, given: argparse.Namespace, further: Sequence[str], words: S
     return [*command, *words]
 
 
+def make_directory(output: Path) -> None:
+    """Make the directory of a run, where Slurm writes the logs."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(f"--output: got {output}; allowed: a directory that you may make ({error})")
+
+
 def submit(given: argparse.Namespace, commands: dict[str, list[str]], wait_for: Sequence[str]) -> None:
     """Submit jobs, each after the one before, or print how, and tell where to look."""
     jobs: list[str] = []
+    if not given.dry_run:
+        make_directory(given.output)
     for name, command in commands.items():
         if dependency := [f"afterok:{jobs[-1]}"] if jobs else wait_for:
             command[1:1] = [f"--dependency={','.join(dependency)}", "--kill-on-invalid-dep=yes"]
@@ -367,15 +394,20 @@ def check_arguments(given: argparse.Namespace) -> None:
         refuse(f"--workers-per-node: got {given.workers_per_node}; allowed: 1 to {MOST_WORKERS}")
     if given.array is not None and not ARRAY.fullmatch(given.array):
         refuse(f"--array: got {given.array!r}; allowed: tasks as Slurm writes them, such as 0-7 or 1,3,5%2")
-    if given.node_dollars is not None and not 0 <= given.node_dollars < float("inf"):
-        refuse(f"--node-dollars: got {given.node_dollars}; allowed: a price from 0 on")
+    for option, value in (("--node-dollars", given.node_dollars), ("--node-tflops", given.node_tflops)):
+        if value is not None and not 0 <= value < float("inf"):
+            refuse(f"{option}: got {value}; allowed: a number from 0 on")
+    if not 1 <= given.node_cores <= MOST_WORKERS:
+        refuse(f"--node-cores: got {given.node_cores}; allowed: 1 to {MOST_WORKERS}")
 
 
-def further_options(given: argparse.Namespace, program: dict[str, Any]) -> list[str]:
+def further_options(given: argparse.Namespace, program: dict[str, Any], environment: str = "") -> list[str]:
     """Return what sbatch is told of the training job alone."""
     exported = [f"WORKERS_PER_NODE={given.workers_per_node}"] if program else []
+    exported += [f"ULTRACLUSTER_PYTHON={environment}"] if given.env else []
     exported += [f"WORKER_FIFO_PRIORITY={given.fifo_priority}"] if given.fifo_priority else []
     exported += [f"ULTRACLUSTER_NODE_DOLLARS={given.node_dollars:g}"] if given.node_dollars is not None else []
+    exported += [f"ULTRACLUSTER_NODE_TFLOPS={given.node_tflops:g}"] if given.node_tflops else []
     further = [f"--time={given.time}"] if given.time else []
     further += [f"--array={given.array}"] if given.array else []
     return [*further, *([f"--export=ALL,{','.join(exported)}"] if exported else [])]
@@ -393,23 +425,24 @@ def main() -> int:
     with found(given.program) as folder:
         if folder.is_file():
             files = keep(folder, given.output) if not given.dry_run else folder
-            command = batch("job", given, further_options(given, {}), [str(files), str(given.output), *options])
+            further = ["--open-mode=append", *further_options(given, {})]
+            command = batch("job", given, further, [str(files), str(given.output), *options])
             submit(given, {"job": command}, wait_for)
             return 0
-        environment = environment_directory()
+        environment = environment_directory(given.env)
         program = read_program(environment, folder)
-        workers = os.environ.get("WORKERS_PER_NODE") or program["workers_per_node"] or WORKERS_PER_NODE
+        workers = os.environ.get("WORKERS_PER_NODE") or program["workers_per_node"] or given.node_cores
         given.workers_per_node = given.workers_per_node or int(workers)
         check_program(environment, folder, program, given, options)
         is_shipped = folder.parent == HERE / "programs"
         place = folder if is_shipped or given.dry_run else keep(folder, given.output)
-        given.output.mkdir(parents=True, exist_ok=True) if not given.dry_run else None
         words = [str(place), str(given.output), *options]
         commands = {}
         if program["compile"] is not None and not given.no_compile:
-            workers_only = [f"--export=ALL,WORKERS_PER_NODE={given.workers_per_node}"]
-            commands["compile"] = batch("compile", given, workers_only, [str(HERE / "compile.sbatch"), *words])
-        further = further_options(given, program)
+            exported = f"--export=ALL,WORKERS_PER_NODE={given.workers_per_node}"
+            exported += f",ULTRACLUSTER_PYTHON={environment}" if given.env else ""
+            commands["compile"] = batch("compile", given, [exported], [str(HERE / "compile.sbatch"), *words])
+        further = further_options(given, program, environment)
         commands["train"] = batch("train", given, further, [str(HERE / "train.sbatch"), *words])
         submit(given, commands, wait_for)
     return 0

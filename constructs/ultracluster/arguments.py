@@ -16,7 +16,7 @@ from aws_cdk import Stack, Token
 from constructs import Construct
 from pydantic import TypeAdapter, ValidationError
 
-from ultracluster.domain.types import FileSystemId, SecurityGroupId, SubnetId, VolumeId, VpcId, listed
+from ultracluster.domain.types import FileSystemId, NatGatewayId, SecurityGroupId, SubnetId, VolumeId, VpcId, listed
 from ultracluster.domain.violations import (
     InvalidArguments,
     Path,
@@ -46,6 +46,9 @@ _WORDS: Mapping[Any, str] = {
 _PLACE = ("self", "scope", "construct_id")
 _IDS: Mapping[str, Any] = {
     "file_system_id": FileSystemId,
+    "nat_gateway_id": NatGatewayId,
+    "private_subnet_id": SubnetId,
+    "public_subnet_id": SubnetId,
     "security_group_id": SecurityGroupId,
     "subnet_id": SubnetId,
     "volume_id": VolumeId,

@@ -1,8 +1,9 @@
 """What clusters have that are made in this app, and those that are imported: connections and metrics."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import jsii
 from aws_cdk import Annotations, Duration, Stack, Token
@@ -72,8 +73,8 @@ class NodeGroup(iam.PrincipalBase):
     def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
         """Add a statement to the nodes' policies."""
         added = [each.add(statement) for each in self._policies()]
-        if (unreached := self._cluster._unreached(self._kinds)) is not None:
-            Annotations.of(self._cluster).add_warning_v2(*unreached)
+        self._cluster._warn_of_unreached(self._kinds)
+        self._cluster._granted.add(tuple(self._kinds))
         policies = DependencyGroup(*(each.policy_dependable for each in added if each.policy_dependable is not None))
         return iam.AddToPrincipalPolicyResult(statement_added=bool(added), policy_dependable=policies)
 
@@ -118,6 +119,7 @@ class IParallelCluster(Construct):
         super().__init__(scope, construct_id)
         self._name = name
         self._instance_id, self._role_path = head_node_instance_id, role_path
+        self._granted = set[tuple[str, ...]]()
         self._connections = ec2.Connections(security_groups=list(security_groups or ()))
 
     @property
@@ -137,6 +139,11 @@ class IParallelCluster(Construct):
     def connections(self) -> ec2.Connections:  # on the class: the jsii kernel sees no instance attributes
         """The security groups that all nodes carry beside ParallelCluster's own."""
         return self._connections
+
+    def _warn_of_unreached(self, kinds: Sequence[str]) -> None:
+        """Warn of nodes that a grant to these kinds does not reach."""
+        if (unreached := self._unreached(kinds)) is not None:
+            Annotations.of(self).add_warning_v2(*unreached)
 
     def _unreached(self, kinds: Sequence[str]) -> tuple[str, str] | None:
         """Return id and text of a warning that a grant does not reach nodes; None: it does."""
@@ -160,12 +167,26 @@ class IParallelCluster(Construct):
             raise ValueError(f"head_node_instance_id: got None of {self.node.path}; allowed: the id of its head node")
         return self._instance_id
 
-    def _refuse(self, metric_name: str, known: Collection[str]) -> None:
-        """Raise a ValueError for a metric that nobody knows, or that the cluster does not make."""
-        if metric_name not in known:
-            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {', '.join(known)}")
-        if (missing := self._not_made(metric_name)) is not None:
-            raise ValueError(f"metric_name: got {metric_name!r}, but {missing}")
+    def _refuse(self, method: Callable[..., object], arguments: Mapping[str, Any], known: Collection[str]) -> None:
+        """Raise InvalidArguments for a metric that nobody knows, or that the cluster does not make.
+
+        Args:
+            method: What is called.
+            arguments: Its arguments.
+            known: Names of metrics.
+        """
+        broken, name = wrong_types(method, arguments), arguments["metric_name"]
+        if isinstance(name, str):
+            missing = self._not_made(name)
+            if name not in known:
+                broken.append(Violation(("metric_name",), name, ", ".join(known), ""))
+            elif missing is not None:
+                broken.append(Violation(("metric_name",), name, "another metric", missing))
+        queue = arguments.get("queue")
+        if isinstance(queue, str) and (unknown := self._unknown_queue(queue)) is not None:
+            broken.append(Violation(("queue",), queue, "a queue of the cluster", unknown))
+        if broken:
+            raise InvalidArguments(f"{method.__name__} of {self.node.path}", broken)
 
     def _not_made(self, metric_name: str) -> str | None:
         """Return why a cluster of this app does not make a metric of ParallelCluster's; None: it may."""
@@ -194,10 +215,7 @@ class IParallelCluster(Construct):
                 cluster; compute nodes send their own metrics with a queue alone.
             label: Default: CloudWatch's.
         """
-        if metric_name not in metrics.ALL:
-            raise ValueError(f"metric_name: got {metric_name!r}; allowed: {', '.join(metrics.ALL)}")
-        if queue is not None and (unknown := self._unknown_queue(queue)) is not None:
-            raise ValueError(f"queue: {unknown}")
+        self._refuse(IParallelCluster.metric, locals(), metrics.ALL)
         dimensions = {"Cluster": self._name} | ({"Queue": queue} if queue else {})
         return metric_of(
             self, metrics.NAMESPACE, dimensions, metric_name, statistic=statistic, period=period, label=label
@@ -239,7 +257,7 @@ class IParallelCluster(Construct):
             period: Default: 1 minute.
             label: Default: CloudWatch's.
         """
-        self._refuse(metric_name, metrics.OF_PARALLELCLUSTER)
+        self._refuse(IParallelCluster.metric_of_parallelcluster, locals(), metrics.OF_PARALLELCLUSTER)
         dimensions = {"ClusterName": self._name}
         return metric_of(
             self, metrics.PARALLELCLUSTER, dimensions, metric_name, statistic=statistic, period=period, label=label
@@ -277,7 +295,7 @@ class IParallelCluster(Construct):
             period: Default: 1 minute. EC2's own are of 5 minutes without detailed monitoring.
             label: Default: CloudWatch's.
         """
-        self._refuse(metric_name, metrics.OF_HEAD_NODE_INSTANCE)
+        self._refuse(IParallelCluster.metric_head_node, locals(), metrics.OF_HEAD_NODE_INSTANCE)
         namespace, further = metrics.OF_HEAD_NODE_INSTANCE[metric_name]
         dimensions = {"InstanceId": self._instance_of_head_node(), **further}
         if metric_name == metrics.HEARTBEAT:

@@ -1,5 +1,6 @@
 """A cluster by a configuration of ParallelCluster's, as it is."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -15,12 +16,14 @@ from ultracluster.cluster_provider import secrets_policy
 from ultracluster.defined_cluster import DefinedCluster
 from ultracluster.domain import cluster_rules, names, parallelcluster_schema
 from ultracluster.domain.override_rules import json_violations
-from ultracluster.domain.overrides import at, mappings, plain
+from ultracluster.domain.overrides import at, mappings, plain, sections
 from ultracluster.domain.parallelcluster_versions import PINNED, VERSIONS
 from ultracluster.domain.violations import InvalidArguments, Path, Violation, below, dotted, is_token
 from ultracluster.domain.violations import listed as some_of
 from ultracluster.placement import may_be_same
 from ultracluster.signatures import readable
+
+_TAGS = ("Tags", "Scheduling.SlurmQueues.Tags", "Scheduling.SlurmQueues.ComputeResources.Tags")
 
 
 @readable
@@ -122,10 +125,15 @@ class ConfiguredCluster(DefinedCluster):
         return completed
 
     def _wrong_when_whole(self) -> list[str]:
+        further = self._further_tags()
         wrong = [
             *cluster_names.stack_violations(self, self._name),
-            *below(("tags",), cluster_rules.tag_violations(self._further_tags())),
+            *below(("tags",), cluster_rules.tag_violations(further)),
         ]
+        count = len(mappings(self._configuration.get("Tags"))) + len(further)
+        if len(further) <= cluster_rules.MAX_TAGS < count:
+            reason = "limit of ParallelCluster, for those of the configuration and of the app"
+            wrong.append(Violation(("tags",), count, f"at most {cluster_rules.MAX_TAGS} tags", reason))
         own, boundary = self._own_boundary, self._probe.boundary
         if own is not None and boundary is not None and not may_be_same(str(own), boundary):
             reason = "the provider may make roles with that boundary alone"
@@ -146,9 +154,30 @@ def _violations(configuration: dict[str, Any], region: str, version: str) -> Ite
     tags = configuration.get("Tags")
     if tags is not None and not isinstance(tags, list):
         yield Violation(("Tags",), tags, "a list", "the app adds its own")
+    else:
+        yield from _tag_violations(configuration)
     given = configuration.get("Region")
     if given is not None and not is_token(given) and not is_token(region) and given != region:
         yield Violation(("Region",), given, region, "the Region of the stack")
+
+
+def _tag_violations(configuration: dict[str, Any]) -> Iterator[Violation]:
+    """Yield which tags AWS would refuse while the cluster is made; ParallelCluster lets them pass."""
+    by_list: dict[Path, dict[Path, Mapping[str, Any]]] = {}
+    for path, tag in sections(configuration, _TAGS.__contains__):
+        if isinstance(tag.get("Key"), str) and not is_token(tag["Key"]):
+            by_list.setdefault(path[:-1], {})[path] = tag
+    for place, tags in by_list.items():
+        if len(tags) > cluster_rules.MAX_TAGS:
+            yield Violation(place, len(tags), f"at most {cluster_rules.MAX_TAGS} tags", "limit of ParallelCluster")
+        times = Counter(each["Key"] for each in tags.values())
+        for where, each_tag in tags.items():
+            key, value = each_tag["Key"], each_tag.get("Value")
+            if times[key] > 1:
+                yield Violation((*where, "Key"), key, "each key once", "AWS refuses tags of one key")
+            text = value if isinstance(value, str) and value else "-"  # AWS takes an empty value
+            for each in cluster_rules.tag_violations({key: text}):
+                yield replace(each, path=(*where, "Key" if each.got == key else "Value"))
 
 
 def _secrets(value: Any, place: Path = ()) -> Iterator[tuple[Path, str]]:

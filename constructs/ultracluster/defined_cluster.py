@@ -22,6 +22,7 @@ from aws_cdk import aws_iam as iam
 from constructs import IConstruct, IValidation
 
 from ultracluster import cluster_names
+from ultracluster.arguments import wrong_types
 from ultracluster.cluster_base import IParallelCluster
 from ultracluster.cluster_provider import ClusterProvider
 from ultracluster.domain import metrics
@@ -29,7 +30,7 @@ from ultracluster.domain.overrides import at, mappings
 from ultracluster.domain.parallelcluster_schema import truth
 from ultracluster.domain.roles import RolesSpec
 from ultracluster.domain.types import BOUNDARY_ALLOWED, BOUNDARY_NAME
-from ultracluster.domain.violations import Violation
+from ultracluster.domain.violations import InvalidArguments, Violation
 from ultracluster.roles import BoundaryProbe, apply_roles
 
 _OF_METRICS = (("Logs", "CloudWatch", "Enabled"), ("Dashboards", "CloudWatch", "Enabled"), ("Alarms", "Enabled"))
@@ -87,8 +88,11 @@ class DefinedCluster(IParallelCluster):
             policy: Retained or deleted.
 
         Raises:
+            InvalidArguments: It is no policy of the CDK's, which texts are not.
             ValueError: It is neither: there are no snapshots of clusters.
         """
+        if broken := wrong_types(DefinedCluster.apply_removal_policy, locals()):
+            raise InvalidArguments(f"apply_removal_policy of {self._construct}", broken)
         if policy == RemovalPolicy.SNAPSHOT:
             raise ValueError(f"policy: {self._construct} cannot be deleted with a snapshot; allowed: RETAIN or DESTROY")
         Aspects.of(self).add(_Kept(policy))

@@ -16,7 +16,7 @@ from ultracluster.arguments import construct_name, together, until_looked_up, wr
 from ultracluster.domain import addresses
 from ultracluster.domain import network as rules
 from ultracluster.domain.network import NetworkSpec
-from ultracluster.domain.types import listed
+from ultracluster.domain.types import ZONE_ID_PATTERN, listed
 from ultracluster.domain.violations import InvalidArguments, Violation, below, dotted, is_token
 from ultracluster.metric import NAT_GATEWAY, metric_of
 from ultracluster.retention import RETENTION
@@ -206,10 +206,14 @@ class UltraClusterNetwork(IUltraClusterNetwork):
             nat_gateway_id: Such as ``nat-0123456789abcdef0``.
 
         Raises:
-            InvalidArguments: Arguments are of other types.
+            InvalidArguments: Arguments are of other types, or no such ids.
         """
         name = construct_name("UltraClusterNetwork.from_network_attributes", scope, construct_id)
-        if broken := wrong_types(UltraClusterNetwork.from_network_attributes, locals()):
+        broken = wrong_types(UltraClusterNetwork.from_network_attributes, locals())
+        if isinstance(availability_zone, str) and re.fullmatch(ZONE_ID_PATTERN, availability_zone):
+            allowed = "the name of a zone such as us-west-2d"
+            broken.append(Violation(("availability_zone",), availability_zone, allowed, "it is the id of one"))
+        if broken:
             raise InvalidArguments(name, broken)
         network = IUltraClusterNetwork(scope, construct_id)
         network.vpc = ec2.Vpc.from_vpc_attributes(

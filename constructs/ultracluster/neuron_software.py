@@ -23,16 +23,18 @@ class NeuronSoftware:
 
     Nodes with Neuron devices get driver and runtime when they start; others get what is not about devices. The head
     node builds a Python environment with PyTorch in the background, on the first Lustre file system of the cluster.
-    Slurm asks each node with Neuron devices for its health around each job.
+    Slurm asks each node for its health around each job. With ``neuron_sdk=None`` there is all of it but for Neuron and
+    that environment, on any cluster without Neuron devices, also of Arm.
 
     Attributes:
-        neuron_sdk: Release of the SDK, one of `ultracluster.domain.neuron.RELEASES`. [one of '2.27.1', '2.28.1';
-            default '2.28.1'; change: nodes drain]
+        neuron_sdk: Release of the SDK, one of `ultracluster.domain.neuron.RELEASES`; None: none. [one of '2.27.1',
+            '2.28.1'; default '2.28.1'; change: nodes drain]
         neuron_driver: Version of the driver alone, newer than that of the release, with which nobody tests it. Default:
             that of the release. [a version of aws-neuronx-dkms such as 2.28.0.0; change: nodes drain]
         pytorch: Minor version of PyTorch, one that the release has for the operating system. [one of '2.7', '2.8',
             '2.9'; default '2.9'; change: at once]
-        jobs: A folder of programs that jobs find at ``$ULTRACLUSTER_JOBS``. Default: none. [change: at once]
+        jobs: A folder of programs that jobs find at ``$ULTRACLUSTER_JOBS``, beside the environment. Default: none.
+            [change: at once]
         metrics: Whether nodes send the counters of their devices to CloudWatch once a minute; it costs by the node.
             [default True; change: nodes drain]
         deployment: Value of the tag ``ultracluster:snapshots`` of the head node's root volume, by which
@@ -43,7 +45,7 @@ class NeuronSoftware:
             not. [change: at once]
     """
 
-    neuron_sdk: str = neuron.DEFAULT_SDK
+    neuron_sdk: str | None = neuron.DEFAULT_SDK
     neuron_driver: str | None = None
     pytorch: str = neuron.DEFAULT_PYTORCH
     jobs: Path | str | None = None

@@ -145,8 +145,8 @@ class HeadNode(Options, HeadNodeSpec):
     """The head node: scheduler, shared home, where people log in.
 
     Attributes:
-        instance_type: Instance type, x86 with Neuron software, with memory for the number of nodes. [an EC2 instance
-            type such as trn1.32xlarge; default 'c6i.4xlarge'; change: new cluster]
+        instance_type: Instance type, x86 with a Neuron SDK, with memory for the number of nodes. [an EC2 instance type
+            such as trn1.32xlarge; default 'c6i.4xlarge'; change: new cluster]
         public: Whether it is in the public subnet, with a public address. Session Manager needs none. [default True;
             change: new cluster]
         root_volume_gib: Root volume, which holds /home unless shared_storage is efs; None: the image's size. [GiB; 45

@@ -352,8 +352,9 @@ class ParallelCluster(DefinedCluster):
     ) -> ConfiguredCluster:
         """Define a cluster by a configuration of ParallelCluster's, as it is: without the defaults of this library.
 
-        Of its rules there is ParallelCluster's schema alone, that of the default version. Nothing is added but tags and
-        a permissions boundary of the app; give the cluster what it needs by ``cluster.node.add_dependency(vpc)``.
+        Of its rules there is ParallelCluster's schema alone, that of the default version, and what AWS takes as tags.
+        Nothing is added but tags and a permissions boundary of the app; give the cluster what it needs by
+        ``cluster.node.add_dependency(vpc)``.
 
         Args:
             scope: Usually a stack.
@@ -475,6 +476,9 @@ class ParallelCluster(DefinedCluster):
         self._warn()
         added = self._spec.queues[-1]
         self._bind_queue(added, queue)
+        if added.instance_role_arn is not None:
+            for kinds in sorted(self._granted):
+                self._warn_of_unreached(kinds)
         return self.queue(added.name)
 
     def add_shared_storage(self, storage: SharedStorage) -> None:
@@ -507,6 +511,8 @@ class ParallelCluster(DefinedCluster):
             InvalidArguments: They break rules.
         """
         given = {name: as_given(value) for name, value in self._values.items() if value is not None}
+        if self._software is not None:
+            given.setdefault("neuron_sdk", None)
         mounts = [storage.mount for storage in self._storage]
         spec, found = ClusterSpec.checked(given, self._violations)
         broken = together(further, [replace(each, path=_ARGUMENTS.get(each.path[:1], each.path)) for each in found])
@@ -523,7 +529,7 @@ class ParallelCluster(DefinedCluster):
             and not self._mount_dir
             and "shared_storage" not in [each.path[0] for each in broken if not isinstance(each, Waiting)]
         ):
-            reason = "NeuronSoftware keeps the Python environment of jobs there"
+            reason = "NeuronSoftware keeps there what all nodes share, such as the Python environment of jobs"
             broken.append(Violation(("shared_storage",), mounts, "at least one SharedStorage.lustre(...)", reason))
         if spec is None or broken:
             raise InvalidArguments(self._construct, broken)
@@ -746,6 +752,9 @@ def _software_violations(software: NeuronSoftware | None) -> Iterator[Violation]
     jobs = None if software is None else software.jobs
     if jobs is not None and not FilePath(jobs).is_dir():
         yield Violation(("software", "jobs"), str(jobs), "a folder that exists", "nodes get it whole")
+    if software is not None and jobs is not None and software.neuron_sdk is None:
+        reason = "they are installed with the Python environment, and without a Neuron SDK there is none"
+        yield Violation(("software", "jobs"), str(jobs), "None, or a release in neuron_sdk", reason)
     if software is not None and software.budget is not None and not software.metrics:
         reason = "the head node counts what nodes cost, and guards the budget, with their metrics"
         yield Violation(("software", "metrics"), False, "True, or no budget", reason)

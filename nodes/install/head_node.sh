@@ -44,6 +44,15 @@ start_software_unit() {
     systemctl --quiet "$action" --no-block "${SOFTWARE_UNIT##*/}"
 }
 
+# remove_software_unit: ends a build, and starts no other. What was built stays: jobs may use it.
+remove_software_unit() {
+    [[ -e $SOFTWARE_UNIT ]] || return 0
+    systemctl --quiet disable --now "${SOFTWARE_UNIT##*/}"
+    rm "$SOFTWARE_UNIT"
+    systemctl --quiet daemon-reload
+    log "removed $SOFTWARE_UNIT"
+}
+
 # software_unit NAME=VALUE...: prints the unit. It also runs at each start of the node, which finishes a build that was
 # interrupted. A build that is killed is repeated; one that fails has tried for an hour, and waits for somebody:
 # systemctl restart ultracluster-software. Slurm's controller on this node comes first.

@@ -1,4 +1,4 @@
-"""List and compare training runs, finished or not: throughput, loss, attempts, ranks that kept the others waiting.
+"""List, compare and export training runs, finished or not: throughput, loss, attempts, slow ranks, models.
 
 A run is the directory that a training job writes (its --output).
 """
@@ -99,3 +99,33 @@ def show(*, directories: Sequence[str], region: str | None, output: str) -> int:
     if not is_here and name:
         terminal.suggest(f"port-forward {name} 6006", "then http://localhost:6006")
     return ExitCode.DONE
+
+
+@options.changing
+@options.subcommand(
+    command,
+    """Export a checkpoint to a directory on the cluster that transformers loads, with a card of what was trained.
+
+    RUN is the directory of a run on the cluster, as `runs list` has it. DIRECTORY, an absolute path on the cluster,
+    must not exist, and is there whole or not at all: config.json and model.safetensors of BERT, for `from_pretrained`,
+    loaded again and compared, and README.md with program, data, options, steps, losses, versions and dates. What a run
+    does not know, such as a tokenizer, is not in it. Programs of your own do the same by `export` in program.toml.
+
+    On a head or login node it runs as you. From elsewhere it runs on the head node, on its CPU, as the user to whom RUN
+    belongs, who must be able to write there; Ctrl-C ends it there, too.
+
+    Exit code 0: exported; 1: it failed, or the head node is not reachable; 2: the checkpoint, arguments, settings or
+    credentials cannot be used.
+    """,
+    ("runs export research /fsx/runs/phase1 /fsx/models/bert", "the newest checkpoint"),
+    ("runs export research /fsx/runs/phase1 /fsx/models/bert-7000 --step 7000", "another"),
+)
+@argument.deployed
+@click.argument("run")
+@click.argument("directory")
+@click.option("--step", type=click.IntRange(0), metavar="N", help="Of the checkpoint; default: the newest.")
+def export(*, deployment: Deployment, run: str, directory: str, step: int | None) -> int:
+    """Call the cluster's export.py, here or on the head node, and return its exit code."""
+    from scripts.use.export import export as export_run
+
+    return export_run(deployment, run, directory, step)

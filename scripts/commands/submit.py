@@ -44,6 +44,7 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
 )
 @argument.deployed
 @click.option("--program", default="bert", show_default=True, metavar="PROGRAM", help="What to run.")
+@click.option("--env", metavar="NAME", help="Python environment, as `env list` has it; default: the cluster's.")
 @click.option("--nodes", required=True, type=int, metavar="N", help="Whole nodes.")
 @click.option("--output", required=True, metavar="DIR", help="Directory of the run, on the shared file system.")
 @click.option("--queue", metavar="NAME", shell_complete=_complete_queue, help="Default: Slurm's default partition.")
@@ -51,7 +52,10 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
     "--time", metavar="T", help="Limit as Slurm writes it, an hour or more; the job stops before, and continues."
 )
 @click.option(
-    "--workers-per-node", type=int, metavar="N", help="Processes on each node; default: the program's, or 32."
+    "--workers-per-node",
+    type=int,
+    metavar="N",
+    help="Processes on each node; default: the program's, or a NeuronCore each.",
 )
 @click.option("--array", metavar="TASKS", help="A run for each task, such as 0-7%2, in the directory DIR/TASK.")
 @click.option("--after", metavar="DIR", help="A run that must end well before this one starts.")

@@ -25,6 +25,7 @@ from scripts.core.terminal import Say
 from scripts.emulated.references import references
 from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
+from ultracluster.domain.instance_types import architecture
 from ultracluster.domain.overrides import at
 from ultracluster.domain.parallelcluster_versions import VERSIONS
 
@@ -56,6 +57,7 @@ def prerequisites_of(settings: Settings) -> Prerequisites:
         ),
         published=published(),
         os=cluster.os,
+        architecture=architecture(cluster.head_node.instance_type),
         existing=references(settings),
         munge_key_secret_arn=cluster.munge_key_secret_arn,
         permissions_boundary_arn=_boundary(settings),

@@ -27,7 +27,9 @@ TINY: Final = (
 
 
 def training(deployment_name: str, settings: Settings) -> list[str]:
-    """Return lines on how to train something on emulated nodes."""
+    """Return lines on how to train something on emulated nodes; none without the programs of training jobs."""
+    if settings.cluster.neuron_sdk is None:
+        return []
     if not borrowed():
         return ["Training runs need PyTorch on the nodes: make setup-training, then start this again."]
     nodes = min(2, settings.cluster.queues[0].compute_resources[0].max_count)

@@ -30,10 +30,12 @@ from scripts.rehearse.faults import is_of_nodes
 from scripts.rehearse.life import Faults, Life, of_running, of_updating, too_many
 from scripts.rehearse.stage import RehearsalError, Stage
 from scripts.watch.status.cost import cost_now
+from ultracluster.domain.instance_types import architecture
 from ultracluster.domain.parallelcluster_versions import not_asked
 from ultracluster.domain.validator_warnings import accepted, judge
 
-OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")
+OTHER_HEAD_NODE = {"x86_64": ("c6i.8xlarge", "c6i.4xlarge"), "arm64": ("c7g.8xlarge", "c7g.4xlarge")}
+"""By architecture."""
 HARMLESS_FAULTS = ("throttling",)
 """A deployment succeeds despite them."""
 Speed = Literal["fast", "real"]
@@ -152,7 +154,7 @@ class Rehearsal:
         ):
             before = self.file.read_bytes()
             now = self.settings.cluster.head_node.instance_type
-            other = next(each for each in OTHER_HEAD_NODE if each != now)
+            other = next(each for each in OTHER_HEAD_NODE[architecture(now)] if each != now)
             set_values(self.file, {("cluster", "head_node", "instance_type"): other})
             self._deploy(ExitCode.FAILED)
             self.file.write_bytes(before)
@@ -311,9 +313,11 @@ class Choices:
 
 
 def check(settings: Settings, choices: Choices) -> None:
-    """Raise UnusableError for nodes that cannot run here, faults that exclude each other, and without PyTorch."""
+    """Raise UnusableError for nodes that cannot run here, faults that exclude each other, training without PyTorch."""
     if why := too_many(settings, choices.nodes):
         raise UnusableError(why)
+    if choices.train and settings.cluster.neuron_sdk is None:
+        raise UnusableError("--train: got a deployment with `cluster.neuron_sdk: null`; allowed: one with a release")
     if choices.train and not accounts.borrowed():
         raise UnusableError(f"--train needs {accounts.TRAINING.name}", "make setup-training")
     others = [name for name, target in choices.faults if not is_of_nodes(settings, name, target) and name != "stopping"]

@@ -150,7 +150,6 @@ def _outcome(repository: str, commit: str, path: str, rendered: Any) -> Outcome:
         "zone_id": _ZONE,
         "AWS::Region": _REGION,
         "AWS::StackName": "mine",
-        "Architecture": "x86",
     }
     corrected: dict[str, str] = {}
     value: Any = None

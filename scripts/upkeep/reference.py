@@ -28,8 +28,8 @@ standard error.
 ticket or pull request. Commands without either have no result but lines or a file that serve as they are:
 `completion`, `image render` and `pipeline` print what a shell or a workflow reads, `submit` what Slurm prints,
 `bootstrap` what the CDK prints, `image build` what ParallelCluster prints; `init` writes the settings file and `review`
-a page or Markdown, `prove` a report in a folder, whose schema is here, too; `emulate`, `port-forward` and `rehearse`
-show what happens until they end.
+a page or Markdown, `prove` a report in a folder, whose schema is here, too; `emulate`, `port-forward`, `shell`
+and `rehearse` show what happens until they end.
 
 | exit code | meaning |
 |---|---|
@@ -64,6 +64,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "preflight": [f"scripts.check.preflight.model.{model}" for model in ("PreflightReport", "CheckList")],
     "restore": [f"scripts.change.restoration.{model}" for model in ("SnapshotList", "Snapshot")],
     "costs": ["scripts.use.costs.report.CostReport"],
+    "env list": ["scripts.use.environments.EnvironmentList"],
     "runs list": ["scripts.use.runs.RunList"],
     "runs show": ["scripts.use.report.Comparison"],
     "ssh": ["scripts.use.sessions.Connection"],

@@ -40,8 +40,8 @@ class Comparison(Result):
     runs: tuple[ComparedRun, ...] = Field(description="The runs, in the order in which they were named.")
 
     def blocks(self) -> Iterator[Block]:
-        """Yield it for people: a table each of speed, progress and attempts, and of stragglers if there are any."""
-        for table in (_speeds, _progress, _attempts, _stragglers):
+        """Yield it for people: a table each of speed, progress and attempts, and of what is slow if anything is."""
+        for table in (_speeds, _progress, _attempts, _stragglers, _slowdowns):
             yield table(self.runs)
             yield Gap()
 
@@ -145,6 +145,7 @@ def _progress(runs: Sequence[ComparedRun]) -> Table:
                 "Tokens": _number(summary.tokens, 0),
                 "First loss": f"{summary.loss_first:.4f}",
                 "Last loss": f"{summary.loss_last:.4f}",
+                "Evaluation loss,\nafter step": _evaluated(summary),
                 "Step time": _hours(summary.step_seconds),
                 "Attempts": f"{summary.attempts:,}",
                 "Last step (UTC)": _moment(run.updated),
@@ -185,12 +186,24 @@ def _stragglers(runs: Sequence[ComparedRun]) -> Table:
     return _table("Stragglers", [run.name for run, _ in stragglers], cells, [note])
 
 
+def _slowdowns(runs: Sequence[ComparedRun]) -> Table:
+    slowdowns = [(run, each) for run in runs for each in run.summary.slowdowns]
+    cells = [{"From step": f"{each.step:,}", "Of the speed before": _percent(each.speed)} for _, each in slowdowns]
+    note = "Medians of 21 steps against all of the same attempt before, where they are below 80 %."
+    return _table("Slower than before", [run.name for run, _ in slowdowns], cells, [note])
+
+
 def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> Table:
     columns = [
         Column("Run", False),
         *(Column(name, name not in ("Node", "Program")) for row in rows[:1] for name in row),
     ]
     return Table(title, columns, [(name, *row.values()) for name, row in zip(names, rows, strict=True)], notes=notes)
+
+
+def _evaluated(summary: Summary) -> str:
+    loss = summary.evaluation_loss
+    return _NONE if loss is None else f"{loss:.4f}, {summary.evaluation_step:,}"
 
 
 def _number(value: float | None, digits: int = 1) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pydantic import Field
 
 from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import reaching
+from scripts.account.remote.streamed_command import login_command
 from scripts.core.document import Document
 from scripts.core.errors import UnusableError
 from scripts.core.text import echo
@@ -63,6 +65,28 @@ def shell(user: str | None, cluster: str) -> Session:
     if user is None:
         return Session(names.session_document(cluster))
     return Session("AWS-StartInteractiveCommand", {"command": [f"sudo su - {user}"]})
+
+
+def job(queue: str | None, time: str) -> list[str]:
+    """Return the command of a shell on a whole compute node, by Slurm: a job that ends with it, or after a time.
+
+    https://slurm.schedmd.com/srun.html#OPT_pty
+    """
+    return [
+        *("srun", "--job-name=shell", "--nodes=1", "--ntasks=1", "--exclusive", "--cpu-bind=none", f"--time={time}"),
+        *([f"--partition={queue}"] if queue else []),
+        *("--pty", "bash", "--login"),
+    ]
+
+
+def job_of(user: str, words: Sequence[str]) -> Session:
+    """Return the session that runs words in a user's login shell, in which Ctrl-C and the window's size arrive."""
+    return Session("AWS-StartInteractiveCommand", {"command": [shlex.join(["sudo", *login_command(user, words)])]})
+
+
+def become(words: Sequence[str]) -> NoReturn:
+    """Become a command that is on PATH."""
+    os.execvp(words[0], [*words])  # noqa: S606 - no shell is wanted
 
 
 def ssh(cluster: str) -> Session:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,10 @@ from scripts.account.deployment import Deployment
 from scripts.account.remote.head_node import HeadNode
 from scripts.account.remote.streamed_command import MOST_INPUT, login_command, print_output, start
 from scripts.core.errors import UnusableError
+from scripts.core.text import echo
 from ultracluster.domain import budget
 from ultracluster.domain.budget import BudgetSpec
+from ultracluster.domain.instance_types import TRAINIUM_TYPES
 
 SECONDS_TO_SUBMIT: Final = 3600
 """How long submit.py may take, which reads the data before anything is submitted."""
@@ -36,13 +37,11 @@ def submit(deployment: Deployment, program: str, options: Sequence[str], words: 
         words: The program's.
 
     Raises:
-        UnusableError: A program that is here cannot travel.
+        UnusableError: A program that is here cannot travel, or the cluster has no Neuron SDK, and so no submit.py.
         HeadNodeError: The head node cannot be reached.
     """
-    jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
-    price = _dollars(deployment, options)
-    priced = [] if price is None else [f"--node-dollars={price}"]
-    further = [*options, *priced, *(["--", *words] if words else [])]
+    jobs = jobs_directory(deployment)
+    further = [*options, *_of_nodes(deployment, options), *(["--", *words] if words else [])]
     if shutil.which("sbatch"):
         here = ["python3", f"{jobs}/submit.py", f"--program={program}", *further]
         return subprocess.run(here, check=False).returncode
@@ -52,6 +51,20 @@ def submit(deployment: Deployment, program: str, options: Sequence[str], words: 
     login = login_command(deployment.system_user, there)
     sent = start(deployment, HeadNode(deployment), login, seconds=SECONDS_TO_SUBMIT, given=given)
     return sent.follow_or_cancel(print_output)
+
+
+def jobs_directory(deployment: Deployment) -> str:
+    """Return where a cluster has the programs of training jobs.
+
+    Raises:
+        UnusableError: It has none, for it has no Neuron SDK.
+    """
+    if deployment.settings.cluster.neuron_sdk is None:
+        raise UnusableError(
+            f"{deployment.name} has no programs of training jobs: `cluster.neuron_sdk` is null in {deployment.file}",
+            f"any job starts by sbatch: ./ultracluster exec {deployment.name} -- sbatch --help",
+        )
+    return f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
 
 
 def packed(path: Path, deployment_name: str) -> bytes:
@@ -87,20 +100,29 @@ def packed(path: Path, deployment_name: str) -> bytes:
             f"bring it to the file system, by git or scp (./ultracluster ssh {deployment_name} --write-config), and "
             "name its path there",
         )
-    print(f"{path.name} travels to the cluster: {buffer.tell():,} bytes", file=sys.stderr)
+    echo(f"{path.name} travels to the cluster: {buffer.tell():,} bytes", err=True)
     return buffer.getvalue()
 
 
-def _dollars(deployment: Deployment, options: Sequence[str]) -> str | None:
-    """Return what an hour of a node costs in the queue that is meant, the dearest of its types; None: not known."""
+def _of_nodes(deployment: Deployment, options: Sequence[str]) -> list[str]:
+    """Return what submit.py is told of nodes of the queue that is meant: what is known, and the same of all.
+
+    The price is that of the dearest type, on demand or as the settings say.
+    """
     named = next((each.partition("=")[2] for each in options if each.startswith("--queue=")), None)
-    cluster = deployment.settings.cluster
+    cluster, said = deployment.settings.cluster, list[str]()
     queue = next((each for each in cluster.queues if named in (None, each.name)), None)
     if queue is None:
-        return None
+        return []
     types = {each.instance_type for each in queue.compute_resources}
     spec = deployment.settings.budget or BudgetSpec(monthly_usd=1)
     known = budget.known_prices(spec, deployment.settings.region, sorted(types), cluster.stated_prices)
     if queue.capacity_type != "ONDEMAND":  # whose price the table does not have
         known = {each: price for each, price in known.items() if each in spec.usd_per_hour}
-    return f"{max(known.values()).normalize():f}" if known.keys() == types else None
+    if known.keys() == types:
+        said.append(f"--node-dollars={max(known.values()).normalize():f}")
+    kinds = [TRAINIUM_TYPES.get(each) for each in types]
+    chips = {kind and (kind.chips * kind.chip.bf16_tflops, kind.listed_cores) for kind in kinds}
+    if len(chips) == 1 and (both := next(iter(chips))):
+        said += [f"--node-tflops={both[0]}", f"--node-cores={both[1]}"]
+    return said

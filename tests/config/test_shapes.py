@@ -15,11 +15,11 @@ from config.settings import Settings
 from tests.config.settings_files import QUEUE, RESOURCE, Write, outcome, with_values
 from ultracluster.domain.monitoring import ClusterMonitoringSpec
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.types import FileSystemId, VolumeId
+from ultracluster.domain.types import FileSystemId, NatGatewayId, VolumeId
 from ultracluster.domain.violations import WORDS
 
 IN_QUOTES = "should be a valid string, put it in quotes"
-OF_THE_LIBRARY: list[Any] = [FileSystemId, VolumeId]
+OF_THE_LIBRARY: list[Any] = [FileSystemId, NatGatewayId, VolumeId]
 """Types of arguments that no setting has."""
 VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import aws_cdk as cdk
@@ -73,6 +74,29 @@ def test_tags_and_a_boundary_of_the_app_are_added_unless_it_has_its_own() -> Non
     completed = properties(made)["ClusterConfiguration"]
     assert completed["Tags"] == [*own["Tags"], {"Key": "cost", "Value": "1"}]
     assert completed["Iam"] == {"PermissionsBoundary": boundary, "ResourcePrefix": "/parallelcluster/lab/"}
+
+
+def test_tags_that_aws_refuses_are_named_wherever_they_are() -> None:
+    """ParallelCluster's schema takes them, and the cluster would fail when it is made; an empty value is right."""
+    made = stack()
+    right = [{"Key": "a", "Value": ""}, {"Key": cdk.Fn.import_value("k"), "Value": cdk.Fn.import_value("v")}]
+    wrong = [{"Key": "", "Value": "1"}, {"Key": "b", "Value": "1"}, {"Key": "b", "Value": "2"}]
+    wrong += [{"Key": "aws:c", "Value": "1"}, {"Key": "d", "Value": "<"}]
+    scheduling = deepcopy(CONFIGURATION["Scheduling"])
+    scheduling["SlurmQueues"][0]["Tags"] = [{"Key": "", "Value": "1"}]
+    configuration = CONFIGURATION | {"Tags": [*right, *wrong], "Scheduling": scheduling}
+    with pytest.raises(uc.InvalidArguments) as refused:
+        uc.ParallelCluster.from_configuration(made, "It", configuration=configuration)
+    assert {each.path[1:] for each in refused.value.violations} == {
+        ("Scheduling", "SlurmQueues", 0, "Tags", 0, "Key"),
+        *(("Tags", index, "Key") for index in (2, 3, 4, 5)),
+        ("Tags", 6, "Value"),
+    }
+    many = [*right, *({"Key": f"k{index}", "Value": "v"} for index in range(37))]
+    uc.ParallelCluster.from_configuration(made, "It", configuration=CONFIGURATION | {"Tags": many})
+    cdk.Tags.of(made).add("cost", "1", exclude_resource_types=["aws:cdk:stack"])
+    with pytest.raises(RuntimeError, match="tags: got 40; allowed: at most 39"):
+        properties(made)
 
 
 def test_its_provider_sees_its_secrets() -> None:
@@ -184,30 +208,48 @@ def test_a_bucket_lets_roles_in_where_they_are(kind: str) -> None:
     assert f":role/parallelcluster/lab/{name}/*" in json.dumps(policy)
 
 
+ROLE = "arn:aws:iam::123456789012:role/parallelcluster/own"
+
+
+def unreached(made: cdk.Stack) -> list[str]:
+    """Return the warnings of grants that reach no nodes."""
+    found = assertions.Annotations.from_stack(made).find_warning("*", assertions.Match.any_value())
+    return [str(each.entry.data) for each in found if "grants do not reach" in str(each.entry.data)]
+
+
+@pytest.mark.parametrize(
+    ("granted", "told"), [("compute_nodes", True), ("grant_principal", True), ("head_node", False)]
+)
+def test_a_queue_with_a_role_of_its_own_that_comes_after_a_grant_is_told_of_as_one_before(
+    granted: str, told: bool
+) -> None:
+    made = stack()
+    nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
+    vpc = uc.UltraClusterNetwork(made, "Network", zone_id="usw2-az4").vpc
+    cluster = uc.ParallelCluster(made, "It", vpc=vpc, queues=[uc.Queue(name="cpu", compute_resources=[nodes])])
+    s3.Bucket(made, "Bucket").grant_read(getattr(cluster, granted))
+    cluster.add_queue(uc.Queue(name="own", compute_resources=[nodes], instance_role_arn=ROLE))
+    assert ["nodes of queue own: " in each for each in unreached(made)] == [True] * told
+
+
 def test_a_grant_tells_of_nodes_with_a_role_of_their_own() -> None:
     made = stack()
-    role = "arn:aws:iam::123456789012:role/parallelcluster/own"
     nodes = uc.ComputeResource(name="c7i", instance_type="c7i.large", max_count=2)
     cluster = uc.ParallelCluster(
         made,
         "It",
         vpc=uc.UltraClusterNetwork(made, "Network", zone_id="usw2-az4").vpc,
         queues=[
-            uc.Queue(name="own", compute_resources=[nodes], instance_role_arn=role),
+            uc.Queue(name="own", compute_resources=[nodes], instance_role_arn=ROLE),
             uc.Queue(name="not", compute_resources=[nodes]),
         ],
     )
     bucket = s3.Bucket(made, "Bucket")
-
-    def warnings() -> list[str]:
-        found = assertions.Annotations.from_stack(made).find_warning("*", assertions.Match.any_value())
-        return [str(each.entry.data) for each in found if "grants do not reach" in str(each.entry.data)]
-
     bucket.grant_read(cluster.head_node)
     bucket.grant_read(cluster.queue("not"))
-    assert warnings() == []
+    assert unreached(made) == []
     bucket.grant_read(cluster.compute_nodes)
-    [warning] = warnings()
+    [warning] = unreached(made)
     assert "grants do not reach nodes of queue own: " in warning
 
 
@@ -226,7 +268,7 @@ def test_metrics_that_a_cluster_does_not_make_are_refused() -> None:
             metric()
     with pytest.raises(ValueError, match="with alarms, which"):
         cluster.metric_head_node("ClustermgtdHeartbeat")
-    with pytest.raises(ValueError, match=r"^metric_name: got 'CPU'; allowed: CPUUtilization, "):
+    with pytest.raises(ValueError, match=r"\n  metric_name: got 'CPU'; allowed: CPUUtilization, "):
         cluster.metric_head_node("CPU")
     assert cluster.metric_head_node_memory().namespace == "CWAgent"
     imported = uc.ParallelCluster.from_cluster_attributes(made, "Imported", cluster_name="other")

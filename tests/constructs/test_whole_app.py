@@ -312,6 +312,8 @@ def test_a_cluster_that_is_retained_keeps_all_that_it_needs() -> None:
     kept = {each["Type"] for each in resources.values() if each.get("DeletionPolicy") == "Retain"}
     assert {each["Type"] for each in resources.values()} - kept == {"AWS::S3::Bucket"}
     assert {"Custom::PclusterCluster", "AWS::CloudFormation::Stack", "AWS::IAM::ManagedPolicy"} <= kept
+    with pytest.raises(uc.InvalidArguments, match=r"policy: got .RETAIN."):
+        cluster.apply_removal_policy("RETAIN")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="allowed: RETAIN or DESTROY"):
         cluster.apply_removal_policy(cdk.RemovalPolicy.SNAPSHOT)
 

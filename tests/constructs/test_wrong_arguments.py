@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -27,6 +28,15 @@ ELSEWHERE = {"ConfiguredCluster", *(name for name in uc.__all__ if name[0] == "I
 """Bases, which nobody makes, and what a function makes."""
 
 
+NETWORK = {
+    "vpc_id": "vpc-0123456789abcdef0",
+    "availability_zone": "us-west-2a",
+    "public_subnet_id": "subnet-0123456789abcdef0",
+    "private_subnet_id": "subnet-0123456789abcdef1",
+    "nat_gateway_id": "nat-0123456789abcdef0",
+}
+
+
 class Tree:
     """A stack with one construct of each kind that others need."""
 
@@ -40,6 +50,7 @@ class Tree:
         self.cluster = self.of(uc.ParallelCluster)
         self.volume = self.of(uc.OpenZfsFileSystem)
         self.homes = self.of(uc.ElasticFileSystem)
+        self.network = uc.UltraClusterNetwork.from_network_attributes(self.stack, "Network", **NETWORK)
 
     @cached_property
     def misnamed(self) -> list[Any]:
@@ -103,13 +114,7 @@ class Tree:
                 "file_system_id": "fs-0123456789abcdef0",
                 "security_group": self.group,
             },
-            uc.UltraClusterNetwork.from_network_attributes: lambda: {
-                "vpc_id": "vpc-0123456789abcdef0",
-                "availability_zone": "us-west-2a",
-                "public_subnet_id": "subnet-0123456789abcdef0",
-                "private_subnet_id": "subnet-0123456789abcdef1",
-                "nat_gateway_id": "nat-0123456789abcdef0",
-            },
+            uc.UltraClusterNetwork.from_network_attributes: lambda: NETWORK,
             uc.ParallelCluster.from_configuration: lambda: {
                 "configuration": CONFIGURATION,
                 "cluster_name": f"it{next(NUMBERS)}",
@@ -123,6 +128,12 @@ class Tree:
                 "security_group": self.group,
             },
             uc.ParallelCluster.from_cluster_attributes: lambda: {"cluster_name": "research"},
+            self.cluster.apply_removal_policy: lambda: {"policy": cdk.RemovalPolicy.DESTROY},
+            self.cluster.metric: lambda: {"metric_name": "NodesDrained"},
+            self.cluster.metric_of_parallelcluster: lambda: {"metric_name": "InsufficientCapacityErrors"},
+            self.cluster.metric_head_node: lambda: {"metric_name": "CPUUtilization"},
+            self.data.metric: lambda: {"metric_name": "DataReadBytes"},
+            self.network.metric_nat_gateway: lambda: {"metric_name": "BytesInFromSource"},
             uc.SharedStorage.lustre: lambda: {"file_system": self.data},
             uc.SharedStorage.efs: lambda: {"file_system": self.homes},
             uc.SharedStorage.openzfs: lambda: {"volume": self.volume},
@@ -227,6 +238,7 @@ def test_a_wrong_field_of_what_a_cluster_gets_is_named_and_leaves_the_tree_as_it
         for field in dataclasses.fields(value)
     ]
     wrong.append(("software", uc.NeuronSoftware(jobs="/no/such/folder"), "software.jobs"))
+    wrong.append(("software", uc.NeuronSoftware(neuron_sdk=None, jobs=Path(__file__).parent), "software.jobs"))
     scope = tree.place()
     for argument, value, place in wrong:
         arguments = {**given, argument: value}
@@ -236,6 +248,16 @@ def test_a_wrong_field_of_what_a_cluster_gets_is_named_and_leaves_the_tree_as_it
         places = [dotted(each.path).replace("shared_storage[0]", "shared_storage") for each in refused.value.violations]
         assert place in places, refused.value
     assert len(scope.node.find_all()) == 1
+
+
+def test_ids_of_a_network_that_exists_are_those_of_its_parts(tree: Tree) -> None:
+    *names, zone = sorted(NETWORK, key="availability_zone".__eq__)
+    of_others = {name: NETWORK[other] for name, other in zip(names, [*names[2:], *names[:2]], strict=True)}
+    with pytest.raises(uc.InvalidArguments) as refused:
+        uc.UltraClusterNetwork.from_network_attributes(tree.place(), "It", **{**of_others, zone: "usw2-az4"})
+    assert {each.path for each in refused.value.violations} == {(name,) for name in NETWORK}
+    tokens = {name: cdk.Fn.import_value(name) for name in NETWORK}
+    assert uc.UltraClusterNetwork.from_network_attributes(tree.place(), "It", **tokens).nat_gateway_id
 
 
 @pytest.mark.parametrize("ids", [["sn-1"], None], ids=["wrong", "a token"])

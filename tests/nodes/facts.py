@@ -21,6 +21,13 @@ _PLAIN = _SPEC.queues[0].model_copy(
 )
 PLAIN_NODE = node_arguments.compute_node(_SPEC, _PLAIN, _MOUNT_DIR, metrics=False)
 """Of a queue without Neuron devices."""
+_ARM = _SPEC.model_copy(update={"neuron_sdk": None, "queues": [_PLAIN]})
+WITHOUT_SDK = {
+    "head_node.sh": node_arguments.head_node(_ARM, _MOUNT_DIR, deployment=_SETTINGS.name, metrics=False),
+    "compute_node.sh": node_arguments.compute_node(_ARM, _PLAIN, _MOUNT_DIR, metrics=False),
+    "login_node.sh": node_arguments.login_node(_ARM, _MOUNT_DIR),
+}
+"""Of a cluster without a Neuron SDK, by the script."""
 HEAD_NODE = node_arguments.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name, metrics=False)
 LOGIN_NODE = node_arguments.login_node(_SPEC, _MOUNT_DIR)
 IMAGE = configuration.facts(_SETTINGS)

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.nodes.base import NODES, Base
-from tests.nodes.facts import HEAD_NODE, LOGIN_NODE
+from tests.nodes.facts import HEAD_NODE, LOGIN_NODE, WITHOUT_SDK
 from tests.nodes.interruptions import (
     FORGET_HOSTS,
     HOLD_DNF,
@@ -156,6 +156,25 @@ def test_creation_and_updates_end_within_two_minutes_whatever_the_mirrors_do(mac
     assert calls.count("restart --no-block ultracluster-software.service") == 2, "other arguments replace a build"
     assert configure(node, sdk="2.99.0").code == 0
     assert node.read("/var/log/systemctl").splitlines()[-1] == "start --no-block ultracluster-software.service"
+
+
+def test_without_a_neuron_sdk_nothing_is_built_any_more_and_what_was_stays(head_node: Machine) -> None:
+    environment = link(head_node)
+    for wrote in (True, False):
+        outcome = head_node.run("head_node.sh", WITHOUT_SDK["head_node.sh"], sites=NO_INTERNET)
+        assert outcome.code == 0, outcome.output
+        assert ("wrote" in outcome.output) is wrote
+    assert not head_node.path("/etc/systemd/system/ultracluster-software.service").exists()
+    assert head_node.read("/var/log/systemctl").count("disable --now ultracluster-software.service") == 1
+    assert link(head_node) == environment
+
+
+@pytest.mark.parametrize("script", ["compute_node.sh", "login_node.sh"])
+def test_without_a_neuron_sdk_nodes_ask_no_mirror(script: str, machine: Machines) -> None:
+    node = machine(instance_type=TYPE)
+    outcome = node.run(script, WITHOUT_SDK[script], sites=NO_INTERNET)
+    assert outcome.code == 0, outcome.output
+    assert node.path("/etc/security/limits.d/99_ultracluster.conf").exists()
 
 
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmdbd"])

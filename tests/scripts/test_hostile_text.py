@@ -477,6 +477,12 @@ def test_files_of_software_and_spending_are_what_they_are(
     assert len(text) < 5_600
     [failed] = parse_software(text).failed_nodes  # type: ignore[union-attr]
     assert failed.name == "node-1"
+    facts = tmp_path / "node.env"
+    monkeypatch.setattr(files, "_NODE_FACTS", str(facts))
+    for written, state in (("cluster=x\nsdk=2.28.1\n", ""), ("cluster=x\n", "none")):
+        facts.write_text(written, encoding="utf-8")
+        files.main("software", "5")
+        assert parse_software(capsys.readouterr().out).state == state  # type: ignore[union-attr]
     for name, written in {"a": "[1]", "b": '{"month": 1}', "c": "[" * 3000, "d": "x"}.items():
         (tmp_path / f"{name}.json").write_text(written, encoding="utf-8")
     (tmp_path / "e.json").symlink_to("/etc/shadow")
@@ -515,8 +521,8 @@ def runs(tmp_path: Path) -> Path:
         (tmp_path / f"command-{number}" / "metrics.jsonl").touch()
     good = tmp_path / "team" / "good"
     good.mkdir(parents=True)
-    attempt = {"nodes": 2, "job": "7", "started": 1.5}
-    (good / "run.json").write_text(json.dumps({"attempts": [attempt], "options": {"steps": 9}}), encoding="utf-8")
+    record = {"program": "a" * 999, "attempts": [{"nodes": 2, "job": "7", "started": 1.5}], "options": {"steps": 9}}
+    (good / "run.json").write_text(json.dumps(record), encoding="utf-8")
     (good / "metrics.jsonl").write_text('{"step": 3, "loss": 2.5, "time": 7.0}\n', encoding="utf-8")
     return tmp_path
 

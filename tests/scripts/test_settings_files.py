@@ -165,7 +165,7 @@ def test_a_wrong_file_keeps_nobody_from_what_is_deployed(
     operated.shell(f"STATE={STATE} SLURM={tmp_path / 'slurm'} PYTHON={Path(sys.executable).parent}; {NODE}")
     operated.set_fleet("STOPPED")
     words = {**SHOWING, "fleet stop": (), "ssh": ("--print-config", "--identity", f"{tmp_path}/key")}
-    assert words.keys() | NEED_ALL | {"port-forward"} == COMMANDS.keys()  # that would run a program for ever
+    assert words.keys() | NEED_ALL | {"port-forward", "shell"} == COMMANDS.keys()  # which would run a program for ever
 
     def said(name: str) -> tuple[int, Any, str]:
         line = [*words_of(name)[: -len(ROWS.get(name, ())) or None], *words[name]]

@@ -44,10 +44,13 @@ from tests.scripts.use.test_report import FIRST, STEP
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster_job.records import Run, described
 
+REQUIREMENTS = str(Path(__file__).parents[2] / "requirements.txt")
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}
 ROWS: Mapping[str, tuple[str, ...]] = {
     "deploy": ("--yes",),
     "destroy": ("--dry-run",),
+    "env create": (REQUIREMENTS,),
+    "env remove": ("a.env-0123456789ab",),
     "exec": ("--", "sinfo"),
     "fleet scale": ("--max", "4", "--dry-run", "--no-preflight"),
     "image build": ("--yes",),
@@ -57,6 +60,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "port-forward": ("6006",),
     "recover": ("--dry-run",),
     "restore": ("--list",),
+    "runs export": ("/fsx/runs/a", "/fsx/models/a"),
     "runs show": ("/fsx/runs/a",),
     "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
     "upgrade": ("--dry-run",),
@@ -70,6 +74,7 @@ WITHOUT_ACCOUNT = {
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 STOPPED = "nobody reads standard output any more, so the command stopped"
 STATE = Path(__file__).with_name("slurm_state.json")
+SUBMITTED = ("--node-dollars=21.5", "--node-tflops=3040", "--node-cores=32")
 Situation = Callable[[str], Exception]
 """Returns how a call of AWS fails, by the name of its operation."""
 
@@ -333,7 +338,7 @@ def sending(without_account: pytest.MonkeyPatch) -> None:
     [
         (["exec", "trn1-16", "--", "sinfo", HOSTILE], ["ubuntu", HOSTILE]),
         (["exec", "trn1-16", "--user", "grace", "--", "sinfo", "a"], ["grace", "a"]),
-        (["submit", "trn1-16", "--nodes=1", "--output", HOSTILE], ["ubuntu", *[...] * 3, f"--output={HOSTILE}", ...]),
+        (["submit", "trn1-16", "--nodes=1", "--output", HOSTILE], [*[...] * 4, f"--output={HOSTILE}", *SUBMITTED]),
         (["runs", "list", "trn1-16", "--directory", HOSTILE], RUNS),
         (["jobs", "cancel", "trn1-16", "12", "13_[4-9]", "--yes"], CANCEL),
     ],
@@ -362,6 +367,8 @@ def test_words_reach_a_node_unchanged(words: list[str], called: list[Any], tmp_p
         ["logs", "trn1-16", HOSTILE],
         ["ssh", "trn1-16", "--node", HOSTILE],
         ["port-forward", "trn1-16", HOSTILE],
+        ["shell", "trn1-16", "--node", "--queue", HOSTILE],
+        ["shell", "trn1-16", "--node", "--time", HOSTILE],
         ["port-forward", "trn1-16", "6006", "--node", HOSTILE],
         ["exec", "trn1-16", "--timeout", HOSTILE, "--", "sinfo"],
         ["exec", "trn1-16", "--user", HOSTILE, "--", "sinfo"],
@@ -403,18 +410,21 @@ def test_nothing_is_deployed(
 
 SHOWING: Mapping[str, tuple[str, ...]] = {
     "costs": ("--by", "job"), "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"),
+    "env create": (REQUIREMENTS,), "env list": (), "env remove": ("a.env-0123456789ab",),
     "fleet status": (), "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",),
     "jobs show": ("2",), "logs": ("--list",), "restore": ("--list",), "runs list": (),
-    "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",), "status": (),
-    "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
+    "runs export": ("/fsx/runs/a", "/fsx/models/a"), "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",),
+    "status": (), "submit": ("--nodes", "1", "--output", "/fsx/runs/a"),
 }  # fmt: skip
 """Commands that print within a second: others let the CDK, ParallelCluster or the fleet work first."""
 COMPARED = described(Run("bert", {"steps": 9}, [FIRST], [STEP]), None)
 NODE = """\
 script=$(cat)
 case $script in
+*" as_owner.sh "*) sh() { echo "$4"; }; eval "$script" ;;
 *" /fsx/runs/a"*) echo 'COMPARED' ;;
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
+*" list --format=json"*) echo '{"environments": [{"name": "a.env-0123456789ab", "user": "ann"}]}' ;;
 *" job 1 "*) echo '{"job": null}' ;;
 *" job 2 "*) echo '{"job": {"number": "2", "state": "PENDING", "user": "ann", "output": "", "name": "a name"}}' ;;
 *" cancel tasks 12"*) echo '{"cancel": [["12", "", ["12"], 1, {}, "", {"RUNNING": 1}, {}, "ann", "a name"]]}' ;;
@@ -455,7 +465,7 @@ HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x1b\\ \x00\u202e\x9b31m <b> --x\n'\"`id` $
 def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
     operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """By each command in each format, but for the program that `exec` and `submit` run, and its output in a pipe."""
+    """By each command in each format, but for programs that `env`, `exec` and `submit` run, and output in a pipe."""
     [head] = operated.deployment().nodes()
     stream = f"ip-{head['PrivateIpAddress'].replace('.', '-')}.{head['InstanceId']}.slurmctld"
     now = datetime.now(UTC)
@@ -489,7 +499,7 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
         (tmp_path / "known").write_text(json.dumps({"job": {**KNOWN, **dict.fromkeys(TOLD, text)}}))
         node = node.replace('echo \'{"job": {', 'cat $SLURM/known; : \'{"job": {')
         operated.shell(f"STATE={tmp_path}/state SLURM={tmp_path} PYTHON={Path(sys.executable).parent}; {node}")
-        for name in SHOWING.keys() - {"exec", "ssh", "submit"}:
+        for name in SHOWING.keys() - {"env create", "env remove", "exec", "runs export", "ssh", "submit"}:
             formats = next((each.type for each in COMMANDS[name].params if each.name == "output"), None)
             for output in formats.choices if isinstance(formats, click.Choice) else ("text",):
                 words = (*name.split(), "trn1-16", *SHOWING[name], "--output", output)
@@ -537,7 +547,7 @@ def check_narrow_and_closed(
         code = ultracluster(*words)
     out, err = capfd.readouterr()
     assert out == "", words
-    if {"--yes", "--confirm", "start", "submit"} & set(words):
+    if {"--yes", "--confirm", "create", "export", "remove", "start", "submit"} & set(words):
         assert code == ExitCode.FAILED, words
         assert err.endswith(f"error: {STOPPED}\n\nhint: the same command does what is left\n"), (words, err)
     else:
@@ -560,7 +570,7 @@ PLANNING: Mapping[str, tuple[str, ...]] = {
     "upgrade": ("--dry-run", "--anyway", "--skip", "parallelcluster"),
 }
 """Commands for which the CDK, ParallelCluster or the fleet works first."""
-NOT_WALKED = {"port-forward"}
+NOT_WALKED = {"port-forward", "shell"}
 """The plugin of Session Manager replaces it."""
 
 

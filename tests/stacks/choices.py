@@ -104,6 +104,19 @@ def use_little(raw: Raw) -> None:
     raw["cluster"]["login_nodes"] = [{"name": "login"}]
 
 
+def use_arm(raw: Raw) -> None:
+    """Choose nodes of Graviton, which have no Neuron SDK, and all that needs none."""
+    raw.update(name="arm", users=[{"name": "ada", "uid": 2001}])
+    raw["monitoring"].update(emails=["a@example.com"])
+    raw["budget"] = {"monthly_usd": 5000, "max_usd_per_hour": 90, "action": "drain"}
+    cluster = raw["cluster"]
+    cluster.update(neuron_sdk=None, login_nodes=[{"name": "login", "instance_type": "c7g.large"}])
+    cluster["head_node"].update(instance_type="c7g.4xlarge")
+    facts = {"vcpus": 64, "memory_gib": 128, "efa_devices": 1, "usd_per_hour": 4}
+    nodes = {"name": "c7gn", "instance_type": "c7gn.16xlarge", "type_facts": facts, "max_count": 8}
+    cluster["queues"] = [{"name": "hpc", "compute_resources": [nodes]}]
+
+
 CHOICES: dict[str, Callable[[Raw], None]] = {"much": use_much, "little": use_little}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stacks import cluster_stack
+from tests.stacks.choices import use_arm
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
 from tests.stacks.small_app import flat
 from ultracluster import neuron_software
@@ -99,6 +100,14 @@ def test_nodes_have_the_scripts_and_the_head_node_alone_the_training_programs(wi
         assert uploaded(with_logins, run_with(with_logins, node)[0]) == files(neuron_software.SCRIPTS)
     assert uploaded(with_logins, arguments_of(with_logins, head_node)["jobs"]) == files(cluster_stack._JOB_SCRIPTS)
     assert all("jobs" not in arguments_of(with_logins, node) for node in others)
+
+
+def test_without_a_neuron_sdk_nodes_have_all_that_needs_none(tmp_path: Path) -> None:
+    arm = deploy(edited("trn1-16", use_arm), tmp_path)
+    head_node, *others = (arguments_of(arm, node).keys() for node in nodes(arm))
+
+    assert {"team", "budget", "metrics", "deployment"} <= head_node
+    assert not {"jobs", "sdk", "python"} & {name for each in (head_node, *others) for name in each}
 
 
 def test_scripts_get_the_arguments_that_they_require_and_none_that_they_refuse(with_logins: Deployment) -> None:

@@ -12,7 +12,7 @@ import yaml
 from scripts.check.validation import examine
 from scripts.core.options import CONFIG, deployments
 from tests.scripts.emulated.test_references import everything
-from tests.stacks.choices import ACCOUNT, chosen
+from tests.stacks.choices import ACCOUNT, chosen, use_arm
 from tests.stacks.deployments import edited
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster.domain import overrides
@@ -49,6 +49,20 @@ def test_parallelcluster_accepts_what_people_may_choose(
     settings["cluster"]["overrides"] = {}  # its database has no complete ARN of a secret
     (tmp_path / "much.yaml").write_text(json.dumps(settings), encoding="utf-8")
     assert_accepted(deployment(str(tmp_path / "much")), parallelcluster)
+
+
+@pytest.mark.parametrize(("name", "own_image"), [("arm", None), ("arm-of-ours", "ami-0123456789abcdef0")])
+def test_parallelcluster_accepts_nodes_of_arm(
+    name: str,
+    own_image: str | None,
+    deployment: Callable[[str], Any],
+    parallelcluster: ParallelCluster,
+    tmp_path: Path,
+) -> None:
+    settings = edited("trn1-16", use_arm).model_dump(mode="json") | {"name": name}
+    settings["cluster"]["custom_ami"] = own_image
+    (tmp_path / f"{name}.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    assert_accepted(deployment(str(tmp_path / name)), parallelcluster)
 
 
 def test_parallelcluster_accepts_the_overrides_of_the_guide(

@@ -100,6 +100,17 @@ def test_each_value_of_each_key_is_refused_if_parallelcluster_refuses_it() -> No
     assert differing == []
 
 
+def test_of_a_mapping_in_place_of_a_list_nothing_else_is_told() -> None:
+    lists = [path for path, field in fields().items() if field.kind == "section" and field.list]
+    configurations = {path: at(path, {}) for path in lists}
+    told = {
+        path: [without_indices(each.path) for each in violations(configuration)]
+        + [f"{without_indices(place)}.{key}" for place, key in missing(configuration) if without_indices(place) == path]
+        for path, configuration in configurations.items()
+    }
+    assert told == {path: [path] for path in lists}
+
+
 SCRIPT = {"Script": "s3://bucket/key"}
 ACTIONS: list[dict[str, Any]] = [
     SCRIPT,

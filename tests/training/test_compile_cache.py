@@ -111,4 +111,5 @@ def test_what_a_killed_job_left_on_a_node_gives_way_to_what_is_complete(nodes: l
 def test_a_cache_in_s3_needs_no_carrying_and_other_actions_are_refused(nodes: list[Node]) -> None:
     told = "compile_cache.sh: nothing to carry: all nodes share s3://bucket/cache\n"
     assert nodes[0].run("fetch", NEURON_COMPILE_CACHE_URL="s3://bucket/cache") == (0, told)
-    assert nodes[0].run("clean") == (2, "compile_cache.sh: got 'clean'; allowed: fetch, publish\n")
+    assert nodes[0].run("clean") == (2, "compile_cache.sh: got 'clean'; allowed: fetch, publish, has\n")
+    assert nodes[0].run("has", NEURON_COMPILE_CACHE_URL="s3://bucket/cache") == (1, "")

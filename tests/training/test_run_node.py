@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ PROGRAM = f"""\
 mkdir --parents "$NEURON_COMPILE_CACHE_URL/{MODULE}" "$NEURON_COMPILE_CACHE_URL/{MODULE}-half"
 echo graph | tee "$NEURON_COMPILE_CACHE_URL/{MODULE}/model.neff" >"$NEURON_COMPILE_CACHE_URL/{MODULE}-half/model.neff"
 touch "$NEURON_COMPILE_CACHE_URL/{MODULE}/model.done"
+echo "seconds to start: $ULTRACLUSTER_START_SECONDS"
 exit "$CODE"
 """
 STUCK = """\
@@ -36,6 +38,7 @@ def run(step: Step, directory: Path, purpose: str, code: int, **fakes: str) -> s
         "GIVEN": str(directory / "given"),
         "NEURON_COMPILE_CACHE_URL": str(directory / "local"),
         "SLURM_JOB_ID": "12",
+        "ULTRACLUSTER_GRAPHS": "graphs",
         "ULTRACLUSTER_PROGRAM": str(PROJECT / "training/programs/bert"),
         "WORKERS_PER_NODE": "2",
         "ULTRACLUSTER_COMPILE_CACHE": str(directory / "shared"),
@@ -55,6 +58,18 @@ def test_what_was_compiled_is_kept_however_the_program_ends(
     assert sorted(path.name for path in kept.parent.iterdir()) == [kept.name]
     assert sorted(path.name for path in kept.iterdir()) == ["model.done", "model.neff"]
     assert not outcome.exists() if code == 0 else outcome.read_text(encoding="utf-8") == f"{code}\n"
+    assert "seconds to start: 7200\n" in done.stdout
+
+
+@pytest.mark.parametrize(("code", "gone", "seconds"), [(0, "", 1200), (1, "", 7200), (0, "shared", 7200)])
+def test_a_start_has_less_time_once_all_graphs_are_there(
+    step: Step, tmp_path: Path, code: int, gone: str, seconds: int
+) -> None:
+    run(step, tmp_path, "compile", code)
+    if gone:
+        shutil.rmtree(tmp_path / gone / MODULE)
+        shutil.rmtree(tmp_path / "local")
+    assert f"seconds to start: {seconds}\n" in run(step, tmp_path, "train", 1).stdout
 
 
 def test_a_training_job_does_not_wait_for_a_copy_that_hangs(step: Step, tmp_path: Path) -> None:

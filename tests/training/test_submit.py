@@ -27,7 +27,7 @@ def test_on_the_cluster_it_is_called_directly(
     assert ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run", "--", "--phase", "2") == 2
     assert capfd.readouterr().out == (
         "/fsx/ultracluster/jobs/current/submit.py --program=bert --nodes=16 --output=/fsx/my run "
-        "--node-dollars=21.5 -- --phase 2\n"
+        "--node-dollars=21.5 --node-tflops=3040 --node-cores=32 -- --phase 2\n"
     )
 
 
@@ -49,6 +49,6 @@ def test_help_and_page_name_the_options_of_the_program_and_no_others(
 
 
 def test_the_command_has_the_options_of_the_program_on_the_cluster() -> None:
-    """All but the price, which it knows by itself."""
+    """All but what it knows of nodes by itself."""
     here = {option for each in submit.command.params for option in each.opts if each.name in GIVEN}
-    assert here == OPTIONS - {"--node-dollars"}
+    assert here == OPTIONS - {"--node-dollars", "--node-tflops", "--node-cores"}

@@ -123,11 +123,12 @@ def test_a_program_has_codes_checkpoints_and_a_stop_file_of_its_own(
 def test_a_program_that_cannot_be_used_ends_the_job(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/program.toml").write_text(
-        'run = ["fit.py"]\nrnu = 1\nstop_file = "/etc/passwd"\n', encoding="utf-8"
+        'run = ["fit.py"]\nrnu = 1\nstop_file = "/etc/passwd"\nexport = ["-m", "a", "{nodes}"]\n', encoding="utf-8"
     )
     done = train({**environment, "PROGRAM": str(tmp_path / "mine")}, tmp_path / "run")
     assert (done.returncode, "a step ran" in done.stdout) == (2, False)
     assert "got rnu; allowed: run, check, compile," in done.stderr
+    assert "export: got {nodes}; allowed: {output}, {checkpoint}, {directory}" in done.stderr
     assert 'stop_file: got "/etc/passwd"; allowed: a path in the run\'s directory' in done.stderr
     assert "run: got fit.py; allowed: a file of " in done.stderr
 

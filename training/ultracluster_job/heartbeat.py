@@ -24,6 +24,10 @@ DIRECTORY = "ULTRACLUSTER_HEARTBEATS"
 SIGNAL = signal.SIGUSR2
 """It makes a worker write the stacks of all its threads, even while it is stuck in C code: faulthandler handles it
 (https://docs.python.org/3/library/faulthandler.html#faulthandler.register)."""
+START_SECONDS = "ULTRACLUSTER_START_SECONDS"
+"""The variable with the limit until the first steps of a start are made, which compile graphs or load them: run_node.sh
+sets it by what the compile cache has; 0: none."""
+_START_SECONDS = 7200
 _BEATS = "beats"
 _SLOT = struct.Struct("qqqqdd")
 _MEDIAN_STEPS = 10  # without a heartbeat are a stall
@@ -41,6 +45,7 @@ class Stage(IntEnum):
     RECORD = 5
     CHECKPOINT = 6
     END = 7
+    EVALUATE = 8
 
     @property
     def words(self) -> str:
@@ -54,6 +59,7 @@ class Stage(IntEnum):
             "records a step",
             "saves a checkpoint",
             "ends",
+            "evaluates",
         )[self]
 
 
@@ -67,7 +73,7 @@ class Beat:
         step: The last step whose numbers it has seen; 0 before the first of this start.
         stage: What it has done since.
         time: When it was, by ``time.monotonic``, which is the same for all processes of a node.
-        limit: Seconds until the next one is overdue; 0 while nobody watches.
+        limit: Seconds until the next one is overdue; 0 while nobody watches, as before the first.
     """
 
     process: int
@@ -77,13 +83,19 @@ class Beat:
     time: float
     limit: float
 
+    def is_overdue(self, now: float) -> bool:
+        """Return whether the next one is."""
+        return self.limit > 0 and now - self.time > self.limit
+
 
 class Heartbeat:
     """The heartbeat of this worker."""
 
     def __init__(self, least: int, local_rank: int) -> None:
         """Start to tell, and to write stacks when SIGNAL comes; the shortest limit is in seconds, 0 for none at all."""
-        self._least, self._count, self._step, self._limit = least, 0, 0, 0.0
+        start = int(os.environ.get(START_SECONDS, _START_SECONDS))
+        self._least, self._count, self._step = least, 0, 0
+        self._limit = float(max(least, start)) if least and start else 0.0
         self._ended: float | None = None
         self._seconds: deque[float] = deque(maxlen=_STEPS_KEPT)
         self._offset = local_rank * _SLOT.size
@@ -103,7 +115,7 @@ class Heartbeat:
     def step(self, number: int) -> None:
         """Take note that the numbers of a step are there.
 
-        The first steps of a start have no limit: they compile graphs, which can take most of an hour, or load them.
+        Until the first ones are made, the limit is the start's: they compile graphs, which can take most of an hour.
         """
         now = time.monotonic()
         if self._ended is not None:

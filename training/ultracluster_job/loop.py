@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -67,6 +67,7 @@ class Plan:
         done: Of these, those of the checkpoint that it continues from.
         stop_after: Optimizer steps of this start; None: to the end of the run.
         checkpoint_interval: Optimizer steps between checkpoints.
+        evaluate_every: Optimizer steps between evaluations, of which one is at the end.
         keep: Checkpoints to keep.
         seed: Dropout's.
         learning_rate: Of a step, by the number of steps that are done.
@@ -82,6 +83,7 @@ class Plan:
     done: int
     stop_after: int | None
     checkpoint_interval: int
+    evaluate_every: int
     keep: int
     seed: int
     learning_rate: Callable[[int], float]
@@ -175,11 +177,15 @@ class TrainingLoop:
         feed: Feed,
         heartbeat: Heartbeat,
         recorder: Recorder | None,
+        evaluate: Callable[[], Iterator[Mapping[str, float]]] | None = None,
     ) -> None:
-        """Take the parts, ready for the first step. Who has a recorder keeps the checkpoints."""
+        """Take the parts, ready for the first step. Who has a recorder keeps the checkpoints.
+
+        What evaluates yields as often on each rank, so that a rank that is behind can be told, and numbers at last.
+        """
         self._plan, self._batch, self._backend, self._exchange = plan, batch, backend, exchange
         self._learner, self._feed, self._recorder = learner, feed, recorder
-        self._heartbeat = heartbeat
+        self._heartbeat, self._evaluate = heartbeat, evaluate
         self._done, self._end = plan.done, plan.end
         self._under_way: deque[_StepUnderWay] = deque()
         self._stopping = False
@@ -195,9 +201,11 @@ class TrainingLoop:
             self._done += 1
             if len(self._under_way) > self._backend.ahead:
                 self._settle()
-            if self._stopping or self._done == self._end or self._done % self._plan.checkpoint_interval == 0:
+            is_saved = self._done == self._end or self._done % self._plan.checkpoint_interval == 0
+            if self._stopping or is_saved or self._is_evaluated(self._done):
                 while self._under_way:
                     self._settle()
+            if self._stopping or is_saved:
                 self._save()
         return self._finish()
 
@@ -232,6 +240,7 @@ class TrainingLoop:
         self._heartbeat.beat(Stage.FETCH)
         numbers = self._backend.fetch(step.numbers)
         if self._backend.extracting:
+            self._evaluated(step.number)
             return
         self._heartbeat.step(step.number)
         norm, *losses = numbers[: 1 + len(self._plan.losses)]
@@ -248,13 +257,44 @@ class TrainingLoop:
                 f"with a lower --learning-rate or more --warmup-steps."
             )
         self._stopping = self._stopping or stop > 0
+        now = perf_counter()
+        evaluation = {} if self._stopping else self._evaluated(step.number)
         if self._recorder:
-            self._record(self._recorder, step, numbers)
+            self._record(self._recorder, step, numbers, evaluation, now)
+        self._settled = now + evaluation.get("evaluation_seconds", 0.0)
 
-    def _record(self, recorder: Recorder, step: _StepUnderWay, numbers: Sequence[float]) -> None:
+    def _is_evaluated(self, step: int) -> bool:
+        return self._evaluate is not None and (step % self._plan.evaluate_every == 0 or step == self._end)
+
+    def _evaluated(self, step: int) -> Mapping[str, float]:
+        """Evaluate after a step that asks for it, and return the numbers.
+
+        No other step is under way then, so that the weights are those of this one.
+        """
+        numbers: Mapping[str, float] = {}
+        if self._evaluate is None or not self._is_evaluated(step):
+            return numbers
+        start = perf_counter()
+        for yielded in self._evaluate():
+            numbers = yielded
+            self._heartbeat.beat(Stage.EVALUATE)
+        if not all(isfinite(number) for number in numbers.values()):
+            if self._recorder:
+                self._recorder.diverged(step, None)
+            raise DivergedError(f"Step {step}: the losses on held-out data are {dict(numbers)}.")
+        return {**numbers, "evaluation_seconds": perf_counter() - start} if numbers else numbers
+
+    def _record(
+        self,
+        recorder: Recorder,
+        step: _StepUnderWay,
+        numbers: Sequence[float],
+        evaluation: Mapping[str, float],
+        now: float,
+    ) -> None:
         plan, sequences = self._plan, self._batch.sequences
         norm, *losses = numbers[: 1 + len(plan.losses)]
-        of_ranks, ranks, now = numbers[3 + len(losses) :], self._backend.worker.ranks, perf_counter()
+        of_ranks, ranks = numbers[3 + len(losses) :], self._backend.worker.ranks
         recorder.step(
             step=step.number,
             loss=sum(losses),
@@ -271,10 +311,11 @@ class TrainingLoop:
                 "waited_for_devices": step.waited,
                 "data_seconds": max(of_ranks[ranks : 2 * ranks]),
                 "checkpoint_seconds": self._checkpoint_seconds,
+                **evaluation,
             },
         )
-        self._settled, self._checkpoint_seconds = now, 0.0
-        recorder.tell_now_and_then(last=step.number == self._end)
+        self._checkpoint_seconds = 0.0
+        recorder.tell_now_and_then(last=step.number == self._end or bool(evaluation))
         if self._checkpoints.failure != self._told_failure:
             self._told_failure = self._checkpoints.failure
             print(self._told_failure or "Checkpoints are saved again.", file=sys.stderr, flush=True)

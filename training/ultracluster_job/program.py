@@ -27,6 +27,8 @@ FILE = "program.toml"
 STALLED = 76
 """The watchdog's exit code, which is no program's."""
 PLACEHOLDERS = ("output", "nodes", "workers_per_node")
+EXPORTED = ("output", "checkpoint", "directory")
+"""What stands in the words of ``export``."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_WORKERS = 1024
 _MOST_CODE = 125  # above, shells have meanings of their own
@@ -43,6 +45,8 @@ class Program:
         run: What each worker runs, as arguments of Python: a file of the folder or ``-m`` with a module, and options.
             In a word, {output}, {nodes} and {workers_per_node} stand for the run's.
         check: The same, of what looks at the options before anything is submitted; empty: nothing does.
+        export: The same, of what makes a directory that other programs load of a checkpoint; {output}, {checkpoint} and
+            {directory} stand for those of the run and the new one. Empty: nothing does.
         compile: Options with which it makes all graphs of a run in a few steps; None: nothing is compiled.
         workers_per_node: Processes on each node; None: one for each NeuronCore.
         checkpoints: The pattern of their names in the run's directory; the last number in a name is its step.
@@ -55,6 +59,7 @@ class Program:
     directory: str
     run: Sequence[str]
     check: Sequence[str] = ()
+    export: Sequence[str] = ()
     compile: Sequence[str] | None = None
     workers_per_node: int | None = None
     checkpoints: str = "checkpoints/step-*"
@@ -122,6 +127,7 @@ _KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "run": (lambda value: _is_words(value) and bool(value), 'a list of words, such as ["train.py"]'),
     "check": (_is_words, 'a list of words, such as ["check.py"]'),
     "compile": (_is_words, 'a list of options, such as ["--steps", "5"]'),
+    "export": (_is_words, 'a list of words, such as ["export.py", "{checkpoint}", "{directory}"]'),
     "workers_per_node": (
         lambda value: type(value) is int and 1 <= value <= _MOST_WORKERS, f"a whole number, 1 to {_MOST_WORKERS}",
     ),
@@ -145,15 +151,15 @@ def _problems(said: Mapping[str, Any], directory: Path) -> list[str]:
             problems.append(f"{key}: got {json.dumps(value)}; allowed: {_KEYS[key][1]}")
     if "run" not in said:
         problems.append(f"run: got nothing; allowed: {_KEYS['run'][1]}")
-    for key in ("run", "check"):
+    for key in ("run", "check", "export"):
         words = said.get(key)
         if _is_words(words) and words and words[0] != "-m" and not (directory / words[0]).is_file():
             problems.append(f"{key}: got {words[0]}; allowed: a file of {directory}, or -m and a module")
-    for key in ("run", "check"):
+    for key, known in (("run", PLACEHOLDERS), ("check", PLACEHOLDERS), ("export", EXPORTED)):
         for word in said.get(key) or () if _is_words(said.get(key) or []) else ():
             for name in re.findall(r"\{(\w+)\}", word):
-                if name not in PLACEHOLDERS:
-                    allowed = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
+                if name not in known:
+                    allowed = ", ".join(f"{{{each}}}" for each in known)
                     problems.append(f"{key}: got {{{name}}}; allowed: {allowed}")
     return problems
 

@@ -11,13 +11,27 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from . import files
-from .records import METRICS, RUN, SUMMARY, Attempt, RunError, Step, Summary, parse_step, read_run, summarize
+from .records import (
+    METRICS,
+    RUN,
+    STRAGGLING,
+    SUMMARY,
+    WARM_UP_STEPS,
+    Attempt,
+    Pace,
+    RunError,
+    Step,
+    Summary,
+    parse_step,
+    read_run,
+    summarize,
+)
 
 BOARD = "tensorboard"
 DIVERGED = ".diverged"
@@ -26,8 +40,8 @@ _BEFORE = "diverged"
 """The link that train.sbatch leaves, whose target is what the file had at an earlier start."""
 _NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices", "steps")
 _SECONDS_BETWEEN_LINES = 10
-_DOLLARS = "ULTRACLUSTER_NODE_DOLLARS"
-"""The variable with the price of a node-hour of this job, US dollars, as its submitter knew it."""
+_DOLLARS, _TFLOPS = "ULTRACLUSTER_NODE_DOLLARS", "ULTRACLUSTER_NODE_TFLOPS"
+"""The variables with the price of a node-hour, US dollars, and dense BF16 of a node, TFLOPS; who submits knows them."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,7 @@ class RunFacts:
     Attributes:
         program: Its name.
         peak_flops: What one worker's hardware could do, FLOP/s; None where that is not known.
+        identity: What was trained on what: data, sizes and all else that a run may not change.
     """
 
     program: str
@@ -46,6 +61,7 @@ class RunFacts:
     peak_flops: float | None
     options: Mapping[str, Any]
     versions: Mapping[str, str]
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Recorder:
@@ -67,9 +83,15 @@ class Recorder:
         self._last: Step | None = None
         self._diverged = _earlier_divergence(directory / _BEFORE)
         self._first: Step | None = None
+        self._resumed_step = resumed_step
+        self._pace: Pace | None = Pace()
         self._told, self._started = 0.0, time.time()
         price = os.environ.get(_DOLLARS)
         self._dollars = float(price) * facts.nodes if price else None
+        of_node = os.environ.get(_TFLOPS)
+        self._peak = facts.peak_flops and facts.peak_flops * facts.workers
+        if of_node:
+            self._peak = float(of_node) * 1e12 * facts.nodes
 
     def step(
         self,
@@ -95,6 +117,7 @@ class Recorder:
         self._show(line)
         self._first, self._last = self._first or line, line
         self._tell_of_divergence(step)
+        self._tell_of_slowdown(line)
         return line
 
     def diverged(self, step: int, rank: int | None) -> None:
@@ -115,6 +138,19 @@ class Recorder:
                 f"nodename={node or 'NODE'} state=drain reason=stalled"
             )
 
+    def _tell_of_slowdown(self, step: Step) -> None:
+        """Tell once that this start has become slower, and of the rank that the others wait for, if there is one."""
+        if self._pace is None or step.step <= self._resumed_step + WARM_UP_STEPS:
+            return
+        if slowdown := self._pace.slowdown(step):
+            self._pace = None
+            mean, most = step.number("compute_seconds_mean"), step.number("compute_seconds_max")
+            rank = ""
+            if mean and most and most > STRAGGLING * mean:
+                rank = f"; the slowest rank is {step.further['slowest_rank']} on {step.further['slowest_host']}"
+            share = f"{slowdown.speed:.0%} of the speed of this start before"
+            _complain(f"Steps from {slowdown.step} on are slower: {share}{rank}")
+
     def tell_now_and_then(self, *, last: bool = False) -> None:
         """Print the newest step, unless another was told of a moment ago; the last in any case."""
         now = time.monotonic()
@@ -129,6 +165,7 @@ class Recorder:
             left = max(0.0, steps - step.step) * (step.time - self._first.time) / (step.step - self._first.step)
         told = (
             ("loss", step.loss, "{:.4f}"),
+            ("evaluation loss", step.number("evaluation_loss"), "{:.4f}"),
             ("learning rate", step.number("learning_rate"), "{:.2e}"),
             ("gradient norm", step.number("gradient_norm"), "{:.2f}"),
             ("sequences/s", step.number("sequences_per_second"), "{:,.1f}"),
@@ -203,7 +240,7 @@ class Recorder:
         if (speed := rates.get("sequences_per_second")) is not None:
             rates["sequences_per_second_per_node"] = speed / facts.nodes
         if (flops := rates.get("flops_per_second")) is not None:
-            rates["mfu"] = flops / (facts.peak_flops * facts.workers) if facts.peak_flops else None
+            rates["mfu"] = flops / self._peak if self._peak else None
         return rates
 
     def _ranks(self, compute: Sequence[float]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from bisect import insort
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -16,6 +17,8 @@ SUMMARY = "summary.json"
 WARM_UP_STEPS = 5  # of each attempt: they load or compile graphs, so that speeds are told without them
 STRAGGLING = 1.1  # a rank straggles in a step that takes it longer than the mean of all ranks times this
 _STRAGGLERS_TOLD = 5
+_RECENT = 21  # steps, whose median a checkpoint or another pause does not change
+_SLOW = 0.8  # of the speed before
 _LARGEST = 1e30  # of a further number that is used: sums of what a program logs stay finite
 
 _SAME_WORK = ("phase", "sequence_length", "layers", "hidden", "heads", "intermediate", "vocabulary")
@@ -43,7 +46,8 @@ class Step:
             sequences_per_second_per_node; mfu, from 0 to 1; learning_rate; gradient_norm, before clipping;
             compute_seconds_min, _mean, _max of the ranks until the reduction of gradients, with slowest_rank and
             slowest_host; waited_for_devices, whether these are the devices' seconds, not those of hosts, which are
-            ahead; data_seconds, of the rank that waited longest for data; checkpoint_seconds.
+            ahead; data_seconds, of the rank that waited longest for data; checkpoint_seconds; evaluation_loss, on
+            held-out data, and more of evaluation_, whose seconds are not the step's.
     """
 
     step: int
@@ -101,6 +105,47 @@ class Straggler:
 
 
 @dataclass(frozen=True)
+class Slowdown:
+    """Steps that are well slower than those of the same attempt before them; at most one of an attempt is told.
+
+    Attributes:
+        step: The first of them, about.
+        speed: Their median speed over that of the steps before, from 0 to 0.8.
+    """
+
+    step: int
+    speed: float
+
+
+class Pace:
+    """Whether the newest steps of an attempt are well slower than all before them, told as the steps come."""
+
+    def __init__(self) -> None:
+        self._before: list[float] = []
+        self._recent: deque[tuple[int, float]] = deque()
+
+    def slowdown(self, step: Step) -> Slowdown | None:
+        """Take the next step beyond the first ones of the attempt, and return how slow the newest are, if they are."""
+        self._recent.append((step.step, _speed(step)))
+        if len(self._recent) > _RECENT:
+            insort(self._before, self._recent.popleft()[1])
+        if len(self._before) < _RECENT:
+            return None
+        middle = len(self._before) // 2
+        usual = (self._before[middle] + self._before[~middle]) / 2
+        recent = median(speed for _, speed in self._recent)
+        if recent >= _SLOW * usual:
+            return None
+        return Slowdown(next(number for number, speed in self._recent if speed < _SLOW * usual), recent / usual)
+
+
+def _speed(step: Step) -> float:
+    """Return what a step did a second, of what its program counts."""
+    known = (step.number(name) for name in ("sequences_per_second", "tokens_per_second"))
+    return next((rate for rate in known if rate), 1 / step.seconds if step.seconds > 0 else 0.0)
+
+
+@dataclass(frozen=True)
 class Summary:
     """The results of a run so far. Speeds are those of the steps beyond the first five of each attempt.
 
@@ -111,11 +156,13 @@ class Summary:
         scaling_efficiency: Sequences/s per node over those of the reference run; None without one.
         compute_spread: By how much the slowest rank's computing exceeds the mean's, as a share of it; mean of the steps
             that waited for devices, or of all if there are none.
+        evaluation_loss: The last on held-out data, after evaluation_step; None without any.
         step_seconds: All steps together. Work that was lost and done again counts once.
         data_seconds: Of these, waiting for data.
         checkpoint_seconds: Of these, waiting for checkpoints.
         resumed_steps: The step each attempt started from; 0 for one from the beginning.
         stragglers: The ranks that straggled in most steps, five at most.
+        slowdowns: Where attempts became slower than they were.
     """
 
     nodes: int
@@ -131,6 +178,8 @@ class Summary:
     scaling_efficiency: float | None
     loss_first: float
     loss_last: float
+    evaluation_loss: float | None
+    evaluation_step: int | None
     compute_spread: float | None
     step_seconds: float
     data_seconds: float | None
@@ -138,6 +187,7 @@ class Summary:
     attempts: int
     resumed_steps: tuple[int, ...]
     stragglers: tuple[Straggler, ...]
+    slowdowns: tuple[Slowdown, ...]
 
 
 @dataclass(frozen=True)
@@ -211,6 +261,7 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
     """Return what a run came to, compared per node with another if there is one."""
     steps = measured(run)
     last, attempt = run.steps[-1], run.attempts[-1]
+    evaluated = next((step for step in reversed(run.steps) if step.number("evaluation_loss") is not None), None)
     per_second = [rate for step in steps if (rate := step.number("sequences_per_second"))]
     per_node = _mean_rate(steps, "sequences_per_second_per_node")
     of_reference = summarize(reference).sequences_per_second_per_node if reference else None
@@ -231,6 +282,8 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
         scaling_efficiency=per_node / of_reference if per_node and of_reference else None,
         loss_first=run.steps[0].loss,
         loss_last=last.loss,
+        evaluation_loss=evaluated.number("evaluation_loss") if evaluated else None,
+        evaluation_step=evaluated.step if evaluated else None,
         compute_spread=fmean(known) if known else None,
         step_seconds=sum(step.seconds for step in run.steps),
         data_seconds=_sum(run.steps, "data_seconds"),
@@ -238,6 +291,7 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
         attempts=len(run.attempts),
         resumed_steps=tuple(each.resumed_step for each in run.attempts),
         stragglers=_stragglers(steps),
+        slowdowns=tuple(_slowdowns(run)),
     )
 
 
@@ -296,6 +350,8 @@ def differences(options: Mapping[str, Any], reference: Run) -> list[str]:
 def tell(summary: Summary) -> list[str]:
     """Return what a run came to, in lines."""
     lines = [f"steps: {summary.steps}, loss: {summary.loss_last:.4f}, {summary.loss_first:.4f} at the first step"]
+    if summary.evaluation_loss is not None:
+        lines.append(f"evaluation loss: {summary.evaluation_loss:.4f} at step {summary.evaluation_step}")
     if summary.sequences is not None:
         lines.append(f"sequences: {summary.sequences}, tokens: {_told(summary.tokens, '{}')}")
     if summary.sequences_per_second is not None:
@@ -309,6 +365,7 @@ def tell(summary: Summary) -> list[str]:
         *lines,
         f"MFU: {_told(summary.mfu, '{:.1%}')}, scaling efficiency: {_told(summary.scaling_efficiency, '{:.1%}')}",
         f"worst straggler: {_worst(summary.stragglers)}",
+        *(f"slower from step {each.step} on: {each.speed:.0%} of the speed before" for each in summary.slowdowns),
         f"attempts: {summary.attempts}, from step {' and '.join(map(str, summary.resumed_steps))}",
     ]
 
@@ -327,6 +384,16 @@ def _worst(stragglers: Sequence[Straggler]) -> str:
 def _excess(step: Step) -> float | None:
     mean, most = step.number("compute_seconds_mean"), step.number("compute_seconds_max")
     return most / mean - 1 if mean and most is not None else None
+
+
+def _slowdowns(run: Run) -> Iterator[Slowdown]:
+    """Yield the first of each attempt. Its steps end where the next attempt began."""
+    for number, attempt in enumerate(run.attempts, start=1):
+        first = attempt.resumed_step + WARM_UP_STEPS
+        last = min((each.resumed_step for each in run.attempts[number:]), default=run.steps[-1].step)
+        pace = Pace()
+        found = (pace.slowdown(step) for step in run.steps if first < step.step <= last)
+        yield from [each for each in found if each][:1]
 
 
 def _stragglers(steps: Sequence[Step]) -> tuple[Straggler, ...]:

@@ -46,7 +46,7 @@ class Rank:
     Attributes:
         rank: Its number.
         node: The name of its node.
-        count: Its heartbeats so far.
+        count: Its heartbeats so far; 0: it has none, and nothing else is known of it.
         step: The last step whose numbers it has seen.
         stage: What it does.
         seconds: For how long.
@@ -62,10 +62,12 @@ class Rank:
     state: str
 
     def __str__(self) -> str:
+        if not self.count:
+            return f"rank {self.rank} on {self.node}: it has not told anything yet"
         state = ", its process is stopped" if self.state in _STOPPED else "" if self.state else ", its process is gone"
         return (
-            f"rank {self.rank} on {self.node}: after step {self.step} it {Stage(self.stage).words}, "
-            f"for {self.seconds:.0f} s{state}"
+            f"rank {self.rank} on {self.node}: {f'after step {self.step}' if self.step else 'before its first step'} "
+            f"it {Stage(self.stage).words}, for {self.seconds:.0f} s{state}"
         )
 
 
@@ -90,14 +92,17 @@ def judge(reports: Mapping[int, Sequence[Rank]], nodes: Sequence[str]) -> Verdic
 
     A rank that waits for others in a collective is as far as all who wait there. So the ones to name are behind: they
     have the fewest heartbeats. A process that is stopped or gone is named even if it stands where the others do.
+    A rank without any heartbeat has not come to it; if others have made steps, its program lets it be silent.
 
     Args:
         reports: The ranks of each node that has answered, by the node's number.
         nodes: The names of all nodes, in the order of their numbers.
     """
     silent = [name for number, name in enumerate(nodes) if number not in reports]
-    ranks = [rank for number in sorted(reports) for rank in reports[number]]
-    named = [rank for rank in ranks if not rank.state or rank.state in _STOPPED]
+    all_ranks = [rank for number in sorted(reports) for rank in reports[number]]
+    starting = not any(rank.step for rank in all_ranks)
+    ranks = [rank for rank in all_ranks if rank.count or starting]
+    named = [rank for rank in ranks if rank.count and (not rank.state or rank.state in _STOPPED)]
     if not named and not silent:
         fewest, most = (pick(rank.count for rank in ranks) for pick in (min, max))
         named = [rank for rank in ranks if rank.count == fewest < most]
@@ -142,11 +147,13 @@ class Watchdog(Thread):
         while True:
             time.sleep(period)
             beats, now = self._beats.read(), time.monotonic()
-            if not any(beat.step for beat in beats):
+            if not any(
+                beat.count for beat in beats
+            ):  # of a program that never tells anything nobody knows what it does
                 continue
             limits = [beat.limit for beat in beats if beat.limit]
             period = min([_PERIODS[1], *(limit / _LOOKS for limit in limits)])
-            if self._is_called(overdue=any(beat.limit and now - beat.time > beat.limit for beat in beats)):
+            if self._is_called(overdue=any(beat.is_overdue(now) for beat in beats)):
                 break
         self._stalled.set()
         self._end(beats)
@@ -181,8 +188,8 @@ class Watchdog(Thread):
             self._tell(verdict)
         self._within(_ANSWER_SECONDS, lambda: self._collect(beats, own, verdict.ranks))
         self._await_all_collected()
-        for beat in beats:
-            _send(beat.process, signal.SIGKILL)
+        for process in {*(beat.process for beat in beats), *_children()}:
+            _send(process, signal.SIGKILL)
         shutil.rmtree(self._directory, ignore_errors=True)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -285,6 +292,16 @@ def _state(process: int) -> str:
         return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:
         return ""
+
+
+def _children() -> list[int]:
+    """Return the processes of this one: those of workers without heartbeats are known by that alone."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parent = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
+            found += [int(path.parent.name)] if int(parent) == os.getpid() else []
+    return found
 
 
 def _send(process: int, number: signal.Signals) -> None:

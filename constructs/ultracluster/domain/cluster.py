@@ -56,6 +56,7 @@ CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
 QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023", "rhel9", "rhel8", "rocky9", "rocky8"]
+NeuronSdk = Annotated[str, Field(json_schema_extra={"enum": list(neuron.RELEASES)})]
 NeuronDriver = Annotated[str, text(r"^2(\.\d+){3}$", "a version of aws-neuronx-dkms such as 2.28.0.0")]
 ScratchDirectory = Annotated[str, allowing("an absolute path such as /local")]
 SharedStorageType = Literal["ebs", "efs"]
@@ -275,7 +276,7 @@ class HeadNodeSpec(Spec):
     aws: ClassVar = "HeadNode"
 
     instance_type: Annotated[InstanceType, Setting(Change.NEW_CLUSTER, ".InstanceType")] = default("c6i.4xlarge")
-    """Instance type, x86 with Neuron software, with memory for the number of nodes."""
+    """Instance type, x86 with a Neuron SDK, with memory for the number of nodes."""
     public: Annotated[bool, Setting(Change.NEW_CLUSTER, ".Networking.SubnetId")] = True
     """Whether it is in the public subnet, with a public address. Session Manager needs none."""
     root_volume_gib: Annotated[
@@ -403,11 +404,11 @@ class ClusterOptions(Spec):
     custom_ami: Annotated[ImageId | None, Setting(Change.NEW_CLUSTER, "Image.CustomAmi")] = None
     """Image made with the same ParallelCluster version and OS; None: ParallelCluster's own."""
     neuron_sdk: Annotated[
-        str,
-        Field(json_schema_extra={"enum": list(neuron.RELEASES)}),
+        NeuronSdk | None,
         Setting(Change.DRAINS, page="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/index.html"),
     ] = neuron.DEFAULT_SDK
-    """Release of the AWS Neuron SDK."""
+    """Release of the AWS Neuron SDK; None: none, for a cluster without Trn nodes, which may be of Arm (Graviton) then:
+    neither a Python environment nor programs of training jobs."""
     neuron_driver: Annotated[
         NeuronDriver | None,
         Setting(

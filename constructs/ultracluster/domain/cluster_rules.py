@@ -77,18 +77,11 @@ _ACCOUNTING = {"Database", "ExternalSlurmdbd"}
 def violations(spec: ClusterSpec, *, neuron_software: bool = True) -> list[Violation]:
     """Return every rule that a cluster breaks; paths are field names of the spec.
 
-    Without Neuron software its release and PyTorch do not count.
+    Without the scripts of nodes, Neuron's release and PyTorch do not count.
     """
     return [
         *below((), lambda: name_violations(spec.name), _image_violations(spec, neuron_software)),
-        *below(
-            (),
-            *(
-                [_software_violations(spec), _driver_violations(spec), _chip_violations(spec)]
-                if neuron_software
-                else []
-            ),
-        ),
+        *(_of_scripts(spec) if neuron_software else []),
         *below((), _version_violations(spec), _head_node_violations(spec)),
         *below((), _login_pool_violations(spec), _queue_list_violations(spec), _queues_violations(spec)),
         *below((), _accounting_override_violations(spec)),
@@ -194,30 +187,63 @@ def _volume_violations(node: HeadNodeSpec | QueueSpec, row: ParallelClusterVersi
         yield node.violation("root_volume_gib", allowed, reason)
 
 
-def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
-    release = neuron.RELEASES.get(spec.neuron_sdk)
+def _of_scripts(spec: ClusterSpec) -> list[Violation]:
+    """Return which rules of what nodes run are broken, with a release of the Neuron SDK or without."""
+    return below(
+        (),
+        _system_violations(spec),
+        lambda: _without_sdk(spec) if spec.neuron_sdk is None else _software_violations(spec, spec.neuron_sdk),
+        _driver_violations(spec),
+        _chip_violations(spec),
+    )
+
+
+def _system_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    if spec.os not in neuron.SYSTEMS:
+        allowed = " or ".join(neuron.SYSTEMS)
+        yield spec.violation("os", allowed, "what AWS makes the Neuron SDK for, and the scripts of nodes are for")
+
+
+def _without_sdk(spec: ClusterSpec) -> Iterator[Violation]:
+    """Check that nothing needs the Neuron SDK where there is none."""
+    for place, resource in _compute_resources(spec):
+        if resource.has_neuron_devices:
+            allowed = f"a type without chips of AWS Neuron, or neuron_sdk: {neuron.DEFAULT_SDK}"
+            reason = "neuron_sdk is null, and without a driver nothing reaches its chips"
+            yield from below(place, [resource.violation("instance_type", allowed, reason)])
+    if spec.neuron_driver is not None:
+        yield spec.violation("neuron_driver", "null", "neuron_sdk is null, and the driver is a part of it")
+    if spec.pytorch != neuron.DEFAULT_PYTORCH:
+        yield spec.violation("pytorch", "leave it out", "neuron_sdk is null, and PyTorch is installed with it alone")
+
+
+def _software_violations(spec: ClusterSpec, sdk: str) -> Iterator[Violation]:
+    release = neuron.RELEASES.get(sdk)
     if release is None:
         reason = (
             "2.28 is the last line that trains with PyTorch on Trn1 by all of AWS's pages; no other is verified here"
         )
-        yield spec.violation("neuron_sdk", " or ".join(neuron.RELEASES), reason)
+        yield spec.violation("neuron_sdk", " or ".join([*neuron.RELEASES, "null"]), reason)
         return
     if spec.os not in neuron.SYSTEMS:
-        yield spec.violation("os", " or ".join(neuron.SYSTEMS), "what AWS makes the Neuron SDK for")
         return
     blockers = {version: neuron.blocker(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
-    blocker = blockers.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
+    blocker = blockers.get(spec.pytorch, f"what Neuron SDK {sdk} has for {spec.os}")
     if blocker is not None:
         yield spec.violation("pytorch", " or ".join(each for each in blockers if blockers[each] is None), blocker)
 
 
 def _driver_violations(spec: ClusterSpec) -> Iterator[Violation]:
-    release = neuron.RELEASES.get(spec.neuron_sdk)
+    release = _release(spec)
     if release is not None and spec.neuron_driver is not None and not _fits(spec.neuron_driver, release):
         oldest, first = release.driver_range()
         allowed = f"newer than {oldest} and older than {first}, or null"
         reason = f"Neuron SDK {spec.neuron_sdk} has {oldest}; from {first} on a driver does not take its runtime"
         yield spec.violation("neuron_driver", allowed, reason)
+
+
+def _release(spec: ClusterSpec) -> neuron.Release | None:
+    return None if spec.neuron_sdk is None else neuron.RELEASES.get(spec.neuron_sdk)
 
 
 def _fits(driver: str, release: neuron.Release) -> bool:
@@ -229,7 +255,7 @@ def _chip_violations(spec: ClusterSpec) -> Iterator[Violation]:
     """Check that the release of the Neuron SDK knows the chips of all nodes."""
     for place, resource in _compute_resources(spec):
         first = _first_sdk(resource)
-        if first is None or spec.neuron_sdk not in neuron.RELEASES:
+        if first is None or spec.neuron_sdk is None or spec.neuron_sdk not in neuron.RELEASES:
             continue
         if neuron.as_numbers(spec.neuron_sdk) < neuron.as_numbers(first):
             newer = [each for each in neuron.RELEASES if neuron.as_numbers(each) >= neuron.as_numbers(first)]
@@ -283,8 +309,8 @@ def untested_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     if not VERSIONS[spec.parallelcluster_version].tried:
         reason = "this project's tests never ran it; what is known of it is from its public notes"
         yield spec.violation("parallelcluster_version", PINNED, reason)
-    if spec.neuron_driver is not None:
-        release = neuron.RELEASES[spec.neuron_sdk]
+    release = _release(spec)
+    if spec.neuron_driver is not None and release is not None:
         reason = (
             f"nobody tests it with the runtime {release.runtime} of Neuron SDK {spec.neuron_sdk}, whose own is "
             f"{release.driver}: run the acceptance test, and set it back to null once a release has it"
@@ -297,9 +323,10 @@ def _image_violations(spec: ClusterSpec, neuron_software: bool) -> Iterator[Viol
     if spec.os in _WITHOUT_IMAGES and spec.custom_ami is None:
         yield spec.violation("custom_ami", "an image of yours", f"ParallelCluster has none of {spec.os}")
     arm = is_arm(spec.head_node.instance_type)
-    if arm and neuron_software:
+    if arm and neuron_software and spec.neuron_sdk is not None:
         arm = False
-        of_head = spec.head_node.violation("instance_type", "an x86 instance type", "Neuron software is for x86 alone")
+        allowed = "an x86 instance type, or neuron_sdk: null"
+        of_head = spec.head_node.violation("instance_type", allowed, "the Neuron SDK is for x86 alone")
         yield from below(("head_node",), [of_head])
     others: list[tuple[Path, LoginPoolSpec | ComputeResourceSpec]] = [
         (("login_nodes", index), pool) for index, pool in enumerate(spec.login_nodes)

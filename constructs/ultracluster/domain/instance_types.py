@@ -337,6 +337,11 @@ def is_arm(instance_type: str) -> bool:
     return _ARM_TYPE.match(instance_type) is not None
 
 
+def architecture(instance_type: str) -> Literal["x86_64", "arm64"]:
+    """Return the architecture of a type's processors, as EC2 and images call it."""
+    return "arm64" if is_arm(instance_type) else "x86_64"
+
+
 def zone_id_prefix(region: str) -> str | None:
     """Return what every availability zone id of a region begins with (us-west-2: usw2), or None for an odd name."""
     area, *middle, number = region.split("-")

@@ -149,6 +149,8 @@ def _missing(section: Mapping[str, Any], place: str, path: Path) -> Iterator[tup
         field = fields().get(where)
         if field is None or field.kind != "section" or is_token(value) or _is_function(value):
             continue
+        if field.list and not isinstance(value, list):  # refused as a whole
+            continue
         items = value
         if field.or_sequence and isinstance(value, dict) and _SEQUENCE in value:
             items, inner = value[_SEQUENCE], (*inner, _SEQUENCE)

@@ -82,6 +82,7 @@ SubnetId = Annotated[
     text(r"^subnet-[0-9a-f]{8,17}$", "the id of a subnet such as subnet-0123456789abcdef0"),
     Existing("AWS::EC2::Subnet"),
 ]
+NatGatewayId = Annotated[str, text(r"^nat-[0-9a-f]{8,17}$", "the id of a NAT gateway such as nat-0123456789abcdef0")]
 SecurityGroupId = Annotated[
     str,
     text(r"^sg-[0-9a-f]{8,17}$", "the id of a security group such as sg-0123456789abcdef0"),

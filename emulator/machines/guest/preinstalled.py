@@ -42,8 +42,8 @@ _PROFILE: Final = "/etc/profile.d/zz-emulated.sh"
 def install(instance_type: str) -> None:
     """Write what the kernel and its drivers show of an instance of a type. Each boot needs it."""
     provide([])
-    vcpus, memory_mib = _size(instance_type)
-    for path, text in instance_files(instance_type, vcpus).items():
+    vcpus, memory_mib, efa_devices = _size(instance_type)
+    for path, text in instance_files(instance_type, vcpus, efa_devices).items():
         _write(path, text)
     _link_devices()
     log = SHAPES / instance_type / "dmesg.txt"
@@ -139,13 +139,13 @@ def _build_driver(version: str, root: str) -> None:
         Path(path).chmod(0o755)
 
 
-def _size(instance_type: str) -> tuple[int, int]:
-    """Return the vCPUs and the memory in MiB of an instance type."""
+def _size(instance_type: str) -> tuple[int, int, int]:
+    """Return the vCPUs, the memory in MiB and the EFA devices of an instance type."""
     answer = aws.query("ec2", "DescribeInstanceTypes", **{"InstanceType.1": instance_type})
     vcpus, memory = answer.findtext(".//defaultVCpus"), answer.findtext(".//sizeInMiB")
     if not vcpus or not memory:
         raise aws.AwsError("InvalidInstanceType", instance_type)
-    return int(vcpus), int(memory)
+    return int(vcpus), int(memory), int(answer.findtext(".//maximumEfaInterfaces") or 0)
 
 
 def _meminfo(memory_mib: int) -> str:

@@ -24,6 +24,11 @@ def hardware_files(instance_type: str) -> dict[str, str]:
     for device in devices:
         for counter in COUNTERS:
             files[f"{DEVICES}/neuron{device['neuron_device']}/stats/hardware/{counter}"] = "0\n"
+    return files | _efa_files(adapters)
+
+
+def _efa_files(adapters: int) -> dict[str, str]:
+    files = {}
     for index in range(adapters):
         files[f"/sys/class/infiniband/rdmap{index}s26/device/vendor"] = "0x1d0f\n"
         files[f"/sys/class/infiniband/rdmap{index}s26/device/device"] = "0xefa1\n"
@@ -32,23 +37,25 @@ def hardware_files(instance_type: str) -> dict[str, str]:
     return files
 
 
-def instance_files(instance_type: str, vcpus: int) -> dict[str, str]:
+def instance_files(instance_type: str, vcpus: int, efa_devices: int = 0) -> dict[str, str]:
     """Return what an instance shows before a driver of Neuron is loaded, and what fakes of its tools print.
 
     Args:
-        instance_type: One without a recorded shape has no devices.
+        instance_type: One without a recorded shape has no Neuron devices.
         vcpus: How many it has.
+        efa_devices: How many it has, by EC2; a recorded shape tells by itself.
     """
     files = {"/etc/nproc": f"{vcpus}\n"}
-    if not (SHAPES / instance_type).exists():
-        return files
-    for path, text in hardware_files(instance_type).items():
+    is_recorded = (SHAPES / instance_type).exists()
+    for path, text in (hardware_files(instance_type) if is_recorded else _efa_files(efa_devices)).items():
         if device := re.fullmatch(r"/sys/class/infiniband/rdmap(\d+)s26/device/(\w+)", path):
             files[f"/sys/bus/pci/devices/0000:{int(device[1]):02x}:1a.0/{device[2]}"] = text
         if not path.startswith("/sys/module/"):
             files[path] = text
     ena = "/sys/bus/pci/devices/0000:00:05.0"  # an Elastic Network Adapter
     files |= {f"{ena}/vendor": "0x1d0f\n", f"{ena}/device": "0xec20\n"}
+    if not is_recorded:
+        return files
     return files | {f"/etc/{tool}.json": _said_by(tool, instance_type) for tool in _TOOLS}
 
 

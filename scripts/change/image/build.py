@@ -140,8 +140,8 @@ def render(
     """Write component and configuration to build/, and let ParallelCluster check the latter.
 
     Raises:
-        UnusableError: There is no image to build on, or no bucket, or the settings have another version of
-            ParallelCluster than the package here, whose number the image would bear.
+        UnusableError: There is no image to build on, or no bucket, or the settings have no Neuron SDK, or another
+            version of ParallelCluster than the package here, whose number the image would bear.
         OperationError: ParallelCluster rejects the configuration.
     """
     settings, name = deployment.settings, deployment.name
@@ -151,6 +151,7 @@ def render(
             f"cluster.parallelcluster_version: got {version}; allowed: {PINNED}, whose package builds images here",
             f"render and build the image with a checkout whose requirements-pcluster.txt pins {version}",
         )
+    configurations.release_of(settings)
     context = find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
     script = configurations.component(settings)
     key = configurations.component_key(script)

@@ -15,6 +15,7 @@ from typing import Any
 
 from config.settings import Settings
 from scripts.check.preflight.images import SDK_TAG
+from scripts.core.errors import UnusableError
 from ultracluster.domain import neuron
 
 _NODES = Path(__file__).parents[3] / "nodes"
@@ -35,9 +36,24 @@ class BuildContext:
     network: tuple[str, str] | None = None
 
 
+def release_of(settings: Settings) -> str:
+    """Return the release of the Neuron SDK that an image gets.
+
+    Raises:
+        UnusableError: There is none.
+    """
+    sdk = settings.cluster.neuron_sdk
+    if sdk is None:
+        raise UnusableError(
+            "cluster.neuron_sdk: got null; allowed: a release, which is what images are made for here",
+            "`pcluster build-image` makes an image of anything else",
+        )
+    return sdk
+
+
 def facts(settings: Settings) -> dict[str, str]:
     """Return the arguments of image.sh."""
-    sdk = settings.cluster.neuron_sdk
+    sdk = release_of(settings)
     release = neuron.RELEASES[sdk]
     return {
         "sdk": sdk,
@@ -86,7 +102,7 @@ def build_configuration(settings: Settings, context: BuildContext, key: str) -> 
         network = {"SubnetId": subnet, "SecurityGroupIds": [security_group]}
     return {
         "Region": settings.region,
-        "Image": {"Tags": _tags(settings.all_tags | {SDK_TAG: settings.cluster.neuron_sdk})},
+        "Image": {"Tags": _tags(settings.all_tags | {SDK_TAG: release_of(settings)})},
         "Build": {
             "InstanceType": settings.cluster.head_node.instance_type,
             "ParentImage": context.parent_image,
@@ -99,7 +115,7 @@ def build_configuration(settings: Settings, context: BuildContext, key: str) -> 
 
 def image_id(settings: Settings, configuration: dict[str, Any]) -> str:
     """Return ParallelCluster's name of an image: another configuration, another name."""
-    release = settings.cluster.neuron_sdk.replace(".", "-")
+    release = release_of(settings).replace(".", "-")
     return f"ultracluster-{settings.cluster.os}-neuron-{release}-{_digest(repr(configuration), 8)}"
 
 

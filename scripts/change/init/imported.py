@@ -19,8 +19,9 @@ from scripts.change.init.mapping import Bound, Mapped, RefusedError, covered, ma
 from scripts.change.init.source import Question, Source, asked
 from scripts.core import options
 from ultracluster.domain import lustre, neuron, parallelcluster_schema, snapshots
-from ultracluster.domain.cluster import ClusterOptions
+from ultracluster.domain.cluster import ClusterOptions, ComputeResourceSpec
 from ultracluster.domain.cluster_configuration import Mount
+from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.overrides import at, mappings, named, without_indices
 from ultracluster.domain.parallelcluster_versions import PINNED
 from ultracluster.domain.violations import Path, dotted, is_token, shown
@@ -74,6 +75,7 @@ class _Import:
         self._source, self._name, self._answers, self._new_network = source, name, answers, new_network
         self._questions: dict[str, Question] = {}
         self._further = list[str]()
+        self._has_neuron = False
 
     def result(self) -> Imported:
         configuration = self._read()
@@ -89,6 +91,7 @@ class _Import:
         if wanted.get("Region") not in (None, region):
             changes.made.append(Change(("Region",), wanted["Region"], region, "as was asked for"))
         wanted["Region"] = region
+        self._has_neuron = _has_neuron(wanted)
         tags = {str(tag.get("Key")): str(tag.get("Value")) for tag in mappings(wanted.get("Tags"))}
         storage, mount_dir = self._storage(wanted, changes.made)
         mounts = (Mount("FsxLustre", self._name, mount_dir, "fs-0123456789abcdef0"),)
@@ -108,7 +111,10 @@ class _Import:
             "roles": roles,
             "cluster": {"parallelcluster_version": PINNED, **found.options},
         }
-        if (pytorch := _pytorch(str(found.options.get("os", ClusterOptions.model_fields["os"].default)))) is not None:
+        if not self._has_neuron:
+            values["cluster"] = {"parallelcluster_version": PINNED, "neuron_sdk": None, **found.options}
+            self._further.append("no Neuron SDK and no programs of training jobs: no node has chips of AWS Neuron")
+        elif (pytorch := _pytorch(str(found.options.get("os", ClusterOptions.model_fields["os"].default)))) is not None:
             values["cluster"]["pytorch"] = pytorch
         if any(snapshots.tag_violations(tags)):
             values["cluster"].setdefault("head_node", {})["snapshots"] = None
@@ -205,9 +211,8 @@ class _Import:
         file_system: dict[str, Any] = {"capacity_gib": _SMALLEST_GIB}
         if own != _MOUNT_DIRS[0]:
             file_system["mount_dir"] = own
-        self._further.append(
-            f"a file system of {_SMALLEST_GIB} GiB, the smallest, at {own}: the software of jobs is there"
-        )
+        use = "the software of jobs is there" if self._has_neuron else "nodes tell there why they do not start"
+        self._further.append(f"a file system of {_SMALLEST_GIB} GiB, the smallest, at {own}: {use}")
         return {"file_system": file_system}, own
 
     def _mapped(self, wanted: Section, bound: Bound, changes: Changes) -> Mapped:
@@ -314,6 +319,15 @@ def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _quoted)
+
+
+def _has_neuron(wanted: Section) -> bool:
+    """Return whether nodes of any queue have chips of AWS Neuron; all types of a fleet have as many."""
+    queues = mappings(at(wanted, ("Scheduling", "SlurmQueues")))
+    resources = [each for queue in queues for each in mappings(queue.get("ComputeResources"))]
+    default = ComputeResourceSpec.model_fields["instance_type"].get_default()
+    first = [at(next(iter(mappings(each.get("Instances"))), each), ("InstanceType",)) for each in resources]
+    return any((each or default) in TRAINIUM_TYPES for each in first)
 
 
 def _pytorch(system: str) -> str | None:

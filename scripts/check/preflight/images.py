@@ -10,6 +10,7 @@ from scripts.account.deployment import Account, Deployment, filters, tags_of
 from scripts.check.preflight.check import check
 from scripts.core.aws_errors import code_of, is_denied, is_not_found
 from scripts.core.findings import FAIL, PASS, WARN, Finding
+from ultracluster.domain.instance_types import architecture
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",
@@ -17,8 +18,6 @@ NAME_PARTS: Mapping[str, str] = {
     "ubuntu2404": "ubuntu-2404-lts-hvm",
 }
 """Part of the official images' names by OS (aws-parallelcluster 3.16.1, constants.py, OS_TO_IMAGE_NAME_PART_MAP)."""
-_ARCHITECTURE = "x86_64"
-"""That of all Trn instances."""
 SDK_TAG = "ultracluster:neuron-sdk"
 """Tag of an image that `./ultracluster image render` made: the release of the Neuron SDK in it."""
 _POLICIES = "templates/policies/policies.yaml"
@@ -104,7 +103,8 @@ def provider_template(deployment: Deployment) -> Iterator[Finding]:
 
 def official_name(cluster: ClusterSettings) -> str:
     """Return the pattern that the names of ParallelCluster's own images for version and OS match."""
-    return f"aws-parallelcluster-{cluster.parallelcluster_version}-{NAME_PARTS[cluster.os]}-{_ARCHITECTURE}*"
+    processors = architecture(cluster.head_node.instance_type)
+    return f"aws-parallelcluster-{cluster.parallelcluster_version}-{NAME_PARTS[cluster.os]}-{processors}*"
 
 
 def newest_official_image(account: Account, cluster: ClusterSettings) -> Mapping[str, Any] | None:
@@ -122,7 +122,9 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
     """
     cluster = deployment.settings.cluster
     tags = tags_of(image)
-    build = f"build one for {cluster.os} and {_ARCHITECTURE} with `./ultracluster image render {deployment.name}`"
+    processors = architecture(cluster.head_node.instance_type)
+    program = "pcluster build-image" if cluster.neuron_sdk is None else f"./ultracluster image render {deployment.name}"
+    build = f"build one for {cluster.os} and {processors} with `{program}`"
     if image["State"] != "available":
         yield Finding(
             FAIL,
@@ -130,8 +132,8 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
             "wait until it is, some minutes to an hour",
             subject="state",
         )
-    if image["Architecture"] != _ARCHITECTURE:
-        sentence = f"the image is for {image['Architecture']}; allowed: {_ARCHITECTURE}"
+    if image["Architecture"] != processors:
+        sentence = f"the image is for {image['Architecture']}; allowed: {processors}"
         yield Finding(FAIL, sentence, build, subject="architecture")
     wanted_tags = {"version": cluster.parallelcluster_version, "build_status": "available", "os": cluster.os}
     for name, wanted in wanted_tags.items():
@@ -148,7 +150,7 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
             sentence = f"{path} is {gib}; allowed: {size}, the size of the image, or more"
             yield Finding(FAIL, sentence, f"change it in {_file(deployment)}", subject=path)
     sdk = tags.get(SDK_TAG, cluster.neuron_sdk)
-    if sdk != cluster.neuron_sdk:
+    if cluster.neuron_sdk is not None and sdk != cluster.neuron_sdk:
         sentence = f"the image has the Neuron SDK {sdk}, so each node installs {cluster.neuron_sdk} when it starts"
         yield Finding(WARN, sentence, build, subject="neuron-sdk")
 

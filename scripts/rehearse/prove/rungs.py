@@ -107,7 +107,9 @@ def head_node(walk: Walk) -> None:
     answered = walk.on_head_node("hostname; uname -r")
     kernel = (answered.output.split() or [""])[-1]
     walk.observe("session-manager", good=answered.code == ExitCode.DONE, seen=answered.text, logs=[answered.log])
-    tested = neuron.RELEASES[settings.cluster.neuron_sdk].kernels[settings.cluster_spec.os]
+    sdk = settings.cluster.neuron_sdk
+    assert sdk is not None  # noqa: S101 - the first queue has Trainium: `ladder.violations`
+    tested = neuron.RELEASES[sdk].kernels[settings.cluster_spec.os]
     is_tested = any(kernel.startswith(f"{each}.") for each in tested)
     walk.observe("kernel", good=is_tested, seen=f"{kernel}; tested: {', '.join(tested)}", logs=[answered.log])
     denied = walk.on_head_node(f"aws ssm get-parameter --region {settings.region} --name {_PARAMETER}", user="root")

@@ -32,7 +32,7 @@ from scripts.watch.status.model import (
     Unavailable,
     Usage,
 )
-from scripts.watch.status.software import UNIT, Software
+from scripts.watch.status.software import NONE, UNIT, Software
 
 if TYPE_CHECKING:
     from scripts.watch.diagnose.diagnose import Diagnosis
@@ -380,6 +380,8 @@ def _others(status: Status) -> Iterator[_Fact]:
 
 def _software(software: Software, now: datetime) -> Iterator[_Fact]:
     state = "interrupted" if software.is_interrupted else software.state or "starting"
+    if state == NONE:
+        state = "none: the cluster has no Neuron SDK"
     since = f" since {_age(software.since.removesuffix('Z'), now)}: {software.environment}" if software.since else ""
     yield "Software", Toned(f"{state}{since}", _SOFTWARE.get(state, ""))
     if state != "ready":

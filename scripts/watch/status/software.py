@@ -12,6 +12,8 @@ from scripts.account.remote.values import Line
 
 UNIT = "ultracluster-software"
 """The unit on the head node that builds it (nodes/software.sh). A restart is a retry."""
+NONE = "none"
+"""State of a cluster without a Neuron SDK."""
 _LOG_LINES = 5
 _SECONDS = 5
 """How long the file system may take: the answer about Slurm comes after this one."""
@@ -30,7 +32,9 @@ class FailedNode:
 class Software:
     """The Python environment and programs of training jobs."""
 
-    state: Line = Field(description="`building`, `ready` or `failed`; empty: not known yet.")
+    state: Line = Field(
+        description="`building`, `ready` or `failed`; `none`: the cluster has no Neuron SDK; empty: not known yet."
+    )
     unit: Line = Field(description="State of the systemd unit, such as `active`.")
     environment: Line = Field(description="Its name; empty: not known.")
     since: Line = Field(description="Since when it has the state, ISO 8601; empty: not known.")
@@ -48,6 +52,8 @@ class Software:
 
         The state may be that of an earlier build: one that fails early writes none.
         """
+        if self.state == NONE:
+            return False
         if self.unit == "failed":
             return self.state != "failed"
         return self.state in ("", "building") and self.unit not in ("active", "activating")

@@ -29,7 +29,7 @@ from ultracluster.domain.cluster import (
     SlurmSpec,
 )
 from ultracluster.domain.cluster_rules import violations, zone_warnings
-from ultracluster.domain.neuron import RELEASES
+from ultracluster.domain.neuron import DEFAULT_SDK, RELEASES, SYSTEMS
 
 ARM_NODES = changed(NODES, instance_type="c7g.16xlarge")
 ARM_HEAD = HeadNodeSpec(instance_type="c7g.4xlarge")
@@ -171,7 +171,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (cluster(tags={"k": "v" * 257}), "tags.k", "a value of 1 to 256 characters"),
     (cluster(tags={"k": ""}), "tags.k", "a value of 1 to 256 characters"),
     # head node, login nodes
-    (with_head(instance_type="c7g.4xlarge"), "head_node.instance_type", "an x86 instance type"),
+    (with_head(instance_type="c7g.4xlarge"), "head_node.instance_type", "an x86 instance type, or neuron_sdk: null"),
     (cluster(os="rocky9"), "os", "ubuntu2404 or ubuntu2204 or alinux2023"),
     (cluster(os="rocky9"), "custom_ami", "an image of yours"),
     (with_head(instance_type="t3a.micro"), "head_node.instance_type", "a type larger than micro"),
@@ -190,7 +190,15 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_logins(name="Login"), "login_nodes.0.name", "a lower-case letter"),
     (with_logins(instance_type="m7g.large"), "login_nodes.0.instance_type", "an x86 instance type"),
     # software
-    (cluster(neuron_sdk="2.29.0"), "neuron_sdk", "2.27.1 or 2.28.1"),
+    (cluster(neuron_sdk="2.29.0"), "neuron_sdk", "2.27.1 or 2.28.1 or null"),
+    (
+        cluster(neuron_sdk=None),
+        f"{TRN1_NODES}.instance_type",
+        "a type without chips of AWS Neuron, or neuron_sdk: 2.28",
+    ),
+    (cluster(neuron_sdk=None, neuron_driver="2.27.4.0"), "neuron_driver", "null"),
+    (cluster(neuron_sdk=None, pytorch="2.8"), "pytorch", "leave it out"),
+    (cluster(neuron_sdk=None, os="rhel9"), "os", "ubuntu2404 or ubuntu2204 or alinux2023"),
     # queues
     (cluster(queues=[]), "queues", "1 to 50 queues"),
     (cluster(queues=[changed(QUEUE, name=f"q{each}") for each in range(51)]), "queues", "1 to 50 queues"),
@@ -300,6 +308,16 @@ def test_sums_over_the_fleet() -> None:
     assert (spec.max_node_addresses, spec.max_node_interfaces) == (21, 16 * 9 + 2 * 17 + 3)
     legacy = changed(spec, efa_interface_type="efa")
     assert legacy.max_node_addresses == legacy.max_node_interfaces == 16 * 8 + 2 * 16 + 3
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_without_a_neuron_sdk_all_nodes_may_be_of_arm(system: OperatingSystem) -> None:
+    arm = cluster(os=system, neuron_sdk=None, queues=with_queue(ARM_NODES).queues, head_node=ARM_HEAD)
+    assert violations(arm) == []
+    assert [each.path[-1] for each in violations(changed(arm, neuron_sdk=DEFAULT_SDK, pytorch="2.8"))] == [
+        "instance_type",
+        "instance_type",
+    ]
 
 
 def test_without_neuron_software_all_nodes_have_the_architecture_of_the_head_node() -> None:

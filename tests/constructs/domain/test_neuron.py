@@ -11,8 +11,9 @@ from scripts.change.image.configuration import facts
 from tests.constructs.domain.specs import NODES, changed, with_queue
 from tests.stacks.deployments import edited
 from ultracluster.domain import node_arguments
+from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
-from ultracluster.domain.neuron import RELEASES, SYSTEMS, blocker
+from ultracluster.domain.neuron import DEFAULT_SDK, RELEASES, SYSTEMS, blocker
 
 DRIVER = "2.28.0.0"
 
@@ -77,7 +78,25 @@ def test_a_driver_is_one_exact_version(driver: str) -> None:
 @pytest.mark.parametrize("instance_type", [*TRAINIUM_TYPES, "p5.48xlarge", "c6i.4xlarge"])
 def test_nodes_are_told_of_neuron_where_there_are_its_devices(instance_type: str, others: list[str]) -> None:
     spec = with_queue(*(changed(NODES, instance_type=each) for each in (*others, instance_type)))
-    of_neuron = {"sdk", *RELEASES[spec.neuron_sdk].packages(spec.os)}
+    of_neuron = {"sdk", *RELEASES[DEFAULT_SDK].packages(spec.os)}
     told = node_arguments.compute_node(spec, spec.queues[0], "/fsx", metrics=False).keys()
     assert of_neuron & told == (of_neuron if instance_type in TRAINIUM_TYPES else set())
     assert {"queue", "cluster", "region", "python", "mount_dir", "scratch_dir"} <= told
+
+
+def told(spec: ClusterSpec) -> list[dict[str, str]]:
+    """Return the arguments of all kinds of nodes."""
+    return [
+        node_arguments.head_node(spec, "/fsx", deployment="mine", metrics=True),
+        node_arguments.compute_node(spec, spec.queues[0], "/fsx", metrics=True),
+        node_arguments.login_node(spec, "/fsx"),
+    ]
+
+
+def test_without_a_neuron_sdk_nodes_are_told_of_all_else() -> None:
+    """What an argument is for that comes with a release alone, the scripts leave out."""
+    plain = with_queue(changed(NODES, instance_type="c6i.4xlarge"))
+    of_environment = {"sdk", "python", "pytorch", "torch_neuronx", "compiler", "torch_xla", "libneuronxla"}
+    for given, without in zip(*map(told, (plain, changed(plain, neuron_sdk=None))), strict=True):
+        assert without == {name: value for name, value in given.items() if name not in of_environment}
+        assert "python" in given

@@ -59,6 +59,12 @@ def test_all_systems_of_the_settings_are_known() -> None:
     assert set(preinstalled.SYSTEMS) == set(SYSTEMS)
 
 
+def test_a_type_without_a_recorded_shape_has_the_efa_devices_that_ec2_says() -> None:
+    told = [path for path in instance_files("hpc7g.16xlarge", 64, 2) if path.startswith("/sys/bus/pci/devices/")]
+    assert len({path.split("/")[5] for path in told}) == 1 + 2, "beside an Elastic Network Adapter"
+    assert not any("neuron" in path for path in instance_files("hpc7g.16xlarge", 64, 2))
+
+
 @pytest.mark.parametrize("instance_type", ["trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"])
 def test_each_trn1_has_devices_and_tools_that_tell_of_them(instance_type: str) -> None:
     files = instance_files(instance_type, 128)

@@ -46,7 +46,9 @@ REFUSED = ["AccessDenied", "403", "AccessDenied"]
 
 def on_compute_node(life: Deployed) -> list[str]:
     """Return what became of writing, reading and listing, first of the granted bucket."""
-    return life.run("exec", NAME, "--", "srun", "--nodes=1", "bash", "-c", TRY).split()[-6:]
+    said = life.run("exec", NAME, "--", "srun", "--nodes=1", "bash", "-c", TRY)
+    print(said)  # all of it, where the last six words are others
+    return said.split()[-6:]
 
 
 def test_nodes_of_an_imported_cluster_use_a_bucket_as_long_as_it_is_granted(tmp_path: Path) -> None:

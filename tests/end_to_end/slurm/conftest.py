@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,19 +49,33 @@ def cluster(plain_cluster: SlurmCluster) -> SlurmCluster:
     return cluster
 
 
-@pytest.fixture(scope="module")
-def training_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
-    """Four nodes with what training jobs need, for all tests of a module. Jobs in the queue "urgent" preempt others."""
-    directory = new_directory(slurm_workspace)
+@contextmanager
+def new_training_cluster(workspace: Path) -> Iterator[SlurmCluster]:
+    """Start four nodes with what training jobs need. Jobs in the queue "urgent" preempt others."""
+    directory = new_directory(workspace)
     settings = {
         "PreemptType": "preempt/partition_prio",
         "PreemptMode": "REQUEUE",
         "KillWait": "30",  # as on ParallelCluster: what a job does after its requeue must fit in
         "PartitionName": "urgent Nodes=ALL PriorityTier=10",
     }
-    cluster = SlurmCluster(slurm_workspace / "base", directory, settings=settings, borrowed=training.borrowed())
+    cluster = SlurmCluster(workspace / "base", directory, settings=settings, borrowed=training.borrowed())
     training.install(cluster)
     with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def training_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
+    """A cluster for all tests of a module."""
+    with new_training_cluster(slurm_workspace) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster_to_break(slurm_workspace: Path) -> Iterator[SlurmCluster]:
+    """A cluster for a test that ends nodes."""
+    with new_training_cluster(slurm_workspace) as cluster:
         yield cluster
 
 

@@ -24,6 +24,8 @@ TINY = (
 )
 """A model that two processors train in seconds."""
 STEPS = 20
+MINE = "/fsx/mine"
+"""A program that this project does not know."""
 RUN = f"{TINY} --steps {STEPS} --checkpoint-interval 4"
 
 
@@ -46,8 +48,12 @@ def install(cluster: SlurmCluster) -> None:
     (shared / "jobs/current").symlink_to("1")
     (shared / "python").mkdir()
     (shared / "python/cpu").symlink_to("/opt/cpu")
-    (shared / "compile-cache").mkdir()
-    (shared / "compile-cache").chmod(0o1777)
+    for name in ("compile-cache", "envs"):
+        (shared / name).mkdir()
+        (shared / name).chmod(0o1777)
+    (shared.parent / "bin").mkdir()
+    shutil.copy(PROJECT / ".uv/bin/uv", shared.parent / "bin")
+    shutil.copytree(PROJECT / "tests/training/mine", shared.parent / "mine")
 
 
 def exports(workers: int = 1, python: str = PYTHON) -> str:
@@ -59,12 +65,19 @@ def exports(workers: int = 1, python: str = PYTHON) -> str:
 
 
 def start(
-    cluster: SlurmCluster, name: str, *, further: str = "", workers: int = 1, python: str = PYTHON
+    cluster: SlurmCluster,
+    name: str,
+    *,
+    further: str = "",
+    options: str = RUN,
+    before: str = "true",
+    workers: int = 1,
+    python: str = PYTHON,
 ) -> tuple[Run, int]:
     """Submit a run of this name on two nodes by submit.py, and return it with the number of its training job."""
-    words = f"--nodes 2 --output /fsx/runs/{name} {further} -- {RUN}"
+    words = f"--nodes 2 --output /fsx/runs/{name} {further} -- {options}"
     command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {words} 2>&1"
-    printed = cluster.run(f"{exports(workers, python)}; {command}", user=USER)
+    printed = cluster.run(f"{exports(workers, python)}; {before}; {command}", user=USER)
     [line] = [line for line in printed.splitlines() if line.startswith("train ")]
     return Run(cluster.directory / "shared/fsx/runs" / name), int(line.split()[2].rstrip(","))
 

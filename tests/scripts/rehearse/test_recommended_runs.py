@@ -15,9 +15,12 @@ import pytest
 import submit
 from config.settings import load
 from emulator.machines.guest.preinstalled import WORKERS_PER_NODE
+from scripts.core.errors import UnusableError
 from scripts.core.options import ROOT
-from scripts.rehearse import emulate
+from scripts.rehearse import emulate, rehearsal
 from tests.configurations import CONFIG, SHIPPED
+from tests.stacks.choices import use_arm
+from tests.stacks.deployments import edited
 
 OF_TRAINIUM = 32
 """Workers of a trn1.32xlarge."""
@@ -86,3 +89,10 @@ def test_without_pytorch_emulate_says_what_is_to_do(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(emulate, "borrowed", tuple)
     [line] = emulate.training("dev", load(CONFIG / "dev.yaml"))
     assert "make setup-training" in line
+
+
+def test_without_a_neuron_sdk_no_training_is_proposed_or_rehearsed() -> None:
+    arm = edited("trn1-16", use_arm)
+    assert emulate.training("arm", arm) == []
+    with pytest.raises(UnusableError, match=r"neuron_sdk: null"):
+        rehearsal.check(arm, rehearsal.Choices(train=True))

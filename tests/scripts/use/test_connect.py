@@ -12,12 +12,17 @@ import pytest
 
 from scripts.account.deployment import Deployment
 from scripts.account.remote import nodes
+from scripts.use import sessions
 from tests.command_line import ultracluster
 from tests.config.test_users import ED25519
 from tests.scripts.operated import Operated
 
 ROOT = Path(__file__).parents[3]
 SHELL = {"DocumentName": "AWS-StartInteractiveCommand", "Parameters": {"command": ["sudo su - ubuntu"]}}
+JOB = (
+    "sudo runuser --login --session-command 'srun --job-name=shell --nodes=1 --ntasks=1 --exclusive --cpu-bind=none "
+    "--time=30 --partition=trn1 --pty bash --login' -- ubuntu"
+)
 FORWARDING = {
     "DocumentName": "AWS-StartPortForwardingSession",
     "Parameters": {"portNumber": ["6006"], "localPortNumber": ["9999"]},
@@ -44,6 +49,12 @@ def install_plugin(directory: Path) -> Path:
     ("words", "session", "said"),
     [
         (["ssh", "trn1-16"], SHELL, ""),
+        (["shell", "trn1-16"], SHELL, ""),
+        (
+            ["shell", "trn1-16", "--node", "--queue", "trn1", "--time", "30"],
+            {"DocumentName": "AWS-StartInteractiveCommand", "Parameters": {"command": [JOB]}},
+            "A shell on a compute node, 30 at most, once Slurm has one\n",
+        ),
         (
             ["ssh", "trn1-16", "--identity", "KEY", "--proxy", "trn1-16", "22"],
             {"DocumentName": "ultracluster-trn1-16.ssh", "Parameters": {}},
@@ -162,3 +173,15 @@ def test_the_running_head_node_beside_one_that_shuts_down(
     assert node.instance_id == head["InstanceId"]
     assert print_json("--node", "i-0123456789abcdef0") == 1
     assert "i-0123456789abcdef0 is shutting-down" in capsys.readouterr().err
+
+
+def test_users_type_the_command_in_a_shell_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    head_node = nodes.Node("head-node", "ip-10-0-0-1", "i-0123456789abcdef0", "running")
+    monkeypatch.setattr(nodes, "running", lambda *_: head_node)
+    monkeypatch.setattr(sessions, "open_session", lambda *given: opened.extend(given[1:]))
+    monkeypatch.setenv("PATH", "/nowhere")
+    ultracluster("shell", "team", "--node")
+    command = "srun --job-name=shell --nodes=1 --ntasks=1 --exclusive --cpu-bind=none --time=1:00:00 --pty bash --login"
+    own = sessions.Session("ultracluster-team")
+    assert opened == [head_node.instance_id, own, f"On the head node, type: {command}"]

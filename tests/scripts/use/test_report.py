@@ -74,13 +74,18 @@ def run(call: Call) -> Call:
     return lambda *runs: call("runs", "show", *map(str, runs))
 
 
+def test_slower_steps_have_a_table(tmp_path: Path) -> None:
+    steps = [step(number, sequences_per_second=4096.0 if number < 40 else 1024.0) for number in range(1, 80)]
+    assert rows(write(tmp_path / "one", steps))["Slower than before"] == [["one", "40", "25.0%"]]
+
+
 def test_the_tables_have_the_summary_of_a_run(tmp_path: Path) -> None:
-    slow = step(7, compute_seconds_max=4.1)
+    slow = step(7, compute_seconds_max=4.1, evaluation_loss=9.5)
     printed = rows(write(tmp_path / "one", [slow if number == 7 else step(number) for number in range(1, 11)]))
     assert printed["Speed"] == [
         ["one", "bert", "1", "32", *["4,096.0"] * 3, "524,288", "31.9%", "100.0%", "9.0%", "1.0%", "0.5%"]
     ]
-    progress = ["one", "10 of 100", "163,840", "20,971,520", "10.9990", "10.9900", "0:00:40", "1"]
+    progress = ["one", "10 of 100", "163,840", "20,971,520", "10.9990", "10.9900", "9.5000, 7", "0:00:40", "1"]
     assert printed["Progress"] == [[*progress, "2026-09-21 14:15:00"]]
     assert printed["Attempts"] == [["one", "1", "2026-09-21 14:13:20", "0", "1", "32", "17", "0"]]
     assert printed["Stragglers"] == [["one", "5", "trn1-st-1", "1", "1.0"]]

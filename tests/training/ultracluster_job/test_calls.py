@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.training.programs.bert.runs import free_port
+from tests.ports import free_port
 from tests.training.ultracluster_job.test_launch import ENVIRONMENT, LAUNCH
+from ultracluster_job import calls, heartbeat
 from ultracluster_job.watchdog import STALLED
 
 MINE = Path(__file__).parents[1] / "mine/train.py"
@@ -21,7 +23,13 @@ def run(output: Path, program: Path = MINE, ranks: int = 2, **variables: str) ->
     output.mkdir(exist_ok=True)
     place = ["--nnodes", "1", "--node-rank", "0", "--nproc-per-node", str(ranks), "--max-restarts", "0"]
     address = ["--master-addr", "127.0.0.1", "--master-port", str(free_port())]
-    environment = {**ENVIRONMENT, "ULTRACLUSTER_RUN": str(output), "OMP_NUM_THREADS": "1", **variables}
+    environment = {
+        **ENVIRONMENT,
+        "ULTRACLUSTER_RUN": str(output),
+        "ULTRACLUSTER_PROGRAM": "/a/165b/mine",
+        "OMP_NUM_THREADS": "1",
+        **variables,
+    }
     command = [*LAUNCH, *place, *address, str(program), str(STEPS)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -61,7 +69,23 @@ def test_a_killed_rank_ends_the_run_which_continues_from_its_newest_checkpoint(
     assert losses(tmp_path / "run") == undisturbed
     record = json.loads((tmp_path / "run/run.json").read_text())
     assert [each["resumed_step"] for each in record["attempts"]] == [0, 5]
+    assert (record["program"], record["versions"], record["options"]) == (
+        "mine", {"program": "165b"}, {"arguments": [str(STEPS)]},
+    )  # fmt: skip
     assert "step 12 of 12: loss " in done.stdout
+
+
+@pytest.mark.parametrize("damage", [b"", b"half"])
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, undisturbed: dict[int, float], damage: bytes) -> None:
+    assert run(tmp_path / "run").returncode == 0
+    newest = tmp_path / "run/checkpoints/step-10"
+    content = newest.read_bytes()
+    newest.write_bytes(content[: len(content) // 2] if damage else b"")
+    done = run(tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert f"Checkpoint {newest} is passed over: step-10" in done.stderr
+    assert losses(tmp_path / "run") == undisturbed
+    assert json.loads((tmp_path / "run/run.json").read_text())["attempts"][1]["resumed_step"] == 5
 
 
 def test_all_ranks_stop_at_the_same_step_and_lose_none(tmp_path: Path, undisturbed: dict[int, float]) -> None:
@@ -85,11 +109,26 @@ def test_a_loss_that_is_not_finite_is_no_step_and_ends_the_run(tmp_path: Path) -
     assert list(losses(tmp_path / "run")) == [1, 2]
 
 
-def test_a_rank_that_hangs_is_named(tmp_path: Path) -> None:
-    hanging = changed(tmp_path, "beat()", "if step == 11 and os.environ['RANK'] == '1': os.kill(os.getpid(), 19)")
-    done = run(tmp_path / "run", hanging, ULTRACLUSTER_STALL_SECONDS="2")
+@pytest.mark.parametrize(
+    ("step", "start", "told"), [(11, "7200", "after step 10 it "), (1, "2", "it has not told anything yet")]
+)
+def test_a_rank_that_hangs_is_named(tmp_path: Path, step: int, start: str, told: str) -> None:
+    hanging = changed(tmp_path, "beat()", f"if step == {step} and os.environ['RANK'] == '1': os.kill(os.getpid(), 19)")
+    done = run(tmp_path / "run", hanging, ULTRACLUSTER_STALL_SECONDS="2", ULTRACLUSTER_START_SECONDS=start)
     assert done.returncode == STALLED
-    assert "stalled: rank 1 on " in done.stderr
+    [line, *_] = [line for line in done.stderr.splitlines() if line.startswith("stalled: rank 1 on ")]
+    assert told in line
+
+
+def test_a_program_that_only_asks_is_not_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(heartbeat.DIRECTORY, str(tmp_path))
+    monkeypatch.setenv("ULTRACLUSTER_RUN", str(tmp_path))
+    beats = heartbeat.Beats(tmp_path, workers=1)
+    monkeypatch.setattr(calls, "_job", cache(calls._Job))
+    assert (calls.resume_directory(), calls.stop_requested()) == (None, False)
+    assert beats.read()[0].count == 0
+    calls.beat()
+    assert beats.read()[0].limit > 0
 
 
 def test_outside_of_a_job_the_functions_do_nothing(tmp_path: Path) -> None:

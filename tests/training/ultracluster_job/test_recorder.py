@@ -21,6 +21,7 @@ from ultracluster_job.records import (
     Attempt,
     Run,
     RunError,
+    Slowdown,
     Straggler,
     blockers,
     differences,
@@ -105,6 +106,25 @@ def test_a_line_tells_what_was_measured_and_what_follows_from_it(tmp_path: Path)
         "flops_per_second": 128e9,
         "mfu": 0.32,
     }
+
+
+def test_a_line_is_told_with_what_is_left_and_what_it_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two nodes of 10 dollars an hour and 0.4 TFLOPS, which go before what the program knows of its hardware."""
+    monkeypatch.setenv("ULTRACLUSTER_NODE_DOLLARS", "10")
+    monkeypatch.setenv("ULTRACLUSTER_NODE_TFLOPS", "0.4")
+    now = 1000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    recorder = Recorder(tmp_path, FACTS, 0)
+    for step in (1, 2, 3):
+        now += 1800
+        further = {"steps": 5, "tokens": 7200, "flops": 360e12, "gradient_norm": 1.5}
+        recorder.step(step=step, loss=2.0, seconds=1800, further=further)
+    recorder.tell_now_and_then(last=True)
+    assert capsys.readouterr().out == (
+        "step 3 of 5: loss 2.0000, gradient norm 1.50, tokens/s 4, MFU 25.0%, 1.0 h left, $30.00 so far, $20.00 to go\n"
+    )
 
 
 def test_each_attempt_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +220,45 @@ def test_stragglers_are_those_slower_than_the_mean_by_a_tenth(tmp_path: Path) ->
     assert once == Straggler(0, "compute-1", 1, once.seconds)
     assert [often.seconds, once.seconds] == pytest.approx([7 * 0.3, 0.3])
     assert summary.compute_spread == pytest.approx((8 * 0.6 + 3 * (0.41 / 0.4025 - 1)) / 11)
+
+
+def paced(path: Path, seconds: Sequence[float], capsys: pytest.CaptureFixture[str]) -> tuple[list[Slowdown], int]:
+    """Return the slowdowns of a run whose steps take these seconds, and how often one was told."""
+    recorder = Recorder(path, FACTS, 0)
+    for step, each in enumerate(seconds, start=1):
+        record_step(recorder, step, seconds=each)
+    summary = recorder.finish()
+    assert summary is not None
+    return list(summary.slowdowns), capsys.readouterr().err.count(" are slower: ")
+
+
+# Seconds of steps beyond the first five, and from which step on the run is slower.
+PACES = {
+    "slower for good": ([0.5] * 30 + [1.0] * 30, 36),
+    "a little slower": ([0.5] * 30 + [0.6] * 30, None),
+    "faster": ([0.5] * 30 + [0.25] * 30, None),
+    "slow at times, as with checkpoints": ([0.5, 0.5, 5.0] * 30, None),
+    "too short to tell": ([0.5] * 15 + [5.0] * 15, None),
+    "slower bit by bit": ([0.5 + step / 100 for step in range(80)], 31),
+}
+
+
+@pytest.mark.parametrize("case", PACES)
+def test_a_run_that_becomes_slower_is_told_once(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seconds, step = PACES[case]
+    slowdowns, told = paced(tmp_path, [60.0] * WARM_UP_STEPS + seconds, capsys)
+    assert ([each.step for each in slowdowns], told) == (([step], 1) if step else ([], 0))
+    assert all(0 < each.speed < 0.8 for each in slowdowns)
+
+
+def test_each_attempt_is_as_fast_as_it_is(tmp_path: Path) -> None:
+    for resumed, seconds in ((0, 0.5), (40, 5.0)):
+        recorder = Recorder(tmp_path, FACTS, resumed)
+        for step in range(resumed + 1, resumed + 61):
+            record_step(recorder, step, seconds=seconds)
+    summary = recorder.finish()
+    assert summary is not None
+    assert summary.slowdowns == ()
 
 
 def test_the_spread_is_that_of_steps_that_waited_for_devices_if_there_are_any(tmp_path: Path) -> None:

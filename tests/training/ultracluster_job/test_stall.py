@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.programs.bert.runs import TINY, free_port
+from tests.ports import free_port
+from tests.training.programs.bert.runs import TINY
 from tests.training.ultracluster_job.test_launch import ENVIRONMENT
 from ultracluster_job import heartbeat
 from ultracluster_job.heartbeat import Beats, Heartbeat, Stage
@@ -115,24 +116,55 @@ def test_a_node_that_does_not_answer_is_named() -> None:
     assert (verdict.nodes, verdict.lines) == (["trn1-2"], ["node trn1-2 does not answer"])
 
 
+# Ranks of two nodes, which have (heartbeats, steps, state), and who is named.
+STARTING = {
+    "who has not told anything yet": ([(1, 0, "S"), (1, 0, "S"), (0, 0, ""), (1, 0, "S")], [2]),
+    "not who is silent by its program": ([(9, 5, "S"), (0, 0, ""), (8, 5, "S"), (0, 0, "")], [2]),
+    "nobody where that is all": ([(9, 5, "S"), (0, 0, ""), (9, 5, "S"), (0, 0, "")], []),
+}
+
+
+@pytest.mark.parametrize("case", STARTING)
+def test_who_is_named_of_ranks_without_heartbeats(case: str) -> None:
+    told, named = STARTING[case]
+    ranks = [
+        Rank(number, HOSTS[number // 2], count, step=step, stage=Stage.START, seconds=900, state=state)
+        for number, (count, step, state) in enumerate(told)
+    ]
+    assert judge({0: ranks[:2], 1: ranks[2:]}, HOSTS[:2]).ranks == named
+
+
 @pytest.mark.parametrize(
-    ("least", "limits"), [(900, [0, 0, 0, 0, 1000, 1000]), (1200, [0, 0, 0, 0, 1200, 1200]), (0, [0] * 6)]
+    ("least", "start", "limits"),
+    [
+        (900, None, [7200] * 5 + [1000, 1000]),
+        (1200, "600", [1200] * 7),
+        (900, "1200", [1200] * 5 + [1000, 1000]),
+        (900, "0", [0] * 5 + [1000, 1000]),
+        (0, None, [0] * 7),
+    ],
 )
-def test_the_limit_is_ten_median_steps_or_the_option_and_none_while_graphs_compile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, limits: list[float]
+def test_the_limit_is_ten_median_steps_or_the_option_and_the_starts_while_graphs_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, start: str | None, limits: list[float]
 ) -> None:
     now = 0.0
+    if start:
+        monkeypatch.setenv(heartbeat.START_SECONDS, start)
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(faulthandler, "register", lambda *_, **__: None)
     beats = Beats(tmp_path, workers=2)
     monkeypatch.setenv(heartbeat.DIRECTORY, str(tmp_path))
     beating = Heartbeat(least, 1)
-    seen_limits = []
+    seen_limits = [beats.read()[1].limit]
     for step in range(41, 47):  # of which the first compiles, and one waits for a checkpoint
         now += 2400 if step == 41 else 700 if step == 44 else 100
         beating.step(step)
         seen_limits.append(beats.read()[1].limit)
     assert seen_limits == limits
-    assert (beats.read()[1].step, beats.read()[1].time, beats.read()[0].process) == (46, now, 0)
+    silent, beat = beats.read()
+    assert (beat.step, beat.time, silent.count) == (46, now, 0)
+    for later in (now + limits[-1], now + 10_000):
+        assert beat.is_overdue(later) == (0 < limits[-1] < later - now)
+        assert not silent.is_overdue(later), "who never told anything"
     beating.stop()
     assert beats.read()[1].limit == 0

@@ -1,1 +1,1 @@
-"""BERT pre-training, data-parallel over the NeuronCores of many nodes: ``python -m bert train|check``."""
+"""BERT pre-training, data-parallel over the NeuronCores of many nodes: ``python -m bert train|check|export``."""

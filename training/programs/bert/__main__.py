@@ -1,4 +1,4 @@
-"""``python -m bert train|check``: see ``options.py``.
+"""``python -m bert train|check``: see ``options.py``; ``python -m bert export``: see ``export.py``.
 
 Exit codes: 0 finished, 2 bad input, 3 a loss that is not finite, 75 stopped on request with a checkpoint, others a
 failure. To start again as it is would not help after 2 and 3.
@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ultracluster_job import BadInputError, DivergedError, TrainingError, this_worker
+from ultracluster_job import BadInputError, DivergedError, Heartbeat, TrainingError, this_worker
 
 from .options import parse
 
@@ -22,19 +22,23 @@ BAD_INPUT, DIVERGED, FAILED = 2, 3, 1
 def main(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for, and return the exit code."""
     try:
+        if arguments[:1] == ["export"]:
+            from .export import export
+
+            return export(arguments[1:])
         options = parse(arguments)
         if options.command == "check":
             from .check import check
 
             print("\n".join(check(options)))
             return 0
+        heartbeat = Heartbeat(options.stall_seconds, this_worker().local_rank)  # what is imported next may hang
         from .train import train
 
-        try:
-            return train(options)
-        except TrainingError as error:
-            _tell([str(error)])
-            return DIVERGED if isinstance(error, DivergedError) else FAILED
+        return train(options, heartbeat)
+    except TrainingError as error:
+        _tell([str(error)])
+        return DIVERGED if isinstance(error, DivergedError) else FAILED
     except BadInputError as error:
         _tell(error.problems)
         return BAD_INPUT

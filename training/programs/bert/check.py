@@ -47,12 +47,14 @@ class Findings:
 
     Attributes:
         shards: Its data; None for a generated corpus.
+        held_out: What it is evaluated on; None: nothing.
         resumed: The checkpoint that it continues from.
         first: The checkpoint of another run whose weights it takes.
         notes: In what the reference is another run than this one.
     """
 
     shards: Sequence[Shard] | None = None
+    held_out: Sequence[Shard] | None = None
     resumed: Checkpoint | None = None
     first: Checkpoint | None = None
     notes: Sequence[str] = ()
@@ -98,8 +100,10 @@ def examine(options: Options, batch: Batch) -> Findings:
     """
     problems: list[str] = []
     shards = _shards(options.data, options, batch, problems) if options.data else None
+    bad_data = bool(problems)
+    held_out = _held_out(options.evaluate_data, options, problems) if options.evaluate_data else None
     wanted = identity(options, batch, shards)
-    if problems:
+    if bad_data:
         del wanted["data"]  # it is not known
     notes = _check_reference(options, problems)
     resumed = _newest(options.output) if _is_writable_output(options, problems) else None
@@ -116,7 +120,7 @@ def examine(options: Options, batch: Batch) -> Findings:
             )
     if problems:
         raise BadInputError(problems)
-    return Findings(shards, resumed, first, notes)
+    return Findings(shards, held_out, resumed, first, notes)
 
 
 def identity(options: Options, batch: Batch, shards: Sequence[Shard] | None) -> dict[str, Any]:
@@ -143,15 +147,28 @@ def _problem(option: str, got: object, allowed: str) -> str:
     return f"--{option}: got {got}; allowed: {allowed}"
 
 
-def _shards(directory: Path, options: Options, batch: Batch, problems: list[str]) -> Sequence[Shard]:
+def _inspected(option: str, directory: Path, options: Options) -> tuple[Sequence[Shard], Sequence[str]]:
     from .corpus import inspect
 
-    shards, lines = inspect(
+    return inspect(
         directory,
         sequence_length=options.sequence_length,
         max_predictions=options.max_predictions,
         vocabulary=options.vocabulary,
+        option=option,
     )
+
+
+def _held_out(directory: Path, options: Options, problems: list[str]) -> Sequence[Shard]:
+    shards, lines = _inspected("evaluate-data", directory, options)
+    problems += lines
+    if options.data and not lines and directory.resolve() == options.data.resolve():
+        problems.append(_problem("evaluate-data", directory, "shards that the run does not train on, as --data does"))
+    return shards
+
+
+def _shards(directory: Path, options: Options, batch: Batch, problems: list[str]) -> Sequence[Shard]:
+    shards, lines = _inspected("data", directory, options)
     problems += lines
     rows = sum(shard.rows for shard in shards)
     if not lines and rows < batch.sequences:
@@ -232,6 +249,7 @@ def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> 
         f"failures expected: one in {seconds_between_failures(nodes) / _DAY:.1f} days, as Meta published of Llama 3; "
         f"best between checkpoints: {best / 60:.0f} minutes, of which the default takes 30 at most",
         *_data_lines(batch, findings),
+        *_evaluation_lines(options, findings),
         *_change_lines(options, findings),
         *findings.notes,
         *_start_lines(options, findings),
@@ -261,6 +279,14 @@ def _data_lines(batch: Batch, findings: Findings) -> list[str]:
     if len(findings.shards) < batch.ranks:
         lines.append(f"note: fewer shards than the {batch.ranks} workers, which share all sequences evenly")
     return lines
+
+
+def _evaluation_lines(options: Options, findings: Findings) -> list[str]:
+    if findings.held_out is None:
+        return []
+    rows = sum(shard.rows for shard in findings.held_out)
+    every = options.evaluate_every or options.checkpoint_interval
+    return [f"evaluation: {rows} sequences in {len(findings.held_out)} shards, every {every} steps and at the end"]
 
 
 def _start_lines(options: Options, findings: Findings) -> list[str]:

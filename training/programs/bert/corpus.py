@@ -51,7 +51,7 @@ class Shard:
 
 
 def inspect(
-    directory: Path, *, sequence_length: int, max_predictions: int, vocabulary: int
+    directory: Path, *, sequence_length: int, max_predictions: int, vocabulary: int, option: str = "data"
 ) -> tuple[list[Shard], list[str]]:
     """Return the shards of a directory, by name, and what is wrong with them, a line each.
 
@@ -60,13 +60,15 @@ def inspect(
     try:
         paths = sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
-        return [], [f"--data: got {directory}, which cannot be read ({error.strerror}); allowed: a directory of shards"]
+        return [], [
+            f"--{option}: got {directory}, which cannot be read ({error.strerror}); allowed: a directory of shards"
+        ]
     if not paths:
-        return [], [f"--data: got {directory}, which has no file *{SUFFIX}; allowed: a directory of shards"]
+        return [], [f"--{option}: got {directory}, which has no file *{SUFFIX}; allowed: a directory of shards"]
     tests = [path.name for path in paths if _TEST in path.name]
     if tests and any(is_for_training(path.name) for path in paths):
-        allowed = f"shards to train on alone, *{_TRAINING}*{SUFFIX}"
-        return [], [f"--data: got {directory} with {len(tests)} files such as {tests[0]}; allowed: {allowed}"]
+        allowed = f"shards to train on alone, *{_TRAINING}*{SUFFIX}" if option == "data" else "held-out shards alone"
+        return [], [f"--{option}: got {directory} with {len(tests)} files such as {tests[0]}; allowed: {allowed}"]
     shards, problems = [], []
     for path in paths:
         try:
@@ -74,11 +76,11 @@ def inspect(
                 rows = _rows(file, sequence_length, max_predictions)
                 sample = {key: file[key][:_SAMPLE_ROWS] for key in KEYS}
         except (OSError, ValueError) as error:
-            problems.append(f"--data: shard {path}: {error}")
+            problems.append(f"--{option}: shard {path}: {error}")
         else:
             shards.append(Shard(path.name, rows))
             lines = [*_values_out_of_range(sample, 0, vocabulary), *_rows_without_masks(sample)]
-            problems += [f"--data: shard {path}: {line}" for line in lines]
+            problems += [f"--{option}: shard {path}: {line}" for line in lines]
     return shards, problems
 
 
@@ -156,7 +158,7 @@ class ShardedCorpus:
         file = self._file(rows.shard)
         read = {key: file[key][rows.first : rows.first + rows.length] for key in KEYS}
         for line in _values_out_of_range(read, rows.first, self.vocabulary):
-            raise ValueError(f"--data: shard {self.directory / self.shards[rows.shard].name}: {line}")
+            raise ValueError(f"shard {self.directory / self.shards[rows.shard].name}: {line}")
         return read
 
     def _open(self, shard: int) -> Any:

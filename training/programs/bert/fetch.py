@@ -17,7 +17,7 @@ import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ultracluster_job import BadInputError, HeldError, lock, synchronize
 
@@ -42,7 +42,11 @@ def fetch(output: Path, *, sequence_length: int, max_predictions: int) -> tuple[
     """
     name = f"bert_pretrain_wikicorpus_tokenized_hdf5_seqlen{sequence_length}"
     target, work = output / name, output / f".{name}.fetching"
-    layout = {"sequence_length": sequence_length, "max_predictions": max_predictions, "vocabulary": VOCABULARY}
+    layout: dict[str, Any] = {
+        "sequence_length": sequence_length,
+        "max_predictions": max_predictions,
+        "vocabulary": VOCABULARY,
+    }
     if target.exists():
         shards, problems = inspect(target, **layout)
         if problems:

@@ -118,6 +118,11 @@ class Learner:
         self._show_weights()
         backend.execute()
 
+    @property
+    def model(self) -> Any:
+        """The model with the weights of now, on the device."""
+        return self._model
+
     def accumulate(self, batch: Mapping[str, Any], seed: int) -> None:
         """Add a micro-batch's losses and gradients to those of the step, as its share in the mean of all ranks'.
 

@@ -109,6 +109,10 @@ class Options:
     checkpoint_interval: int = _number(
         1, "optimizer steps between checkpoints (default: by the nodes, half an hour's at most)"
     )
+    evaluate_data: Path | None = _directory("directory of held-out HDF5 shards (default: no evaluation)")
+    evaluate_every: int | None = _number(
+        1, "optimizer steps between evaluations, of which one is at the end (default: as between checkpoints)"
+    )
     keep: int = _number(1, "checkpoints to keep", 3)
     start_from: Path | None = _directory("directory of a run whose newest weights this run starts with")
     reference: Path | None = _directory("directory of a run on one node, for the scaling efficiency")
@@ -213,6 +217,8 @@ def contradictions(options: Options) -> list[str]:
     if options.precision == "bf16-stochastic" and options.backend != "neuron":
         allowed = f"bf16 or fp32 with --backend {options.backend}, which rounds to the nearest number"
         problems.append(f"--precision: got bf16-stochastic; allowed: {allowed}")
+    if options.evaluate_every and not options.evaluate_data:
+        problems.append(f"--evaluate-every: got {options.evaluate_every}; allowed: together with --evaluate-data")
     if options.command == "train":
         problems += [
             f"--{name}: got it with train; allowed: with check (train has it from torchrun)"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib import metadata
+from typing import Any
 
 from ultracluster_job import (
     Backend,
@@ -24,6 +25,7 @@ from ultracluster_job import (
 
 from .check import Findings, describe, divided, examine, identity
 from .corpus import Corpus, GeneratedCorpus, ShardedCorpus
+from .evaluation import Evaluation
 from .feed import Feed
 from .learner import Learner, build_model
 from .options import Options
@@ -32,7 +34,7 @@ from .phases import learning_rate
 _VERSIONS = ("torch", "torch-xla", "torch-neuronx", "neuronx-cc", "libneuronxla", "transformers")
 
 
-def train(options: Options) -> int:
+def train(options: Options, heartbeat: Heartbeat) -> int:
     """Train, and return the exit code.
 
     Raises:
@@ -41,7 +43,6 @@ def train(options: Options) -> int:
         DivergedError: A number of a step is not finite.
     """
     worker = this_worker()
-    heartbeat = Heartbeat(options.stall_seconds, worker.local_rank)
     batch = divided(options, worker.nodes, worker.workers_per_node)
     backend = connect(options.backend, worker, stochastic_rounding=options.precision == "bf16-stochastic")
     exchange = Exchange(worker)
@@ -53,7 +54,8 @@ def train(options: Options) -> int:
         print("\n".join(describe(options, batch, worker.nodes, findings)), flush=True)
         if not backend.extracting:
             resumed = findings.resumed.step if findings.resumed else 0
-            recorders.append(Recorder(options.output, _facts(options, backend), resumed))
+            facts = _facts(options, backend, identity(options, batch, findings.shards))
+            recorders.append(Recorder(options.output, facts, resumed))
         return findings
 
     findings = agree(options.output, backend, exchange, find)
@@ -84,8 +86,20 @@ def train(options: Options) -> int:
         feed=feed,
         heartbeat=heartbeat,
         recorder=recorder,
+        evaluate=_evaluate(options, findings, backend, learner),
     )
     return loop.go()
+
+
+def _evaluate(
+    options: Options, findings: Findings, backend: Backend, learner: Learner
+) -> Callable[[], Iterator[Mapping[str, float]]] | None:
+    """Return what computes the losses on held-out data, if there is some."""
+    if options.evaluate_data is None or findings.held_out is None:
+        return None
+    corpus = ShardedCorpus(options.evaluate_data, findings.held_out, options.vocabulary)
+    evaluation = Evaluation(corpus, backend, options.micro_batch)
+    return lambda: evaluation(learner.model)
 
 
 def _restore(learner: Learner, findings: Findings) -> int:
@@ -108,6 +122,7 @@ def _plan(options: Options, batch: Batch, findings: Findings, done: int) -> Plan
         done=done,
         stop_after=options.stop_after,
         checkpoint_interval=options.checkpoint_interval,
+        evaluate_every=options.evaluate_every or options.checkpoint_interval,
         keep=options.keep,
         seed=options.seed,
         learning_rate=rate,
@@ -125,7 +140,7 @@ def _corpus(options: Options, findings: Findings) -> Corpus:
     return GeneratedCorpus(options.seed, options.vocabulary, options.sequence_length, options.max_predictions)
 
 
-def _facts(options: Options, backend: Backend) -> RunFacts:
+def _facts(options: Options, backend: Backend, same: Mapping[str, Any]) -> RunFacts:
     return RunFacts(
         program="bert",
         nodes=backend.worker.nodes,
@@ -134,6 +149,7 @@ def _facts(options: Options, backend: Backend) -> RunFacts:
         peak_flops=backend.peak_flops,
         options=asdict(options),
         versions=_versions(),
+        identity=same,
     )
 
 

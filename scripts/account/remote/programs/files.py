@@ -32,6 +32,8 @@ _WIDTH = 200
 _BY_HAND = "/opt/slurm/etc/ultracluster/team.by-hand"
 """What nodes/team/accounting.py has found at the last update."""
 _UNIT = "ultracluster-software"
+_NODE_FACTS = "/var/lib/ultracluster/node.env"
+"""Arguments of head_node.sh, once it has ended (nodes/lib/common.sh)."""
 _DAY = 86_400
 _BY_HAND_LINES = 10
 _NODES = 5
@@ -163,7 +165,7 @@ def _run(directory: str) -> dict[str, Any]:
         attempt = record["attempts"][-1]
         return {
             "directory": shown(directory),
-            "program": cut(str(record["program"])),
+            "program": cut(str(record.get("program", ""))),
             "nodes": _number(attempt["nodes"], int),
             "attempts": len(record["attempts"]),
             "job": _job(attempt["job"]),
@@ -224,6 +226,10 @@ def software(log_lines: int) -> dict[str, Any]:
     python = subprocess.run(["sh", "-c", profile], capture_output=True, text=True, check=False).stdout
     unit = subprocess.run(["systemctl", "is-active", _UNIT], capture_output=True, text=True, check=False).stdout
     facts = dict(line.partition("=")[::2] for line in _lines(f"{python}.state", 10))
+    told = _lines(_NODE_FACTS, 100)
+    has_none = bool(told) and not any(each.startswith("sdk=") for each in told)
+    if has_none:  # another release may have left its own
+        facts = {"state": "none"}
     folder = Path(python).parents[1] / "nodes" / Path(python).name[len("current-") :] if python else Path()
     failed = []
     try:
@@ -237,7 +243,7 @@ def software(log_lines: int) -> dict[str, Any]:
     return {
         **{key: facts.get(key, "") for key in ("state", "environment", "since", "reason")},
         "unit": unit.strip(),
-        "log": _lines(f"{python}.log", log_lines, last=True),
+        "log": [] if has_none else _lines(f"{python}.log", log_lines, last=True),
         "failed_nodes": failed,
         "by_hand": _lines(_BY_HAND, _BY_HAND_LINES),
     }

@@ -17,6 +17,8 @@ from scripts.change.image.configuration import BuildContext
 from scripts.core.errors import UnusableError
 from tests.configurations import CONFIG
 from tests.parallelcluster_versions import OTHER, another_version
+from tests.stacks.choices import use_arm
+from tests.stacks.deployments import edited
 from ultracluster.domain.parallelcluster_versions import PINNED
 
 PARENT = "ami-0123456789abcdef0"
@@ -46,6 +48,12 @@ def test_an_image_is_built_by_the_package_of_its_version_alone() -> None:
         deployment = Deployment("trn1-16", settings(parallelcluster_version=OTHER))
         with pytest.raises(UnusableError, match=rf"got {OTHER}; allowed: {PINNED}, whose package builds images here"):
             build.render(deployment, parent_image=PARENT, bucket="b", network=None)
+
+
+def test_without_a_neuron_sdk_there_is_no_image_to_build() -> None:
+    deployment = Deployment("arm", edited("trn1-16", use_arm))
+    with pytest.raises(UnusableError, match=r"neuron_sdk: got null; allowed: a release"):
+        build.render(deployment, parent_image=None, bucket=None, network=None)
 
 
 def test_another_release_is_another_component_and_another_image() -> None:

@@ -114,6 +114,7 @@ def test_a_plain_configuration_becomes_short_settings(tmp_path: Path) -> None:
         "storage": {"file_system": {"capacity_gib": 1200, "mount_dir": "/lustre"}},
         "cluster": {
             "parallelcluster_version": "3.16.1",
+            "neuron_sdk": None,
             "os": "ubuntu2204",
             "head_node": {"instance_type": "m5.4xlarge", "ssh_key_name": "ours", "ssh_cidr": "203.0.113.0/24"},
             "queues": [
@@ -384,6 +385,21 @@ def test_a_file_system_of_parallelcluster_becomes_the_deployments() -> None:
     assert "SharedStorage" not in values["cluster"]["overrides"]
 
 
+def test_nodes_of_arm_are_taken_as_all_others() -> None:
+    text = PLAIN.replace("m5.4xlarge", "m7g.4xlarge").replace("c6i.8xlarge", "hpc7g.16xlarge")
+    result = take(text)
+    cluster_of = yaml.safe_load(result.text)["cluster"]
+    assert (cluster_of["neuron_sdk"], cluster_of["head_node"]["instance_type"]) == (None, "m7g.4xlarge")
+    assert any(each.startswith("no Neuron SDK") for each in result.further)
+
+
+@pytest.mark.parametrize("types", ["trn1.32xlarge", "trn1.32xlarge}, {InstanceType: trn1n.32xlarge"])
+def test_nodes_with_neuron_devices_keep_their_software(types: str) -> None:
+    result = take(PLAIN.replace("c6i.8xlarge", types).replace("        PlacementGroup: {Enabled: true}\n", ""))
+    assert "neuron_sdk" not in yaml.safe_load(result.text)["cluster"]
+    assert not any("Neuron" in each for each in result.further)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -404,7 +420,7 @@ def test_a_file_system_of_parallelcluster_becomes_the_deployments() -> None:
         (
             "m5.4xlarge",
             "c7g.4xlarge",
-            "ours.yaml:5: HeadNode.InstanceType: got 'c7g.4xlarge'; allowed: an x86 instance",
+            "ours.yaml:20: Scheduling.SlurmQueues[0].ComputeResources[0].InstanceType: got 'c6i.8xlarge'; allowed: an",
         ),
         ("MountDir: /fsx", "MountDir: /usr", "ours.yaml:31: SharedStorage[0].MountDir: got '/usr'"),
         ("Tags:", "Tags: [\n", "not YAML"),

@@ -13,6 +13,7 @@ from scripts.check.preflight import images
 from scripts.core.findings import FAIL, PASS, SKIP, WARN
 from tests.scripts.check.preflight.accounts import REGION, Case, Raw, case, deployment_of, everything
 from tests.scripts.refusals import refusal
+from tests.stacks.choices import use_arm
 
 IMAGE = "ami-0123456789abcdef0"
 TAGS = {"version": "3.16.1", "build_status": "available", "os": "ubuntu2404"}
@@ -21,6 +22,11 @@ NAMES = "aws-parallelcluster-3.16.1-ubuntu-2404-lts-hvm-x86_64"
 
 def own_image(raw: Raw) -> None:
     raw["cluster"]["custom_ami"] = IMAGE
+
+
+def own_image_on_arm(raw: Raw) -> None:
+    use_arm(raw)
+    own_image(raw)
 
 
 def image(size: int = 45, sdk: str = "", tags: dict[str, str] = TAGS, **facts: Any) -> dict[str, Any]:
@@ -44,6 +50,7 @@ def image(size: int = 45, sdk: str = "", tags: dict[str, str] = TAGS, **facts: A
 _own = partial(case, images.custom_image, edit=own_image)
 CASES = [
     case(images.official_image, PASS, "ami-", f"{NAMES}-2026"),
+    case(images.official_image, PASS, "ami-", f"{NAMES.replace('x86_64', 'arm64')}-2026", edit=use_arm),
     case(images.official_image, SKIP, edit=own_image),
     case(images.official_image, FAIL, f"no image {NAMES}* in us-west-2", describe_images=[]),
     case(images.custom_image, SKIP),
@@ -58,6 +65,13 @@ CASES = [
         describe_images=image(tags={"version": "3.15.0"}),
     ),
     _own(FAIL, "for arm64; allowed: x86_64", describe_images=image(Architecture="arm64")),
+    case(
+        images.custom_image,
+        FAIL,
+        "for x86_64; allowed: arm64",
+        edit=own_image_on_arm,
+        describe_images=image(sdk="2.27.1"),
+    ),
     _own(FAIL, "root_volume_gib is 200; allowed: 201", describe_images=image(size=201)),
     case(images.provider_template, PASS, f"s3://{REGION}-aws-parallelcluster/parallelcluster/3.16.1/"),
 ]

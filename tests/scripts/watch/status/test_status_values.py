@@ -467,6 +467,13 @@ def test_the_software_of_jobs_is_shown_with_the_end_of_its_log_until_it_is_ready
     assert "trn1-dy-trn1-32xl-3 10 min failed (12): no repository has aws-neuronx-dkms." in not_ready
 
 
+@pytest.mark.parametrize("unit", ["inactive", "failed"])
+def test_a_cluster_without_a_neuron_sdk_lacks_no_software(unit: str) -> None:
+    state = status(software=Software("none", unit, "", "", "", (), ()))
+    assert state.problems == []
+    assert "Software none: the cluster has no Neuron SDK Storage" in " ".join(screen(state).split())
+
+
 def test_another_cluster_is_shown_and_not_included_in_the_cost() -> None:
     other = StackStatus("trn1-16-cluster-2", "CREATE_IN_PROGRESS")
     text = " ".join(screen(status(other_clusters=(other,))).split())

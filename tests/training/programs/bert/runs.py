@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import socket
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bert.__main__ import leave
+from tests.ports import free_port
 
 _TINY = {
     "backend": "cpu",
@@ -141,11 +141,3 @@ def in_a_process_of_its_own(function: Callable[[], None]) -> int:
     process.join()
     assert process.exitcode is not None
     return process.exitcode
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -58,6 +59,23 @@ def plan(capsys: pytest.CaptureFixture[str], *given: str) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
+def test_what_is_held_out_is_other_data_and_in_the_plan(
+    tmp_path: Path, refused: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, other = tmp_path / "data", tmp_path / "other"
+    write_shards(data, (20,))
+    write_shards(other, (5, 2))
+    allowed = "allowed: shards that the run does not train on, as --data does"
+    assert refused("--data", str(data), "--evaluate-data", str(data), tiny=True) == [
+        f"--evaluate-data: got {data}; {allowed}"
+    ]
+    assert refused("--evaluate-every", "3", tiny=True) == [
+        "--evaluate-every: got 3; allowed: together with --evaluate-data"
+    ]
+    lines = plan(capsys, *tiny(tmp_path / "run"), "--data", str(data), "--evaluate-data", str(other))
+    assert "evaluation: 7 sequences in 2 shards, every 5 steps and at the end" in lines
+
+
 def tiny(run: Path) -> tuple[str, ...]:
     return (*TINY, "--workers-per-node", "2", "--output", str(run))
 
@@ -111,7 +129,7 @@ def test_a_value_that_cannot_be_used_is_refused(
 
 def test_all_contradictions_and_problems_of_directories_are_reported_at_once(refused: Callable[..., list[str]]) -> None:
     bad = "--heads 3 --steps 100 --max-predictions 128 --nodes 3"
-    nowhere = "--data /nowhere --reference /nowhere --start-from /nowhere"
+    nowhere = "--data /nowhere --evaluate-data /nowhere --reference /nowhere --start-from /nowhere"
     assert refused(*bad.split(), *nowhere.split()) == [
         "--heads: got 3; allowed: a divisor of --hidden 1024",
         "--warmup-steps: got 2000; allowed: at most --steps 100",
@@ -119,6 +137,8 @@ def test_all_contradictions_and_problems_of_directories_are_reported_at_once(ref
         "--nodes: got 3; allowed: 1, 2, 4, 8, 16 or 32 (--global-batch 16384 = --micro-batch 16 x 32 workers per node "
         "x 32), or any number with --scaling weak",
         "--data: got /nowhere, which cannot be read (No such file or directory); allowed: a directory of shards",
+        "--evaluate-data: got /nowhere, which cannot be read (No such file or directory); allowed: a directory of "
+        "shards",
         "--reference: got /nowhere; allowed: the directory of a run (/nowhere is not the directory of a run: "
         "[Errno 2] No such file or directory: '/nowhere/run.json')",
         "--start-from: got /nowhere; allowed: the directory of a run with a complete checkpoint",
@@ -235,4 +255,5 @@ def test_bad_options_and_plain_checks_need_neither_torch_nor_data(tmp_path: Path
         "loaded = {'torch', 'transformers', 'numpy', 'h5py'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True)
+    path = {**os.environ, "PYTHONPATH": f"{ROOT}/training:{ROOT}/training/programs"}
+    subprocess.run([sys.executable, "-c", program], env=path, check=True, capture_output=True)

@@ -15,8 +15,10 @@ from statistics import median
 
 import pytest
 
+from tests.ports import free_port
 from tests.training.programs.bert.measure import on_a_cpu_as_neuron, trace
-from tests.training.programs.bert.runs import TINY, free_port, in_ranks, losses, steps, train
+from tests.training.programs.bert.runs import TINY, in_ranks, losses, steps, train
+from tests.training.programs.bert.shard_files import write_shards
 from tests.training.ultracluster_job import fake_neuron
 from tests.training.ultracluster_job.test_launch import JOBS, LAUNCH
 
@@ -88,6 +90,23 @@ def test_adding_up_gradients_is_little_of_the_hosts_work(tmp_path: Path) -> None
     assert in_ranks(1, traced, report) == [0]
     seconds = json.loads(report.read_text())
     assert median(adding_up / forward_and_backward for forward_and_backward, adding_up in seconds) < 0.1
+
+
+def test_an_evaluation_has_graphs_of_its_own_which_five_steps_show(tmp_path: Path) -> None:
+    xla, cpu, report = tmp_path / "xla", tmp_path / "cpu", tmp_path / "report.json"
+    write_shards(tmp_path / "held-out", (9, 5))
+    evaluating = ("--evaluate-data", str(tmp_path / "held-out"), "--evaluate-every", "2")
+    same = ("--dropout", "0", "--precision", "fp32", *evaluating)
+    assert in_ranks(1, counted, report, ["train", *TINY, *same, "--backend", "neuron", "--output", str(xla)]) == [0]
+    compiled, _ = zip(*json.loads(report.read_text()), strict=True)
+    assert [after > before for before, after in pairwise(compiled)] == [False, True, *[False] * 9]
+
+    assert train(cpu, *same) == [0]
+    on_xla, on_cpu = ([step for step in steps(run) if "evaluation_loss" in step] for run in (xla, cpu))
+    assert [step["step"] for step in on_xla] == [2, 4, 6, 8, 10, 12]
+    for one, other in zip(on_xla, on_cpu, strict=True):
+        assert one["evaluation_loss"] == pytest.approx(other["evaluation_loss"], abs=1e-3)
+        assert one["evaluation_sequences"] == 14
 
 
 def test_it_trains_with_what_torch_neuronx_puts_in_the_place_of_torch(tmp_path: Path) -> None:

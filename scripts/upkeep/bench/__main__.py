@@ -1,7 +1,7 @@
 """Measure what docs/explanation/performance.md shows, against its goals.
 
-Synth, the largest cluster's templates, its Slurm controller, `status` and `costs`. Commands are measured as whole
-processes with all their children.
+Synth, the largest cluster's templates, its Slurm controller, `status` and `costs`, and what training takes of a host.
+Commands are measured as whole processes with all their children.
 
 Exit code 0: every goal is met; 1: one is missed; 2: something could not be measured.
 """
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scripts.upkeep.bench import controller, costs, status, synth
+from scripts.upkeep.bench import controller, costs, status, synth, training
 from scripts.upkeep.bench.common import BenchError
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def main() -> int:
         "controller": lambda _: controller.report(),
         "status": status.report,
         "costs": costs.report,
+        "training": training.report,
+        "trace": training.trace_report,
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often a command is measured (default: 5)")

@@ -12,67 +12,24 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from time import process_time, sleep
-from typing import Any
 
 import pytest
 
-from bert.feed import tensors
 from tests.ports import free_port
+from tests.training.programs.bert.measure import on_a_cpu_as_neuron, trace
 from tests.training.programs.bert.runs import TINY, in_ranks, losses, steps, train
-from tests.training.programs.bert.shard_files import LENGTH, VOCABULARY, arrays, write_shards
+from tests.training.programs.bert.shard_files import write_shards
 from tests.training.ultracluster_job import fake_neuron
 from tests.training.ultracluster_job.test_launch import JOBS, LAUNCH
-from ultracluster_job.ranks import Worker
 
 pytestmark = pytest.mark.xla
 
 PROJECT = Path(__file__).parents[4]
 
 
-def on_a_cpu_as_neuron() -> None:
-    """Set what torch_neuronx sets: without functionalization, which costs BERT 15 %, tensors change in place.
-
-    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/
-    torch-neuron-envvars.html
-    """
-    os.environ.update(PJRT_DEVICE="CPU", XLA_DISABLE_FUNCTIONALIZATION="1")
-
-
 def traced(report: Path) -> int:
-    """Write the CPU seconds of the host in micro-batches of 24 layers: forward and backward, adding up gradients.
-
-    A layer is narrow: the operations count, not their sizes. Nothing is compiled, for each graph is dropped.
-    """
-    on_a_cpu_as_neuron()
-    import torch
-
-    from bert.learner import Learner, build_model
-    from bert.sizes import Sizes
-    from ultracluster_job.neuron_backend import NeuronBackend
-
-    backend = NeuronBackend(Worker(rank=0, ranks=1, local_rank=0, nodes=1))
-    model = build_model(Sizes(24, 32, 2, 64, VOCABULARY, LENGTH), dropout=0.1, seed=1)
-    learner = Learner(model, backend, optimizer="adamw", precision="bf16", accumulation=1)
-    backend.wait()
-    differentiate, marks = torch.autograd.grad, list[float]()
-
-    def marked(*given: Any) -> Any:
-        gradients = differentiate(*given)
-        marks.append(process_time())
-        return gradients
-
-    torch.autograd.grad, backend.execute = marked, lambda: None  # type: ignore[method-assign]
-    batch, seconds = tensors(arrays(0, 2)), []
-    for _ in range(12):
-        for weight in learner._weights.values():
-            weight.grad = torch.zeros(weight.shape).to(backend.device)
-        learner._losses = torch.zeros(2).to(backend.device)
-        sleep(0.05)  # the transfer has threads of its own
-        began = process_time()
-        learner.accumulate(batch, seed=1)
-        seconds.append([marks[-1] - began, process_time() - marks[-1]])
-    report.write_text(json.dumps(seconds))
+    """Write what ``trace`` returns, in a process of its own."""
+    report.write_text(json.dumps(trace()))
     return 0
 
 

@@ -50,6 +50,11 @@ test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and 
 	@.venv/bin/python scripts/core/environments.py xla
 	@.venv-xla/bin/python -m pytest tests/training/programs/bert/test_xla.py $(ARGS)
 
+.PHONY: test-gpu
+test-gpu: setup-training ## Compare the training program with a loop written apart, at BERT-Large's size: needs a GPU
+	@.venv-training/bin/python -c "import sys, torch; torch.accelerator.is_available() or sys.exit('PyTorch finds no accelerator.')"
+	@.venv-training/bin/python -m pytest tests/training/programs/bert/test_native.py $(ARGS)
+
 # LocalStack and moto keep tests that passed on AWS. CONTRIBUTING.md says how to get the two repositories.
 .PHONY: test-recordings
 test-recordings: $(if $(RECORDINGS),setup) ## Run others' tests that passed on AWS against the emulated one: RECORDINGS=FOLDER

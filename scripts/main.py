@@ -59,6 +59,7 @@ GROUPS = {
         "exec": "Run a command on the head node",
         "port-forward": "Reach a port of a node, such as TensorBoard's",
         "submit": "Submit a training run",
+        "env": "Make Python environments of programs",
         "jobs": "List and cancel jobs, show their logs",
         "runs": "List, compare and export training runs",
         "costs": "Show what jobs cost, by user, account, queue or job",

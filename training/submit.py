@@ -61,6 +61,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     command_line.add_argument("--program", default="bert", help="what to run (default: bert)")
+    command_line.add_argument(
+        "--env", help="Python environment of the program, as environments.py lists it, or its directory"
+    )
     command_line.add_argument("--nodes", type=int, required=True, help="whole nodes to train on")
     command_line.add_argument(
         "--output", type=Path, required=True, help="directory of the run, on the shared file system"
@@ -171,8 +174,13 @@ def dependencies(after: Path | None) -> list[str]:
     return [f"afterok:{job}" for job in jobs]
 
 
-def environment_directory() -> str:
+def environment_directory(named: str | None) -> str:
     """Return the directory of the Python environment, or say why there is none."""
+    if named is not None:
+        own = Path(named) if "/" in named else HERE.parents[1] / "envs" / named
+        if not own.is_absolute() or not (own / "bin/python").exists():
+            refuse(f"--env: got {named}; allowed: what environments.py lists, or an absolute path with bin/python")
+        return str(own)
     environment = os.environ.get("ULTRACLUSTER_PYTHON")
     if not environment:
         refuse("ULTRACLUSTER_PYTHON is not set; log in again, or set it to the directory of the Python environment")
@@ -193,7 +201,7 @@ def is_script(path: Path) -> bool:
 @contextlib.contextmanager
 def found(program: str) -> Iterator[Path]:
     """Yield the folder or the batch script that is meant; the folder of a file of Python is made for it."""
-    if "/" not in program and (HERE / "programs" / program).is_dir():
+    if "/" not in program and (HERE / "programs" / program / "program.toml").is_file():
         yield HERE / "programs" / program
         return
     path = Path(program).resolve()
@@ -210,7 +218,7 @@ def found(program: str) -> Iterator[Path]:
             (folder / "program.toml").write_text(f"run = [{json.dumps(path.name)}]\n", encoding="utf-8")
             yield folder
         else:
-            known = ", ".join(sorted(each.name for each in (HERE / "programs").iterdir() if each.is_dir()))
+            known = ", ".join(sorted(each.parent.name for each in (HERE / "programs").glob("*/program.toml")))
             refuse(
                 f"--program: got {program}; allowed: {known}, a folder, a file .py, a batch script that begins with #!"
             )
@@ -393,9 +401,10 @@ def check_arguments(given: argparse.Namespace) -> None:
         refuse(f"--node-cores: got {given.node_cores}; allowed: 1 to {MOST_WORKERS}")
 
 
-def further_options(given: argparse.Namespace, program: dict[str, Any]) -> list[str]:
+def further_options(given: argparse.Namespace, program: dict[str, Any], environment: str = "") -> list[str]:
     """Return what sbatch is told of the training job alone."""
     exported = [f"WORKERS_PER_NODE={given.workers_per_node}"] if program else []
+    exported += [f"ULTRACLUSTER_PYTHON={environment}"] if given.env else []
     exported += [f"WORKER_FIFO_PRIORITY={given.fifo_priority}"] if given.fifo_priority else []
     exported += [f"ULTRACLUSTER_NODE_DOLLARS={given.node_dollars:g}"] if given.node_dollars is not None else []
     exported += [f"ULTRACLUSTER_NODE_TFLOPS={given.node_tflops:g}"] if given.node_tflops else []
@@ -420,7 +429,7 @@ def main() -> int:
             command = batch("job", given, further, [str(files), str(given.output), *options])
             submit(given, {"job": command}, wait_for)
             return 0
-        environment = environment_directory()
+        environment = environment_directory(given.env)
         program = read_program(environment, folder)
         workers = os.environ.get("WORKERS_PER_NODE") or program["workers_per_node"] or given.node_cores
         given.workers_per_node = given.workers_per_node or int(workers)
@@ -430,9 +439,10 @@ def main() -> int:
         words = [str(place), str(given.output), *options]
         commands = {}
         if program["compile"] is not None and not given.no_compile:
-            workers_only = [f"--export=ALL,WORKERS_PER_NODE={given.workers_per_node}"]
-            commands["compile"] = batch("compile", given, workers_only, [str(HERE / "compile.sbatch"), *words])
-        further = further_options(given, program)
+            exported = f"--export=ALL,WORKERS_PER_NODE={given.workers_per_node}"
+            exported += f",ULTRACLUSTER_PYTHON={environment}" if given.env else ""
+            commands["compile"] = batch("compile", given, [exported], [str(HERE / "compile.sbatch"), *words])
+        further = further_options(given, program, environment)
         commands["train"] = batch("train", given, further, [str(HERE / "train.sbatch"), *words])
         submit(given, commands, wait_for)
     return 0

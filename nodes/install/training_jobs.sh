@@ -5,13 +5,13 @@
 # shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
 
 # install_training_jobs: unpacks the zip file that $jobs names, an s3:// address, unless it is there, and lets "current"
-# lead to it. All users' jobs keep what they compile next to it. Without $jobs, everything stays as it is.
+# lead to it. All users' jobs keep what they compile next to it, and users their environments. Without $jobs, everything stays as it is.
 install_training_jobs() {
     local parent=$mount_dir/ultracluster/jobs name
     [[ -n $jobs ]] || return 0
     name=$(basename "$jobs" .zip)
     install --directory --mode=755 "$parent"
-    install --directory --mode=1777 "$mount_dir/ultracluster/compile-cache"
+    install --directory --mode=1777 "$mount_dir/ultracluster/compile-cache" "$mount_dir/ultracluster/envs"
     [[ -d $parent/$name ]] || unpack_training_jobs "$parent" "$parent/$name"
     set_link "$name" "$parent/current"
     log "new jobs start from $parent/$name"

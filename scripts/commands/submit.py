@@ -44,6 +44,7 @@ def _complete_queue(ctx: click.Context, parameter: click.Parameter, incomplete: 
 )
 @argument.deployed
 @click.option("--program", default="bert", show_default=True, metavar="PROGRAM", help="What to run.")
+@click.option("--env", metavar="NAME", help="Python environment, as `env list` has it; default: the cluster's.")
 @click.option("--nodes", required=True, type=int, metavar="N", help="Whole nodes.")
 @click.option("--output", required=True, metavar="DIR", help="Directory of the run, on the shared file system.")
 @click.option("--queue", metavar="NAME", shell_complete=_complete_queue, help="Default: Slurm's default partition.")

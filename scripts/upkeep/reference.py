@@ -64,6 +64,7 @@ _RESULTS: Mapping[str, Sequence[str]] = {
     "preflight": [f"scripts.check.preflight.model.{model}" for model in ("PreflightReport", "CheckList")],
     "restore": [f"scripts.change.restoration.{model}" for model in ("SnapshotList", "Snapshot")],
     "costs": ["scripts.use.costs.report.CostReport"],
+    "env list": ["scripts.use.environments.EnvironmentList"],
     "runs list": ["scripts.use.runs.RunList"],
     "runs show": ["scripts.use.report.Comparison"],
     "ssh": ["scripts.use.sessions.Connection"],

@@ -40,12 +40,7 @@ def submit(deployment: Deployment, program: str, options: Sequence[str], words: 
         UnusableError: A program that is here cannot travel, or the cluster has no Neuron SDK, and so no submit.py.
         HeadNodeError: The head node cannot be reached.
     """
-    if deployment.settings.cluster.neuron_sdk is None:
-        raise UnusableError(
-            f"{deployment.name} has no programs of training jobs: `cluster.neuron_sdk` is null in {deployment.file}",
-            f"any job starts by sbatch: ./ultracluster exec {deployment.name} -- sbatch --help",
-        )
-    jobs = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
+    jobs = jobs_directory(deployment)
     further = [*options, *_of_nodes(deployment, options), *(["--", *words] if words else [])]
     if shutil.which("sbatch"):
         here = ["python3", f"{jobs}/submit.py", f"--program={program}", *further]
@@ -56,6 +51,20 @@ def submit(deployment: Deployment, program: str, options: Sequence[str], words: 
     login = login_command(deployment.system_user, there)
     sent = start(deployment, HeadNode(deployment), login, seconds=SECONDS_TO_SUBMIT, given=given)
     return sent.follow_or_cancel(print_output)
+
+
+def jobs_directory(deployment: Deployment) -> str:
+    """Return where a cluster has the programs of training jobs.
+
+    Raises:
+        UnusableError: It has none, for it has no Neuron SDK.
+    """
+    if deployment.settings.cluster.neuron_sdk is None:
+        raise UnusableError(
+            f"{deployment.name} has no programs of training jobs: `cluster.neuron_sdk` is null in {deployment.file}",
+            f"any job starts by sbatch: ./ultracluster exec {deployment.name} -- sbatch --help",
+        )
+    return f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current"
 
 
 def packed(path: Path, deployment_name: str) -> bytes:

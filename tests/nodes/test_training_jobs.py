@@ -97,7 +97,8 @@ def test_users_find_the_programs_of_new_jobs_at_current(head_node: HeadNode) -> 
         assert (current / name).read_text(encoding="utf-8") == f"{text}{FIRST}\n"
     assert all(path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644) for path in current.rglob("*"))
     assert head_node.versions == {FIRST, "current"}
-    assert (head_node.root / "fsx/ultracluster/compile-cache").stat().st_mode & 0o7777 == 0o1777
+    for name in ("compile-cache", "envs"):
+        assert (head_node.root / "fsx/ultracluster" / name).stat().st_mode & 0o7777 == 0o1777
     [call] = head_node.calls
     assert call.startswith(f"s3 cp --region us-west-2 --only-show-errors {address(FIRST)} {head_node.directory}/.new-")
 

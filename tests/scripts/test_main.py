@@ -81,7 +81,7 @@ def test_help_has_an_example_and_exit_codes(name: str, capsys: pytest.CaptureFix
     assert "Exit code" in text or name.split(maxsplit=1)[0] == "fleet"
 
 
-@pytest.mark.parametrize("group", ["", "fleet", "image", "jobs", "pipeline", "runs"])
+@pytest.mark.parametrize("group", ["", "env", "fleet", "image", "jobs", "pipeline", "runs"])
 def test_help_of_a_group_has_examples_that_its_commands_take(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ultracluster(*group.split(), "--help") == 0
     examples = re.findall(r"^  \./ultracluster (.*)$", capsys.readouterr().out.partition("Examples:")[2], re.MULTILINE)

@@ -44,10 +44,13 @@ from tests.scripts.use.test_report import FIRST, STEP
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster_job.records import Run, described
 
+REQUIREMENTS = str(Path(__file__).parents[2] / "requirements.txt")
 COMMANDS = {name: command for name, command in leaves() if "region" in {each.name for each in command.params}}
 ROWS: Mapping[str, tuple[str, ...]] = {
     "deploy": ("--yes",),
     "destroy": ("--dry-run",),
+    "env create": (REQUIREMENTS,),
+    "env remove": ("a.env-0123456789ab",),
     "exec": ("--", "sinfo"),
     "fleet scale": ("--max", "4", "--dry-run", "--no-preflight"),
     "image build": ("--yes",),
@@ -407,6 +410,7 @@ def test_nothing_is_deployed(
 
 SHOWING: Mapping[str, tuple[str, ...]] = {
     "costs": ("--by", "job"), "destroy": ("--dry-run", "--force"), "diagnose": (), "exec": ("--", "sinfo"),
+    "env create": (REQUIREMENTS,), "env list": (), "env remove": ("a.env-0123456789ab",),
     "fleet status": (), "inventory": (), "jobs cancel": ("12", "--yes"), "jobs list": (), "jobs logs": ("1",),
     "jobs show": ("2",), "logs": ("--list",), "restore": ("--list",), "runs list": (),
     "runs export": ("/fsx/runs/a", "/fsx/models/a"), "runs show": ("/fsx/runs/a",), "ssh": ("--print-config",),
@@ -420,6 +424,7 @@ case $script in
 *" as_owner.sh "*) sh() { echo "$4"; }; eval "$script" ;;
 *" /fsx/runs/a"*) echo 'COMPARED' ;;
 *" runs /"*) echo '{"runs": {"total": 1, "runs": [{"directory": "/fsx/runs/a", "problem": "a damaged run.json"}]}}' ;;
+*" list --format=json"*) echo '{"environments": [{"name": "a.env-0123456789ab", "user": "ann"}]}' ;;
 *" job 1 "*) echo '{"job": null}' ;;
 *" job 2 "*) echo '{"job": {"number": "2", "state": "PENDING", "user": "ann", "output": "", "name": "a name"}}' ;;
 *" cancel tasks 12"*) echo '{"cancel": [["12", "", ["12"], 1, {}, "", {"RUNNING": 1}, {}, "ann", "a name"]]}' ;;
@@ -460,7 +465,7 @@ HARMFUL = "[/b] \x1b[2J\x1b]52;c;eA==\x1b\\ \x00\u202e\x9b31m <b> --x\n'\"`id` $
 def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
     operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """By each command in each format, but for the program that `exec` and `submit` run, and its output in a pipe."""
+    """By each command in each format, but for programs that `env`, `exec` and `submit` run, and output in a pipe."""
     [head] = operated.deployment().nodes()
     stream = f"ip-{head['PrivateIpAddress'].replace('.', '-')}.{head['InstanceId']}.slurmctld"
     now = datetime.now(UTC)
@@ -494,7 +499,7 @@ def test_what_users_write_is_shown_as_harmless_text_of_the_same_length_would_be(
         (tmp_path / "known").write_text(json.dumps({"job": {**KNOWN, **dict.fromkeys(TOLD, text)}}))
         node = node.replace('echo \'{"job": {', 'cat $SLURM/known; : \'{"job": {')
         operated.shell(f"STATE={tmp_path}/state SLURM={tmp_path} PYTHON={Path(sys.executable).parent}; {node}")
-        for name in SHOWING.keys() - {"exec", "runs export", "ssh", "submit"}:
+        for name in SHOWING.keys() - {"env create", "env remove", "exec", "runs export", "ssh", "submit"}:
             formats = next((each.type for each in COMMANDS[name].params if each.name == "output"), None)
             for output in formats.choices if isinstance(formats, click.Choice) else ("text",):
                 words = (*name.split(), "trn1-16", *SHOWING[name], "--output", output)
@@ -542,7 +547,7 @@ def check_narrow_and_closed(
         code = ultracluster(*words)
     out, err = capfd.readouterr()
     assert out == "", words
-    if {"--yes", "--confirm", "export", "start", "submit"} & set(words):
+    if {"--yes", "--confirm", "create", "export", "remove", "start", "submit"} & set(words):
         assert code == ExitCode.FAILED, words
         assert err.endswith(f"error: {STOPPED}\n\nhint: the same command does what is left\n"), (words, err)
     else:

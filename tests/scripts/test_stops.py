@@ -199,6 +199,8 @@ CHANGING: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "bootstrap": ((), False),
     "deploy": (("--yes",), False),
     "destroy": (("--confirm", "trn1-16", "--all", "--unprotect", "--force"), True),
+    "env create": ((str(ROOT / "requirements.txt"),), False),
+    "env remove": (("a.env-0123456789ab",), False),
     "fleet scale": (("--max", "4", "--yes", "--no-preflight"), True),
     "fleet start": ((), True),
     "fleet stop": (("--yes", "--force"), True),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .errors import BadInputError, DivergedError, TrainingError
     from .files import CHECKPOINTS, IDENTITY, STATE, HeldError, lock, synchronize
     from .heartbeat import Heartbeat
+    from .interval import seconds_between_checkpoints, seconds_between_failures
     from .loop import Plan, TrainingLoop, agree, connect
     from .ranks import Exchange, Worker, node_names, this_worker
     from .recorder import Recorder, RunFacts
@@ -33,6 +34,7 @@ _HOMES = {
     "errors": "BadInputError DivergedError TrainingError",
     "files": "CHECKPOINTS IDENTITY STATE HeldError lock synchronize",
     "heartbeat": "Heartbeat",
+    "interval": "seconds_between_checkpoints seconds_between_failures",
     "loop": "Plan TrainingLoop agree connect",
     "ranks": "Exchange Worker node_names this_worker",
     "recorder": "Recorder RunFacts",
@@ -44,7 +46,8 @@ __all__ = [
     "CHECKPOINTS", "IDENTITY", "STATE", "Backend", "BadInputError", "Batch", "Checkpoint", "Checkpoints",
     "DivergedError", "Exchange", "Heartbeat", "HeldError", "Plan", "Recorder", "RunError", "RunFacts", "TrainingError",
     "TrainingLoop", "Worker", "agree", "beat", "blockers", "connect", "differences", "divide", "lock", "log",
-    "node_names", "read_run", "resume_directory", "stop_requested", "synchronize", "this_worker",
+    "node_names", "read_run", "resume_directory", "seconds_between_checkpoints", "seconds_between_failures",
+    "stop_requested", "synchronize", "this_worker",
 ]  # fmt: skip
 
 

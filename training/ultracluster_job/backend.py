@@ -1,9 +1,8 @@
-"""All that differs between NeuronCores and a CPU. ``neuron_backend`` has the NeuronCores."""
+"""All that differs between devices: here those of PyTorch itself. ``neuron_backend`` has NeuronCores by PyTorch/XLA."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import torch
@@ -13,34 +12,37 @@ from .ranks import Worker
 
 
 class Backend:
-    """What training needs of the hardware and of the other ranks: here of a CPU, with gloo between the ranks.
+    """What training needs of the hardware and of the other ranks: here of a CPU, or of PyTorch's own accelerator.
+
+    That is a GPU, or what an installed package registers, as TorchNeuron is to do with Trn2 and Trn3
+    (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/pytorch-native-overview.html). Ranks are
+    connected by what PyTorch has for such a device: gloo, NCCL.
 
     Attributes:
-        name: ``neuron`` or ``cpu``.
         device: torch's device of this rank.
-        capturable: Whether the optimizer keeps its count of steps on the device.
         ahead: Steps that the host may be ahead of the device; 0 where it computes itself.
         extracting: Whether graphs are only collected for a compiler, so that all results are zeros.
         peak_flops: What one rank's hardware could do, FLOP/s; None where it is not known.
         worker: Which of the workers this is.
     """
 
-    name = "cpu"
     device: Any = torch.device("cpu")
-    capturable = False
     ahead = 0
     extracting = False
     peak_flops: float | None = None
 
-    def __init__(self, worker: Worker) -> None:
-        """Connect to the other ranks."""
+    def __init__(self, worker: Worker, *, accelerated: bool = False) -> None:
+        """Connect to the other ranks: with an accelerator of this rank's, if it is wanted and there is one."""
         self.worker = worker
+        if accelerated and (kind := torch.accelerator.current_accelerator(check_available=True)):
+            torch.accelerator.set_device_index(worker.local_rank)
+            self.device, self.ahead = torch.device(kind.type, worker.local_rank), 1
         if worker.ranks > 1:
-            distributed.init_process_group("gloo")
+            distributed.init_process_group(distributed.get_default_backend_for_device(self.device))
 
     def send(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors on the device, without waiting for it."""
-        return dict(tensors)
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in tensors.items()}
 
     def seed(self, number: int) -> None:
         """Seed the device's random numbers."""
@@ -51,6 +53,8 @@ class Backend:
 
     def wait(self) -> None:
         """Wait until the device has done all that was handed to it."""
+        if self.device.type != "cpu":
+            torch.accelerator.synchronize(self.device)
 
     def reduce(self, tensors: Sequence[Any]) -> None:
         """Replace each of the tensors on the device by its sum over all ranks: the one way in which ranks add up."""
@@ -68,4 +72,12 @@ class Backend:
 
     def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy of nested tensors in host memory."""
-        return deepcopy(dict(state))
+        copy: dict[str, Any] = _copied(state)
+        return copy
+
+
+def _copied(value: Any) -> Any:
+    """Return nested mappings with copies of their tensors in host memory."""
+    if isinstance(value, Mapping):
+        return {key: _copied(each) for key, each in value.items()}
+    return value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value

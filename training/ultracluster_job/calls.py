@@ -169,12 +169,13 @@ def _problem(checkpoint: Path) -> str | None:
 
 def _facts() -> RunFacts:
     worker = this_worker()
+    folder = Path(os.environ.get(PROGRAM, ""))  # in a folder that its digest names, where submit.py keeps it
     return RunFacts(
-        program=os.environ.get(PROGRAM, ""),
+        program=folder.name,
         nodes=worker.nodes,
         workers=worker.ranks,
         hosts=node_names(worker.nodes),
         peak_flops=None,
         options={"arguments": sys.argv[1:]},
-        versions={},
+        versions={"program": folder.parent.name},
     )

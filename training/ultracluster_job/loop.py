@@ -6,6 +6,7 @@ ranks see the same numbers at the same step, and so decide alike whether to stop
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,13 +118,20 @@ class _StepUnderWay:
     waited: bool
 
 
-def connect(name: str, worker: Worker) -> Backend:
-    """Return a back end, neuron or cpu, that is connected to the other ranks."""
+def connect(name: str, worker: Worker, *, stochastic_rounding: bool = False) -> Backend:
+    """Return a back end that is connected to the other ranks: neuron, native (PyTorch's own accelerator) or cpu.
+
+    NeuronCores alone round stochastically, which is for weights that are bf16 alone; where there is a copy in float32,
+    AWS's recipes round to the nearest number (GPU-compatible mode of https://awsdocs-neuron.readthedocs-hosted.com/en/
+    latest/about-neuron/appnotes/torch-neuronx/migration-from-xla-downcast-bf16.html). What the environment says counts.
+    """
     if name == "neuron":
+        # Before torch_xla, whose import starts the Neuron software.
+        os.environ.setdefault("NEURON_RT_STOCHASTIC_ROUNDING_EN", str(int(stochastic_rounding)))
         from .neuron_backend import NeuronBackend  # torch_xla is not everywhere
 
         return NeuronBackend(worker)
-    return Backend(worker)
+    return Backend(worker, accelerated=name == "native")
 
 
 def agree(output: Path, backend: Backend, exchange: Exchange, find: Callable[[], _T]) -> _T:

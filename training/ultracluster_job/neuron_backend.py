@@ -9,11 +9,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Before torch_xla, whose import starts the Neuron software. The learner keeps weights in float32, and with such a copy
-# AWS's recipes round to the nearest number; stochastic rounding is for weights that are bf16 alone (GPU-compatible mode
-# of https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/appnotes/torch-neuronx/migration-from-xla-downcast-bf16.html).
-os.environ.setdefault("NEURON_RT_STOCHASTIC_ROUNDING_EN", "0")
-
 import torch
 import torch_xla
 import torch_xla.core.xla_model as xm
@@ -31,8 +26,6 @@ NEURON_CORE_V2_PEAK = 95e12
 class NeuronBackend(Backend):
     """NeuronCores, with XLA's collectives between the ranks."""
 
-    name = "neuron"
-    capturable = True
     ahead = 1
     peak_flops: float | None = NEURON_CORE_V2_PEAK
 

@@ -24,7 +24,7 @@ _LARGEST = 1e30  # of a further number that is used: sums of what a program logs
 _SAME_WORK = ("phase", "sequence_length", "layers", "hidden", "heads", "intermediate", "vocabulary")
 """Options that a sequence's work follows from, where a program has them."""
 
-_SAME_WAY = ("optimizer", "global_batch", "micro_batch", "precision")
+_SAME_WAY = ("optimizer", "global_batch", "micro_batch", "precision", "head")
 """Options that speed depends on, too. The global batch is that of a node with weak scaling, of all with strong."""
 
 

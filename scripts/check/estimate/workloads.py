@@ -105,6 +105,7 @@ class Workload:
 
 
 _BERT_SOURCE = "BERT-Large phase {} BF16, release 2.6, 1 to 16 nodes"
+_BERT_RECIPE = "measured with bf16 weights and stochastic rounding, --precision bf16-stochastic of the program"
 _LLAMA_2 = partial(Workload, sequence_length=4096, tokens=2_000_000_000_000)
 _LLAMA_2_TOKENS = "2 trillion tokens: arXiv 2307.09288"
 _LLAMA_3 = partial(
@@ -121,7 +122,7 @@ _ALL = (
         efficiency=49_846 / (16 * 3365),
         efficiency_of=_BERT_SOURCE.format(1),
         remark="1 node is AdamW at a batch of 16,384, 16 nodes are LAMB at 1,048,576; at a batch of 16,384 "
-        "AWS measured 26,474 sequences/s on 16 nodes (2.22), less than half",
+        f"AWS measured 26,474 sequences/s on 16 nodes (2.22), less than half; {_BERT_RECIPE}",
     ),
     Workload(
         "bert-large-phase2",
@@ -131,7 +132,7 @@ _ALL = (
         sequences=1563 * 32_768,
         efficiency=8084 / (16 * 527.95),
         efficiency_of=_BERT_SOURCE.format(2),
-        remark="the rows are of two releases; 16 nodes were measured at 8,396 sequences/s with 2.20",
+        remark=f"the rows are of two releases; 16 nodes were measured at 8,396 sequences/s with 2.20; {_BERT_RECIPE}",
     ),
     _LLAMA_2(
         "llama-2-7b",

@@ -40,7 +40,7 @@ def test_a_folder_and_a_script_travel_run_and_are_seen(tmp_path: Path) -> None:
         [job] = re.findall(r"^job +job (\d+),", swept, re.MULTILINE)
         wait_for(life, "/fsx/runs/mine/finished")
         log = life.on_head_node("cat /fsx/runs/mine/train-*.log")
-        assert re.search(r"step 400 of 400: loss \d.*, gradient|step 400 of 400: loss \d", log), log
+        assert re.search(r"step 400 of 400: loss \d", log), log
         assert re.search(r"\$\d+\.\d\d so far, \$0\.00 to go", log), log
         shown = life.run("runs", "show", NAME, "/fsx/runs/mine")
         assert re.search(r"^mine +mine +2 +2 ", shown, re.MULTILINE), shown

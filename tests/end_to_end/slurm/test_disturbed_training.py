@@ -33,7 +33,7 @@ from tests.end_to_end.slurm.training import (
 from tests.end_to_end.slurm.training import ENVIRONMENT as TRAINING_ENVIRONMENT
 from tests.ports import free_port
 
-pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.system]
+pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 SAME = 1e-5
 """Relative difference of losses whose additions are made in another order, by another number of workers."""
@@ -151,6 +151,7 @@ def losses_of_an_undisturbed_run(name: str, directory: Path) -> dict[int, float]
     return Run(directory).losses
 
 
+@pytest.mark.scenario
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_disturbed_run_ends_with_the_losses_of_an_undisturbed_one(
     cluster_to_break: SlurmCluster, tmp_path: Path, name: str
@@ -221,6 +222,7 @@ else:
 """A Python on a file system that has no room for checkpoints."""
 
 
+@pytest.mark.scenario
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_full_file_system_ends_the_job_after_three_restarts_and_is_named(
     training_cluster: SlurmCluster, name: str
@@ -259,7 +261,7 @@ else:
 """A Python whose second rank stops itself once."""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param("bert", marks=pytest.mark.scenario), "mine"])
 def test_a_stopped_rank_is_named_and_the_run_continues(training_cluster: SlurmCluster, name: str) -> None:
     program = PROGRAMS[name]
     python = fake_python(
@@ -277,6 +279,7 @@ def test_a_stopped_rank_is_named_and_the_run_continues(training_cluster: SlurmCl
     assert [line["step"] for line in run.metrics] == list(range(1, STEPS + 1))
 
 
+@pytest.mark.scenario
 def test_a_batch_script_is_taken_as_it_is_and_survives_the_loss_of_a_node(cluster_to_break: SlurmCluster) -> None:
     cluster, output = cluster_to_break, "/fsx/runs/script"
     script = '#!/bin/bash\necho "start for $1 with $2"\n[[ -e $1/go ]] || sleep 600\necho done\n'

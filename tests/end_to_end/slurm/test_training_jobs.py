@@ -10,6 +10,7 @@ import pytest
 from tests.end_to_end.slurm.base import USER
 from tests.end_to_end.slurm.cluster import SlurmCluster
 from tests.end_to_end.slurm.training import CLUSTER_JOBS, PYTHON, STEPS, exports, fake_python, start
+from tests.training.test_environments import write_wheel
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
@@ -51,6 +52,24 @@ def test_training_is_cancelled_if_the_compilation_fails(training_cluster: SlurmC
     [compiled] = run.directory.glob("compile-*.log")
     assert "compile: exit code 1" in compiled.read_text(encoding="utf-8")
     assert not run.log
+
+
+def test_a_program_has_another_version_of_a_library_than_the_cluster(training_cluster: SlurmCluster) -> None:
+    cluster, wheels = training_cluster, training_cluster.directory / "shared/fsx/wheels"
+    write_wheel(wheels, "idna", "99")
+    program = cluster.directory / "shared/fsx/version.py"
+    program.write_text("import idna, torch; print('idna', idna.version, 'with torch', torch.__version__)\n")
+    before = f"{exports()} PATH=/fsx/bin:$PATH UV_CACHE_DIR=/fsx/runs/cache"
+    requirements = "printf -- '--no-index\\n--find-links /fsx/wheels\\nidna==99\\n'"
+    printed = cluster.run(f"{before}; {requirements} | python3 {CLUSTER_JOBS}/environments.py create 2>&1", user=USER)
+    [name] = re.findall(r"--env (\S+)", printed)
+    words = f"--nodes 1 --output /fsx/runs/other --program /fsx/version.py --env {name}"
+    submitted = cluster.run(f"{before}; {PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {words} 2>&1", user=USER)
+    job = int(re.findall(r"^train +job (\d+)", submitted, re.MULTILINE)[0])
+    ended = cluster.wait(job)
+    log = (cluster.directory / f"shared/fsx/runs/other/train-{job}.log").read_text(encoding="utf-8")
+    assert ended["JobState"] == "COMPLETED", log
+    assert re.search(r"^idna 99 with torch \d", log, re.MULTILINE), log
 
 
 def test_slurm_is_asked_to_warn_the_job_before_its_time_limit(training_cluster: SlurmCluster) -> None:

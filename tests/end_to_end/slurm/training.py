@@ -48,8 +48,11 @@ def install(cluster: SlurmCluster) -> None:
     (shared / "jobs/current").symlink_to("1")
     (shared / "python").mkdir()
     (shared / "python/cpu").symlink_to("/opt/cpu")
-    (shared / "compile-cache").mkdir()
-    (shared / "compile-cache").chmod(0o1777)
+    for name in ("compile-cache", "envs"):
+        (shared / name).mkdir()
+        (shared / name).chmod(0o1777)
+    (shared.parent / "bin").mkdir()
+    shutil.copy(PROJECT / ".uv/bin/uv", shared.parent / "bin")
     shutil.copytree(PROJECT / "tests/training/mine", shared.parent / "mine")
 
 

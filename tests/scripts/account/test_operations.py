@@ -196,6 +196,8 @@ CHECKED: Mapping[str, tuple[str, ...]] = {
 """Commands that change a deployment, with further words."""
 UNCHECKED = {
     "bootstrap": "the account's stack CDKToolkit, which is of no deployment; the CDK's change set has a unique name",
+    "env create": "files on the cluster, which are of no deployment",
+    "env remove": "files on the cluster, likewise",
     "image build": "an image, which is of no deployment yet",
     "jobs cancel": "a job: a deployment that is in progress does not keep people from their work",
     "pipeline deploy": "stacks of the pipeline, which are of no deployment; it checks those",
@@ -205,7 +207,8 @@ UNCHECKED = {
 }
 """Commands that change something else, and what."""
 READING = {
-    "completion", "costs", "diagnose", "drift", "emulate", "estimate", "exec", "fleet status", "image render", "init",
+    "completion", "costs", "diagnose", "drift", "emulate", "env list", "estimate", "exec", "fleet status",
+    "image render", "init",
     "inventory", "jobs list", "jobs logs", "jobs show", "logs", "pipeline outputs", "pipeline review", "pipeline synth",
     "plan", "port-forward", "preflight", "rehearse", "review", "runs list", "runs show", "shell", "ssh", "status",
     "synth",     "validate", "version",

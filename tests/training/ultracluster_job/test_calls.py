@@ -23,7 +23,13 @@ def run(output: Path, program: Path = MINE, ranks: int = 2, **variables: str) ->
     output.mkdir(exist_ok=True)
     place = ["--nnodes", "1", "--node-rank", "0", "--nproc-per-node", str(ranks), "--max-restarts", "0"]
     address = ["--master-addr", "127.0.0.1", "--master-port", str(free_port())]
-    environment = {**ENVIRONMENT, "ULTRACLUSTER_RUN": str(output), "OMP_NUM_THREADS": "1", **variables}
+    environment = {
+        **ENVIRONMENT,
+        "ULTRACLUSTER_RUN": str(output),
+        "ULTRACLUSTER_PROGRAM": "/a/165b/mine",
+        "OMP_NUM_THREADS": "1",
+        **variables,
+    }
     command = [*LAUNCH, *place, *address, str(program), str(STEPS)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -63,6 +69,9 @@ def test_a_killed_rank_ends_the_run_which_continues_from_its_newest_checkpoint(
     assert losses(tmp_path / "run") == undisturbed
     record = json.loads((tmp_path / "run/run.json").read_text())
     assert [each["resumed_step"] for each in record["attempts"]] == [0, 5]
+    assert (record["program"], record["versions"], record["options"]) == (
+        "mine", {"program": "165b"}, {"arguments": [str(STEPS)]},
+    )  # fmt: skip
     assert "step 12 of 12: loss " in done.stdout
 
 

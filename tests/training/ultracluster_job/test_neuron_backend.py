@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.training.programs.bert.runs import in_ranks
 ROUNDING = "NEURON_RT_STOCHASTIC_ROUNDING_EN"
 
 
-def seen_by_torch_xla(directory: Path, given: str | None) -> int:
+def seen_by_torch_xla(directory: Path, given: str | None, stochastic: bool) -> int:
     """Load the back end, in a process of its own, and write what torch_xla saw when it was loaded."""
     for name in ("__init__", "runtime", "core/__init__", "core/xla_model", "distributed/__init__"):
         file = directory / "torch_xla" / f"{name}.py"
@@ -26,14 +27,18 @@ def seen_by_torch_xla(directory: Path, given: str | None) -> int:
     os.environ.pop(ROUNDING, None)
     if given is not None:
         os.environ[ROUNDING] = given
-    import ultracluster_job.neuron_backend
+    from ultracluster_job import connect, this_worker
 
-    return 0 if ultracluster_job.neuron_backend.NeuronBackend.capturable else 1
+    with suppress(AttributeError):  # there is no device
+        connect("neuron", this_worker(), stochastic_rounding=stochastic)
+    return 0
 
 
-@pytest.mark.parametrize(("given", "seen"), [(None, "0"), ("1", "1")])
-def test_rounding_is_to_the_nearest_unless_the_environment_says_otherwise(
-    tmp_path: Path, given: str | None, seen: str
+@pytest.mark.parametrize(
+    ("given", "stochastic", "seen"), [(None, False, "0"), (None, True, "1"), ("1", False, "1"), ("0", True, "0")]
+)
+def test_rounding_is_to_the_nearest_unless_asked_for_or_the_environment_says_otherwise(
+    tmp_path: Path, given: str | None, stochastic: bool, seen: str
 ) -> None:
-    assert in_ranks(1, seen_by_torch_xla, tmp_path, given) == [0]
+    assert in_ranks(1, seen_by_torch_xla, tmp_path, given, stochastic) == [0]
     assert (tmp_path / "seen").read_text() == seen

@@ -22,10 +22,11 @@ from ultracluster_job import (
     differences,
     divide,
     read_run,
+    seconds_between_failures,
 )
 
 from .options import Options, contradictions
-from .phases import PUBLISHED_SPEED
+from .phases import PUBLISHED_SPEED, best_seconds_between_checkpoints
 
 if TYPE_CHECKING:
     from ultracluster_job import Checkpoint
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 _NODES = 1
 _WORKERS_PER_NODE = 32  # NeuronCores of a trn1.32xlarge
 _GB = 1e9
-_FREE_TO_CHANGE = ("steps", "micro_batch", "learning_rate", "warmup_steps", "dropout", "precision")
+_DAY = 86_400
+_FREE_TO_CHANGE = ("steps", "micro_batch", "learning_rate", "warmup_steps", "dropout", "precision", "head")
 """Options that may have other values when a run continues, which is noted."""
 
 
@@ -234,6 +236,7 @@ def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> 
     lost = min(options.checkpoint_interval, options.steps)
     speed = PUBLISHED_SPEED[options.phase]
     minutes = lost * batch.sequences / (speed * nodes) / 60
+    best = best_seconds_between_checkpoints(nodes, options.sizes.checkpoint_bytes)
     return [
         f"nodes: {nodes}, workers: {batch.ranks}",
         f"global batch: {batch.sequences} = {batch.ranks} workers x {batch.accumulation} micro-batches x {batch.micro}",
@@ -242,7 +245,9 @@ def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> 
         f"checkpoint: {options.sizes.checkpoint_bytes / _GB:.2f} GB, every {options.checkpoint_interval} steps, "
         f"{options.keep} kept",
         f"a failure loses: at most {lost} steps, {lost * batch.sequences} sequences, {minutes:.0f} minutes at "
-        f"{speed} sequences/s per node",
+        f"{speed} sequences/s per node, AWS's with bf16-stochastic",
+        f"failures expected: one in {seconds_between_failures(nodes) / _DAY:.1f} days, as Meta published of Llama 3; "
+        f"best between checkpoints: {best / 60:.0f} minutes, of which the default takes 30 at most",
         *_data_lines(batch, findings),
         *_evaluation_lines(options, findings),
         *_change_lines(options, findings),

@@ -68,9 +68,10 @@ class Order:
 class Feed:
     """The micro-batches of one rank, in the order of the steps."""
 
-    def __init__(self, corpus: Corpus, batch: Batch, *, rank: int, seed: int, steps: range) -> None:
+    def __init__(self, corpus: Corpus, batch: Batch, *, rank: int, seed: int, steps: range, head: str = "all") -> None:
         """Begin to read for the given optimizer steps, counted from 0."""
         self._corpus, self._batch, self._rank, self._steps = corpus, batch, rank, steps
+        self._head = head
         self._order = Order(corpus.rows_of_shards, seed)
         self._queue: Queue[Any] = Queue(_AHEAD)
         Thread(target=self._read, name="reading data", daemon=True).start()
@@ -91,7 +92,7 @@ class Feed:
         try:
             for step in self._steps:
                 for arrays in self._micro_batches(step):
-                    self._queue.put(tensors(arrays))
+                    self._queue.put(tensors(arrays, head=self._head))
         except Exception as error:  # for the thread that trains
             self._queue.put(error)
 
@@ -113,20 +114,25 @@ class Feed:
             left = {key: array[end:] for key, array in arrays.items()} if end < count else {}
 
 
-def tensors(rows: Mapping[str, Any]) -> dict[str, Any]:
+def tensors(rows: Mapping[str, Any], *, head: str = "all") -> dict[str, Any]:
     """Return the tensors of a micro-batch, made of the arrays of a corpus.
 
-    A position of 0, which is never masked, ends the list of masked tokens: pretraining_dataset in
-    https://github.com/aws-neuron/aws-neuron-samples, dp_bert_large_hf_pretrain_hdf5.py.
+    With the head at all tokens there is a label for each, with the head at masked ones a position and a label for as
+    many as a sequence may have. A position of 0, which is never masked, ends the list of masked tokens:
+    pretraining_dataset in https://github.com/aws-neuron/aws-neuron-samples, dp_bert_large_hf_pretrain_hdf5.py.
     """
-    labels = np.full(rows["input_ids"].shape, IGNORED, dtype=np.int64)
-    line, column = np.nonzero(rows["masked_lm_positions"])
-    labels[line, rows["masked_lm_positions"][line, column]] = rows["masked_lm_ids"][line, column]
+    positions, words = rows["masked_lm_positions"], rows["masked_lm_ids"]
     made = {
         "input_ids": rows["input_ids"],
         "attention_mask": rows["input_mask"],
         "token_type_ids": rows["segment_ids"],
-        "labels": labels,
         "next_sentence_label": rows["next_sentence_labels"],
     }
+    if head == "masked":
+        made |= {"positions": positions, "labels": np.where(positions == 0, IGNORED, words)}
+    else:
+        labels = np.full(rows["input_ids"].shape, IGNORED, dtype=np.int64)
+        line, column = np.nonzero(positions)
+        labels[line, positions[line, column]] = words[line, column]
+        made["labels"] = labels
     return {name: torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)) for name, array in made.items()}

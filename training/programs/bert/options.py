@@ -17,6 +17,7 @@ from .phases import RECIPES, checkpoint_interval
 from .sizes import Sizes
 
 NEURON_DEVICE = Path("/dev/neuron0")
+_OF_MODEL = ("layers", "hidden", "heads", "intermediate", "vocabulary")
 
 
 def _value(read: Callable[[str], Any], accepts: Callable[[Any], bool], allowed: str) -> Callable[[str], Any]:
@@ -64,10 +65,23 @@ class Options:
     """
 
     command: str
-    backend: str = _one_of(("neuron", "cpu"), "hardware to train on; neuron needs Neuron devices", "neuron")
-    precision: str = _one_of(("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)")
+    backend: str = _one_of(
+        ("neuron", "native", "cpu"),
+        "neuron: NeuronCores by PyTorch/XLA; native: PyTorch's own accelerator, such as a GPU, or without one the CPU",
+        "neuron",
+    )
+    precision: str = _one_of(
+        ("bf16", "bf16-stochastic", "fp32"),
+        "of the model's arithmetic; bf16 and fp32 keep weights and gradients in float32, bf16-stochastic in bf16, with "
+        "stochastic rounding, as in AWS's measurements (default: fp32 on cpu, else bf16)",
+    )
     phase: int = _one_of((1, 2), "1 with sequences of 128 tokens, 2 with 512", 1)
     optimizer: str = _one_of(("adamw", "lamb"), "of the weights", "adamw")
+    head: str = _one_of(
+        ("all", "masked"),
+        "of the masked words: at all tokens, as AWS's, or at masked ones, with the same losses",
+        "all",
+    )
     scaling: str = _one_of(
         ("strong", "weak"),
         "strong keeps the global batch on any number of nodes, weak multiplies it by them",
@@ -92,7 +106,9 @@ class Options:
     seed: int = _number(0, "of weights, dropout, order of the data and generated data", 1234)
     data: Path | None = _directory("directory of HDF5 shards (default: a generated corpus)")
     output: Path = _directory("directory of the run, on storage that all nodes share")
-    checkpoint_interval: int = _number(1, "optimizer steps between checkpoints (default: about half an hour's)")
+    checkpoint_interval: int = _number(
+        1, "optimizer steps between checkpoints (default: by the nodes, half an hour's at most)"
+    )
     evaluate_data: Path | None = _directory("directory of held-out HDF5 shards (default: no evaluation)")
     evaluate_every: int | None = _number(
         1, "optimizer steps between evaluations, of which one is at the end (default: as between checkpoints)"
@@ -119,14 +135,13 @@ class Options:
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes of the model. A sequence longer than the published 512 tokens makes the model larger."""
-        positions = max(512, self.sequence_length)
-        return Sizes(self.layers, self.hidden, self.heads, self.intermediate, self.vocabulary, positions)
+        """The sizes of the model."""
+        return _sizes({name: getattr(self, name) for name in (*_OF_MODEL, "sequence_length")})
 
     @property
     def sizes_by_option(self) -> dict[str, int]:
         """The sizes by the names of the options that set them."""
-        return {name: getattr(self, name) for name in ("layers", "hidden", "heads", "intermediate", "vocabulary")}
+        return {name: getattr(self, name) for name in _OF_MODEL}
 
 
 _OPTIONS = [each for each in fields(Options) if each.name != "command"]
@@ -160,6 +175,11 @@ def parse(arguments: Sequence[str]) -> Options:
     return options
 
 
+def _sizes(values: Mapping[str, Any]) -> Sizes:
+    """Return the sizes of a model. A sequence longer than the published 512 tokens makes the model larger."""
+    return Sizes(**{name: values[name] for name in _OF_MODEL}, positions=max(512, values["sequence_length"]))
+
+
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
@@ -175,9 +195,10 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
         sequences=values["global_batch"] * (nodes if values["scaling"] == "weak" else 1),
         nodes=nodes,
         steps=values["steps"],
+        checkpoint_bytes=_sizes(values).checkpoint_bytes,
     )
     derived: dict[str, Any] = {
-        "precision": "bf16" if values["backend"] == "neuron" else "fp32",
+        "precision": "fp32" if values["backend"] == "cpu" else "bf16",
         "checkpoint_interval": interval,
     }
     return Options(command=command, **{**values, **derived, **known})
@@ -195,6 +216,9 @@ def contradictions(options: Options) -> list[str]:
         problems.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
     if options.evaluate_every and not options.evaluate_data:
         problems.append(f"--evaluate-every: got {options.evaluate_every}; allowed: together with --evaluate-data")
+    if options.precision == "bf16-stochastic" and options.backend != "neuron":
+        allowed = f"bf16 or fp32 with --backend {options.backend}, which rounds to the nearest number"
+        problems.append(f"--precision: got bf16-stochastic; allowed: {allowed}")
     if options.command == "train":
         problems += [
             f"--{name}: got it with train; allowed: with check (train has it from torchrun)"
@@ -202,5 +226,5 @@ def contradictions(options: Options) -> list[str]:
             if value is not None
         ]
     if options.command == "train" and options.backend == "neuron" and not NEURON_DEVICE.exists():
-        problems.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
+        problems.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: native or cpu, on purpose")
     return problems

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ultracluster_job import seconds_between_checkpoints
+
 WEIGHT_DECAY = 0.01
 MAX_GRADIENT_NORM = 1.0
 PUBLISHED_SPEED = {1: 3_500, 2: 530}
-"""Sequences/s of one trn1.32xlarge by phase, about: BERT-Large in bf16, training_data_encoder.csv in
+"""Sequences/s of one trn1.32xlarge by phase, about: BERT-Large as with bf16-stochastic, training_data_encoder.csv in
 https://github.com/aws-neuron/aws-neuron-sdk/tree/master/about-neuron/benchmarks/trn1 (phase 1), and nlp_data.csv in
 https://github.com/aws-neuron/aws-neuron-sdk/tree/v2.6.0/general/benchmarks/trn1 (phase 2)."""
 
-_CHECKPOINT_SECONDS = 1_800
+_MOST_SECONDS = 1_800  # people, Spot and preemption interrupt small fleets, too, and it costs 0.2 %
+_BYTES_A_SECOND = 1e9  # from the devices of rank 0 into host memory, for which all wait: assumed
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,20 @@ RECIPES = {
 }
 
 
-def checkpoint_interval(*, phase: int, sequences: int, nodes: int, steps: int) -> int:
-    """Return the optimizer steps between checkpoints that are half an hour of work at the published speed of a node.
+def best_seconds_between_checkpoints(nodes: int, checkpoint_bytes: int) -> float:
+    """Return the seconds of work between checkpoints at which so many nodes lose least time."""
+    return seconds_between_checkpoints(nodes, checkpoint_bytes / _BYTES_A_SECOND)
 
-    It is more time where many nodes share a batch for one: AWS measured 44 % of 16 times a node's speed at 16,384
-    sequences a step. It is 1 at least, and at most all steps. ``sequences`` are those of an optimizer step, over all
-    nodes.
+
+def checkpoint_interval(*, phase: int, sequences: int, nodes: int, steps: int, checkpoint_bytes: int) -> int:
+    """Return the optimizer steps between checkpoints at which least time is lost, half an hour's at most.
+
+    That is at the published speed of a node. It is more time where many nodes share a batch for one: AWS measured 44 %
+    of 16 times a node's speed at 16,384 sequences a step. It is 1 at least, and at most all steps. ``sequences`` are
+    those of an optimizer step, over all nodes.
     """
-    return max(1, min(steps, _CHECKPOINT_SECONDS * PUBLISHED_SPEED[phase] * nodes // sequences))
+    seconds = min(_MOST_SECONDS, best_seconds_between_checkpoints(nodes, checkpoint_bytes))
+    return max(1, min(steps, int(seconds * PUBLISHED_SPEED[phase] * nodes / sequences)))
 
 
 def learning_rate(step: int, *, peak: float, warmup_steps: int, steps: int) -> float:

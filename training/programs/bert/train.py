@@ -44,7 +44,7 @@ def train(options: Options, heartbeat: Heartbeat) -> int:
     """
     worker = this_worker()
     batch = divided(options, worker.nodes, worker.workers_per_node)
-    backend = connect(options.backend, worker)
+    backend = connect(options.backend, worker, stochastic_rounding=options.precision == "bf16-stochastic")
     exchange = Exchange(worker)
     recorders: list[Recorder] = []
 
@@ -68,7 +68,14 @@ def train(options: Options, heartbeat: Heartbeat) -> int:
     )
     done = _restore(learner, findings)
     plan = _plan(options, batch, findings, done)
-    feed = Feed(_corpus(options, findings), batch, rank=worker.rank, seed=options.seed, steps=range(done, plan.end))
+    feed = Feed(
+        _corpus(options, findings),
+        batch,
+        rank=worker.rank,
+        seed=options.seed,
+        steps=range(done, plan.end),
+        head=options.head,
+    )
     recorder = recorders[0] if recorders else None
     loop = TrainingLoop(
         plan,

@@ -25,10 +25,16 @@ def test_learning_rate_is_that_of_the_published_schedule(recipe: Recipe) -> None
         (1, 16_384, 1, 28_125, 384),  # 1800 s x 3500 sequences/s / 16,384 sequences
         (1, 16 * 16_384, 16, 440, 384),  # weak scaling
         (1, 65_536, 16, 7_032, 1_538),
+        (1, 1_875 * 16_384, 1_875, 28_125, 66),  # 313 s
         (2, 32_768, 1, 1_563, 29),
         (1, 16_384, 1, 100, 100),
         (2, 10_000_000, 1, 100, 1),
     ],
 )
-def test_checkpoints_are_half_an_hour_apart(phase: int, sequences: int, nodes: int, steps: int, expected: int) -> None:
-    assert checkpoint_interval(phase=phase, sequences=sequences, nodes=nodes, steps=steps) == expected
+def test_checkpoints_follow_from_the_fleet_and_are_half_an_hour_apart_at_most(
+    phase: int, sequences: int, nodes: int, steps: int, expected: int
+) -> None:
+    interval = checkpoint_interval(
+        phase=phase, sequences=sequences, nodes=nodes, steps=steps, checkpoint_bytes=4_034_713_296
+    )
+    assert interval == expected

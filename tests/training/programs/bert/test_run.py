@@ -29,9 +29,10 @@ def assert_same_weights(one: dict[str, Any], other: dict[str, Any], **tolerance:
 
 def assert_same_state(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert_same_weights(one, other)
-    for index, moments in one["optimizer"]["state"].items():
-        for name, value in moments.items():
-            assert torch.equal(value, other["optimizer"]["state"][index][name])
+    assert one["optimizer"]["steps"] == other["optimizer"]["steps"]
+    for moments in ("means", "squares"):
+        for name, value in one["optimizer"][moments].items():
+            assert torch.equal(value, other["optimizer"][moments][name])
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +58,11 @@ def again(
     return train(output, "--data", str(data), "--optimizer", undisturbed.name, *options, ranks=ranks, nodes=nodes)
 
 
-def test_loss_curve_is_the_same_on_any_number_of_ranks(tmp_path: Path, undisturbed: Path, data: Path) -> None:
+def test_loss_curve_is_the_same_on_any_number_of_ranks_and_with_the_head_at_masked_words(
+    tmp_path: Path, undisturbed: Path, data: Path
+) -> None:
     output = tmp_path / "run"
-    assert again(output, undisturbed, data, ranks=4, nodes=2) == [0] * 4
+    assert again(output, undisturbed, data, "--head", "masked", ranks=4, nodes=2) == [0] * 4
     assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
     assert_same_weights(state(output), state(undisturbed), atol=2e-4)
     assert len({step["loss"] for step in steps(output)}) == STEPS
@@ -112,8 +115,7 @@ def test_phase_two_starts_with_the_weights_of_phase_one_and_nothing_else(tmp_pat
     options = ("--phase", "2", "--warmup-steps", "1", "--sequence-length", "48", "--start-from", str(first))
     assert train(second, *options, "--stop-after", "1") == [0]
     assert_same_weights(state(second, 1), state(first))
-    counts = {float(moments["step"]) for moments in state(second, 1)["optimizer"]["state"].values()}
-    assert counts == {1.0}
+    assert state(second, 1)["optimizer"]["steps"] == 1
     first.rename(tmp_path / "elsewhere")  # a run that has started does not need phase one
     assert train(second, *options) == [0]
     assert [step["step"] for step in steps(second)] == list(range(1, STEPS + 1))

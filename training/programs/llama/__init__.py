@@ -1,0 +1,1 @@
+"""Llama models: ``python -m programs.llama.tokens`` prepares text for them."""

@@ -32,6 +32,9 @@ def parser() -> argparse.ArgumentParser:
     command_line.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     command_line.add_argument("directory", type=Path, metavar="DIRECTORY", help="where to; it must not exist")
     command_line.add_argument("--step", type=int, help="the step of the checkpoint (default: the newest)")
+    command_line.add_argument(
+        "--env", help="Python environment of the program, as environments.py lists it, or its directory"
+    )
     return command_line
 
 
@@ -57,13 +60,13 @@ def folder_of(run: Path, facts: Mapping[str, Any]) -> Path:
 
     A copy must be of who runs this, or somebody else's program would run in their name.
     """
-    named = str(facts.get("program") or "")
-    if named and "/" not in named and (HERE / "programs" / named).is_dir():
-        return HERE / "programs" / named
-    if HERE / "programs" in Path(named).parents and Path(named).is_dir():
-        return Path(named)
     copies = sorted((run / KEPT).glob("*/*"), key=lambda path: path.stat().st_mtime)
-    copy = next((each for each in copies if str(each) == named), copies[-1] if copies else None)
+    named, version = str(facts.get("program") or ""), dict(facts.get("versions") or {}).get("program")
+    copy = next((each for each in copies if (each.name, each.parent.name) == (named, version)), None)
+    shipped = HERE / "programs" / named
+    if copy is None and shipped.parent == HERE / "programs" and (shipped / "program.toml").is_file():
+        return shipped
+    copy = copy or (copies[-1] if copies else None)
     if copy is None:
         refuse(f"RUN: got {run}; allowed: the directory of a run, with run.json or a copy of its program")
     for path in (run, run / KEPT, copy.parent, copy, *copy.rglob("*")):
@@ -184,13 +187,18 @@ def export(run: Path, directory: Path, step: int | None) -> int:
 
 def main() -> int:
     """Export what the command line asks for, and return the exit code."""
+    given = parser().parse_args()
     environment = os.environ.get("ULTRACLUSTER_PYTHON", "")
+    if given.env:
+        environment = given.env if "/" in given.env else str(HERE.parents[1] / "envs" / given.env)
     python = f"{environment}/bin/python"
-    if not environment or not Path(python).exists():
-        refuse(f"ULTRACLUSTER_PYTHON: got {environment!r}; allowed: the Python environment, by a new login")
+    if not environment.startswith("/") or not Path(python).exists():
+        name = "--env" if given.env else "ULTRACLUSTER_PYTHON"
+        refuse(
+            f"{name}: got {given.env or environment or 'nothing'}; allowed: a Python environment, by a new login or env list"
+        )
     if sys.executable != python:
         os.execv(python, [python, *sys.argv])  # noqa: S606 - no shell is wanted
-    given = parser().parse_args()
     for name, path in (("RUN", given.run), ("DIRECTORY", given.directory)):
         if not path.is_absolute():
             refuse(f"{name}: got {path}; allowed: an absolute path on the shared file system")

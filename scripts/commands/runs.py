@@ -127,8 +127,12 @@ def show(*, directories: Sequence[str], region: str | None, output: str) -> int:
 @click.argument("run")
 @click.argument("directory")
 @click.option("--step", type=click.IntRange(0), metavar="N", help="Of the checkpoint; default: the newest.")
-def export(*, deployment: Deployment, run: str, directory: str, step: int | None) -> int:
+@click.option("--env", metavar="NAME", help="Python environment, as `env list` has it; default: the cluster's.")
+def export(*, deployment: Deployment, run: str, directory: str, step: int | None, env: str | None) -> int:
     """Call the cluster's export.py, here or on the head node, and return its exit code."""
     from scripts.use.export import export as export_run
 
-    return export_run(deployment, run, directory, step)
+    given = {"--step": step, "--env": env}
+    return export_run(
+        deployment, run, directory, [f"{name}={value}" for name, value in given.items() if value is not None]
+    )

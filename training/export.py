@@ -152,31 +152,38 @@ def steps_until(run: Path, step: int) -> list[dict[str, Any]]:
     return [each.line() for line in lines if (each := parse_step(line)) and each.step <= step]
 
 
-def export(run: Path, directory: Path, step: int | None) -> int:
-    """Export a checkpoint, and return the exit code."""
-    from ultracluster_job.errors import BAD_INPUT, BadInputError
-    from ultracluster_job.program import filled, load
+def read_program(python: str, folder: Path) -> dict[str, Any]:
+    """Return what program.toml says."""
+    command = [python, "-m", "ultracluster_job.program", str(folder)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    program: dict[str, Any] = json.loads(done.stdout)
+    return program
 
+
+def export(python: str, run: Path, directory: Path, step: int | None) -> int:
+    """Export a checkpoint, and return the exit code."""
     facts = facts_of(run)
     folder = folder_of(run, facts)
-    try:
-        program = load(folder)
-    except BadInputError as error:
-        refuse(str(error))
-    if not program.export:
-        refuse(f"RUN: got {run} of {program.name}, whose program.toml has no export; allowed: a program that has one")
-    checkpoint, chosen = checkpoint_of(run, program.checkpoints, step)
+    program = read_program(python, folder)
+    name = program["name"]
+    if not program["export"]:
+        refuse(f"RUN: got {run} of {name}, whose program.toml has no export; allowed: a program that has one")
+    checkpoint, chosen = checkpoint_of(run, program["checkpoints"], step)
     with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as parent:
         new = Path(parent) / directory.name
-        words = filled(program.export, output=run, checkpoint=checkpoint, directory=new)
-        variables = {**program.environment, **os.environ, "PYTHONPATH": f"{HERE}:{folder.parent}"}
-        code = subprocess.run([sys.executable, *words], env=variables, cwd=folder, check=False).returncode
+        words = program["export"]
+        for placeholder, value in (("output", run), ("checkpoint", checkpoint), ("directory", new)):
+            words = [word.replace(f"{{{placeholder}}}", str(value)) for word in words]
+        variables = {**program["environment"], **os.environ, "PYTHONPATH": f"{HERE}:{folder.parent}"}
+        code = subprocess.run([python, *words], env=variables, cwd=folder, check=False).returncode
         if code:
-            return BAD_INPUT if code == program.exit_codes["bad_input"] else 1
+            return 2 if code == program["exit_codes"]["bad_input"] else 1
         if not new.is_dir():
-            print(f"export.py: {program.name} ended well and made no directory", file=sys.stderr)
+            print(f"export.py: {name} ended well and made no directory", file=sys.stderr)
             return 1
-        text = card(program.name, run, chosen, facts, steps_until(run, chosen))
+        text = card(name, run, chosen, facts, steps_until(run, chosen))
         if not (new / "README.md").exists():
             (new / "README.md").write_text(text, encoding="utf-8")
         new.rename(directory)
@@ -195,10 +202,9 @@ def main() -> int:
     if not environment.startswith("/") or not Path(python).exists():
         name = "--env" if given.env else "ULTRACLUSTER_PYTHON"
         refuse(
-            f"{name}: got {given.env or environment or 'nothing'}; allowed: a Python environment, by a new login or env list"
+            f"{name}: got {given.env or environment or 'nothing'}; allowed: a Python environment, by a new login or "
+            "as environments.py lists it"
         )
-    if sys.executable != python:
-        os.execv(python, [python, *sys.argv])  # noqa: S606 - no shell is wanted
     for name, path in (("RUN", given.run), ("DIRECTORY", given.directory)):
         if not path.is_absolute():
             refuse(f"{name}: got {path}; allowed: an absolute path on the shared file system")
@@ -208,7 +214,7 @@ def main() -> int:
         refuse(f"DIRECTORY: got {given.directory}, which exists; allowed: another")
     if not os.access(given.directory.parent, os.W_OK | os.X_OK):
         refuse(f"DIRECTORY: got {given.directory}; allowed: one below a directory that you may write to")
-    return export(given.run, given.directory, given.step)
+    return export(python, given.run, given.directory, given.step)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,9 @@ def parser() -> argparse.ArgumentParser:
     command_line.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     command_line.add_argument("directory", type=Path, metavar="DIRECTORY", help="where to; it must not exist")
     command_line.add_argument("--step", type=int, help="the step of the checkpoint (default: the newest)")
+    command_line.add_argument(
+        "--env", help="Python environment of the program, as environments.py lists it, or its directory"
+    )
     return command_line
 
 
@@ -57,13 +60,13 @@ def folder_of(run: Path, facts: Mapping[str, Any]) -> Path:
 
     A copy must be of who runs this, or somebody else's program would run in their name.
     """
-    named = str(facts.get("program") or "")
-    if named and "/" not in named and (HERE / "programs" / named).is_dir():
-        return HERE / "programs" / named
-    if HERE / "programs" in Path(named).parents and Path(named).is_dir():
-        return Path(named)
     copies = sorted((run / KEPT).glob("*/*"), key=lambda path: path.stat().st_mtime)
-    copy = next((each for each in copies if str(each) == named), copies[-1] if copies else None)
+    named, version = str(facts.get("program") or ""), dict(facts.get("versions") or {}).get("program")
+    copy = next((each for each in copies if (each.name, each.parent.name) == (named, version)), None)
+    shipped = HERE / "programs" / named
+    if copy is None and shipped.parent == HERE / "programs" and (shipped / "program.toml").is_file():
+        return shipped
+    copy = copy or (copies[-1] if copies else None)
     if copy is None:
         refuse(f"RUN: got {run}; allowed: the directory of a run, with run.json or a copy of its program")
     for path in (run, run / KEPT, copy.parent, copy, *copy.rglob("*")):
@@ -149,31 +152,38 @@ def steps_until(run: Path, step: int) -> list[dict[str, Any]]:
     return [each.line() for line in lines if (each := parse_step(line)) and each.step <= step]
 
 
-def export(run: Path, directory: Path, step: int | None) -> int:
-    """Export a checkpoint, and return the exit code."""
-    from ultracluster_job.errors import BAD_INPUT, BadInputError
-    from ultracluster_job.program import filled, load
+def read_program(python: str, folder: Path) -> dict[str, Any]:
+    """Return what program.toml says."""
+    command = [python, "-m", "ultracluster_job.program", str(folder)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    program: dict[str, Any] = json.loads(done.stdout)
+    return program
 
+
+def export(python: str, run: Path, directory: Path, step: int | None) -> int:
+    """Export a checkpoint, and return the exit code."""
     facts = facts_of(run)
     folder = folder_of(run, facts)
-    try:
-        program = load(folder)
-    except BadInputError as error:
-        refuse(str(error))
-    if not program.export:
-        refuse(f"RUN: got {run} of {program.name}, whose program.toml has no export; allowed: a program that has one")
-    checkpoint, chosen = checkpoint_of(run, program.checkpoints, step)
+    program = read_program(python, folder)
+    name = program["name"]
+    if not program["export"]:
+        refuse(f"RUN: got {run} of {name}, whose program.toml has no export; allowed: a program that has one")
+    checkpoint, chosen = checkpoint_of(run, program["checkpoints"], step)
     with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as parent:
         new = Path(parent) / directory.name
-        words = filled(program.export, output=run, checkpoint=checkpoint, directory=new)
-        variables = {**program.environment, **os.environ, "PYTHONPATH": f"{HERE}:{folder.parent}"}
-        code = subprocess.run([sys.executable, *words], env=variables, cwd=folder, check=False).returncode
+        words = program["export"]
+        for placeholder, value in (("output", run), ("checkpoint", checkpoint), ("directory", new)):
+            words = [word.replace(f"{{{placeholder}}}", str(value)) for word in words]
+        variables = {**program["environment"], **os.environ, "PYTHONPATH": f"{HERE}:{folder.parent}"}
+        code = subprocess.run([python, *words], env=variables, cwd=folder, check=False).returncode
         if code:
-            return BAD_INPUT if code == program.exit_codes["bad_input"] else 1
+            return 2 if code == program["exit_codes"]["bad_input"] else 1
         if not new.is_dir():
-            print(f"export.py: {program.name} ended well and made no directory", file=sys.stderr)
+            print(f"export.py: {name} ended well and made no directory", file=sys.stderr)
             return 1
-        text = card(program.name, run, chosen, facts, steps_until(run, chosen))
+        text = card(name, run, chosen, facts, steps_until(run, chosen))
         if not (new / "README.md").exists():
             (new / "README.md").write_text(text, encoding="utf-8")
         new.rename(directory)
@@ -184,13 +194,17 @@ def export(run: Path, directory: Path, step: int | None) -> int:
 
 def main() -> int:
     """Export what the command line asks for, and return the exit code."""
-    environment = os.environ.get("ULTRACLUSTER_PYTHON", "")
-    python = f"{environment}/bin/python"
-    if not environment or not Path(python).exists():
-        refuse(f"ULTRACLUSTER_PYTHON: got {environment!r}; allowed: the Python environment, by a new login")
-    if sys.executable != python:
-        os.execv(python, [python, *sys.argv])  # noqa: S606 - no shell is wanted
     given = parser().parse_args()
+    environment = os.environ.get("ULTRACLUSTER_PYTHON", "")
+    if given.env:
+        environment = given.env if "/" in given.env else str(HERE.parents[1] / "envs" / given.env)
+    python = f"{environment}/bin/python"
+    if not environment.startswith("/") or not Path(python).exists():
+        name = "--env" if given.env else "ULTRACLUSTER_PYTHON"
+        refuse(
+            f"{name}: got {given.env or environment or 'nothing'}; allowed: a Python environment, by a new login or "
+            "as environments.py lists it"
+        )
     for name, path in (("RUN", given.run), ("DIRECTORY", given.directory)):
         if not path.is_absolute():
             refuse(f"{name}: got {path}; allowed: an absolute path on the shared file system")
@@ -200,7 +214,7 @@ def main() -> int:
         refuse(f"DIRECTORY: got {given.directory}, which exists; allowed: another")
     if not os.access(given.directory.parent, os.W_OK | os.X_OK):
         refuse(f"DIRECTORY: got {given.directory}; allowed: one below a directory that you may write to")
-    return export(given.run, given.directory, given.step)
+    return export(python, given.run, given.directory, given.step)
 
 
 if __name__ == "__main__":

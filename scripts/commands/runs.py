@@ -20,6 +20,8 @@ from scripts.core.errors import ExitCode, UnusableError
 if TYPE_CHECKING:
     from scripts.account.deployment import Deployment
 
+TENSORBOARD = '"$ULTRACLUSTER_PYTHON/bin/tensorboard"'
+"""In the nodes' Python environment, which is not on PATH."""
 WIDTH = 160
 """Columns of the widest table."""
 
@@ -94,8 +96,9 @@ def show(*, directories: Sequence[str], region: str | None, output: str) -> int:
         below = os.path.commonpath(runs)
     view = terminal.show(comparison, output, WIDTH)
     # TensorBoard finds the runs below a directory, and names them by their paths.
-    curves = shlex.join(["tensorboard", "--logdir", below])
-    view.show([Line("Curves:" if is_here or not name else "Curves, on the head node:"), Command(curves)])
+    is_local = is_here or not name
+    curves = f"{'tensorboard' if is_local else TENSORBOARD} --logdir {shlex.quote(below)}"
+    view.show([Line("Curves:" if is_local else "Curves, on the head node:"), Command(curves)])
     if not is_here and name:
         terminal.suggest(f"port-forward {name} 6006", "then http://localhost:6006")
     return ExitCode.DONE
@@ -124,8 +127,12 @@ def show(*, directories: Sequence[str], region: str | None, output: str) -> int:
 @click.argument("run")
 @click.argument("directory")
 @click.option("--step", type=click.IntRange(0), metavar="N", help="Of the checkpoint; default: the newest.")
-def export(*, deployment: Deployment, run: str, directory: str, step: int | None) -> int:
+@click.option("--env", metavar="NAME", help="Python environment, as `env list` has it; default: the cluster's.")
+def export(*, deployment: Deployment, run: str, directory: str, step: int | None, env: str | None) -> int:
     """Call the cluster's export.py, here or on the head node, and return its exit code."""
     from scripts.use.export import export as export_run
 
-    return export_run(deployment, run, directory, step)
+    given = {"--step": step, "--env": env}
+    return export_run(
+        deployment, run, directory, [f"{name}={value}" for name, value in given.items() if value is not None]
+    )

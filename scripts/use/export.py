@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ SECONDS_TO_EXPORT: Final = 3600
 _AS_OWNER: Final = Path(__file__).with_name("as_owner.sh")
 
 
-def export(deployment: Deployment, run: str, directory: str, step: int | None) -> int:
+def export(deployment: Deployment, run: str, directory: str, options: Sequence[str]) -> int:
     """Call export.py, here if Slurm is, else on the head node as the owner of the run; return its exit code.
 
     Raises:
@@ -32,7 +33,7 @@ def export(deployment: Deployment, run: str, directory: str, step: int | None) -
     if relative := [each for each in (run, directory) if not each.startswith("/")]:
         raise UnusableError(f"got {', '.join(relative)}; allowed: absolute paths on the cluster, as runs list has them")
     program = f"{deployment.settings.storage.file_system.mount_dir}/ultracluster/jobs/current/export.py"
-    words = ["python3", program, *([] if step is None else [f"--step={step}"]), "--", run, directory]
+    words = ["python3", program, *options, "--", run, directory]
     if shutil.which("sbatch"):
         return subprocess.run(words, check=False).returncode
     there = of_file(_AS_OWNER, run, shlex.join(words))

@@ -134,7 +134,7 @@ def test_they_are_listed_and_removed(cluster: Cluster) -> None:
     (cluster.envs / f"{RELEASE}.env-abc").mkdir()  # somebody's folder
     code, printed, _ = cluster.call("list", "--format=json")
     rows = {each["name"]: each for each in json.loads(printed)["environments"]}
-    assert (code, rows.keys()) == (0, {one.name, two.name})
+    assert (code, set(rows)) == (0, {one.name, two.name})
     assert rows[one.name]["requirements"][-1] == "tool==2"
     assert rows[two.name]["problem"].startswith("JSONDecodeError")
     place = one.resolve()

@@ -18,7 +18,7 @@ from tests.scripts.operated import Operated
 from tests.stacks.choices import use_arm
 from tests.stacks.deployments import edited
 
-COMMAND = "python3 /fsx/ultracluster/jobs/current/export.py --step=5 -- '/fsx/my run' /fsx/models/a"
+COMMAND = "python3 /fsx/ultracluster/jobs/current/export.py --step=5 --env=mine -- '/fsx/my run' /fsx/models/a"
 
 
 def test_the_owner_of_the_run_exports_it_on_the_head_node(
@@ -28,7 +28,9 @@ def test_the_owner_of_the_run_exports_it_on_the_head_node(
     write_commands(tmp_path / "bin", {"stat": "echo ann", "runuser": 'printf "%s\\n" "$@" >>"$CALLED"; exit 2'})
     operated.shell(f"export PATH={tmp_path}/bin:$PATH CALLED={tmp_path}/called; source /dev/stdin")
     monkeypatch.setenv("PATH", str(tmp_path))  # no Slurm here
-    assert ultracluster("runs", "export", "trn1-16", "/fsx/my run", "/fsx/models/a", "--step", "5") == 2
+    assert (
+        ultracluster("runs", "export", "trn1-16", "/fsx/my run", "/fsx/models/a", "--step", "5", "--env", "mine") == 2
+    )
     called = (tmp_path / "called").read_text(encoding="utf-8")
     assert called.splitlines() == ["--login", "--session-command", COMMAND, "--", "ann"]
     assert ultracluster("runs", "export", "trn1-16", "run", "/fsx/models/a") == 2
@@ -48,4 +50,4 @@ def test_what_root_has_is_not_run(tmp_path: Path, owner: str) -> None:
 
 def test_without_a_neuron_sdk_there_is_nothing_to_call() -> None:
     with pytest.raises(UnusableError, match=r"`cluster\.neuron_sdk` is null in"):
-        export(Deployment("arm", edited("trn1-16", use_arm)), "/fsx/runs/a", "/fsx/models/a", None)
+        export(Deployment("arm", edited("trn1-16", use_arm)), "/fsx/runs/a", "/fsx/models/a", [])

@@ -154,7 +154,9 @@ def test_runs_on_a_cluster_are_compared_as_those_on_this_machine(tmp_path: Path,
     runs = [write(tmp_path / name, [step(number) for number in range(1, 9)]) for name in ("one", "two")]
     here, there = (run(*words, "--output", "json") for words in (runs, ("trn1-16", *runs)))
     assert (there.code, json.loads(there.output)) == (0, json.loads(here.output))
-    assert "Curves, on the head node:\n  tensorboard" in run("trn1-16", *runs).output
+    assert (
+        'Curves, on the head node:\n  "$ULTRACLUSTER_PYTHON/bin/tensorboard" --logdir' in run("trn1-16", *runs).output
+    )
 
 
 @pytest.mark.usefixtures("head_node")

@@ -203,7 +203,7 @@ def test_a_rank_that_works_on_after_the_last_step_or_another_ends_is_not_stalled
 ) -> None:
     (tmp_path / "train.py").write_text(ENDING, encoding="utf-8")
     variables = {"TOLD": str(told), "BEATS": str(beats), "SILENT": str(silent)}
-    done = run(tmp_path / "run", tmp_path / "train.py", ULTRACLUSTER_STALL_SECONDS="2", **variables)
+    done = run(tmp_path / "run", tmp_path / "train.py", 2, ULTRACLUSTER_STALL_SECONDS="2", **variables)
     assert done.returncode == 0, done.stderr
 
 

@@ -80,6 +80,7 @@ def test_what_cannot_be_exported_leaves_nothing(run: Path, tmp_path: Path) -> No
     new = tmp_path / "new"
     for arguments, told in (
         ((run, tmp_path / "there"), "which exists; allowed: another"),
+        ((run, new, "--env", "nowhere"), "--env: got nowhere; allowed: a Python environment"),
         ((run, "new"), "DIRECTORY: got new; allowed: an absolute path"),
         ((tmp_path / "no", new), "allowed: the directory of a run"),
         ((tmp_path / "there", new), "with run.json or a copy of its program"),
@@ -117,8 +118,9 @@ def test_any_program_exports(tmp_path: Path) -> None:
 
 def test_a_program_of_somebody_else_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own(tmp_path / "run", "")
-    assert exporting.folder_of(tmp_path / "run", {}).name == "mine"
+    facts = {"program": "mine", "versions": {"program": "1"}}
+    assert exporting.folder_of(tmp_path / "run", {}) == exporting.folder_of(tmp_path / "run", facts)
     monkeypatch.setattr(os, "getuid", lambda: 4711)
     with pytest.raises(SystemExit):
-        exporting.folder_of(tmp_path / "run", {"program": str(tmp_path / "run/program/1/mine")})
+        exporting.folder_of(tmp_path / "run", facts)
     assert exporting.folder_of(tmp_path / "run", {"program": "bert"}) == SCRIPT.parent / "programs/bert"

@@ -209,6 +209,7 @@ CHANGING: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "pipeline deploy": ((), False),
     "recover": (("--confirm", "trn1-16"), False),
     "restore": ((), True),
+    "runs export": (("/fsx/runs/a", "/fsx/models/a"), False),
     "submit": (("--nodes", "1", "--output", "/fsx/runs/a"), False),
     "upgrade": (("--confirm", "trn1-16", "--anyway"), True),
 }

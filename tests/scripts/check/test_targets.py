@@ -15,6 +15,7 @@ from scripts.main import cli
 from tests.command_line import ultracluster
 
 READ = {
+    ("env create", "file"),
     ("init", "source"),
     ("plan", "against"),
     ("plan", "assembly"),

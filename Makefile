@@ -48,7 +48,7 @@ collect: setup ## Compile the tests, and what they import, once: on a clean chec
 .PHONY: test-xla
 test-xla: setup ## Run the training program's Neuron backend on PyTorch/XLA and a CPU: downloads some GB
 	@.venv/bin/python scripts/core/environments.py xla
-	@.venv-xla/bin/python -m pytest tests/training/programs/bert/test_xla.py $(ARGS)
+	@.venv-xla/bin/python -m pytest tests/training/programs/bert/test_xla.py tests/training/ultracluster_job/test_neuron_backend.py -m xla $(ARGS)
 
 .PHONY: test-gpu
 test-gpu: setup-training ## Compare the training program with a loop written apart, at BERT-Large's size: needs a GPU

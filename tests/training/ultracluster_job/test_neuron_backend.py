@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.training.programs.bert.runs import in_ranks
+from tests.training.ultracluster_job.torch_xla_signatures import RECORDED, calls, signatures
 
 ROUNDING = "NEURON_RT_STOCHASTIC_ROUNDING_EN"
 
@@ -42,3 +44,23 @@ def test_rounding_is_to_the_nearest_unless_asked_for_or_the_environment_says_oth
 ) -> None:
     assert in_ranks(1, seen_by_torch_xla, tmp_path, given, stochastic) == [0]
     assert (tmp_path / "seen").read_text() == seen
+
+
+def test_the_back_end_calls_pytorch_xla_as_its_source_has_it() -> None:
+    """Of the pinned release, recorded by torch_xla_signatures.py; `make test-xla` compares that with the package."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    for name, call in calls():
+        parameters = [each.removesuffix("=").lstrip("*") for each in recorded[name]]
+        positional = [each for each in recorded[name] if not each.startswith("*")]
+        given = {keyword.arg for keyword in call.keywords}
+        assert len(call.args) <= len(positional), name
+        assert given <= set(parameters[len(call.args) :]), name
+        needed = {each.lstrip("*") for each in recorded[name][len(call.args) :] if not each.endswith("=")}
+        assert needed <= given, name
+
+
+@pytest.mark.xla
+def test_the_recorded_signatures_are_those_of_the_package() -> None:
+    import torch_xla
+
+    assert signatures(Path(torch_xla.__file__).parent) == json.loads(RECORDED.read_text(encoding="utf-8"))

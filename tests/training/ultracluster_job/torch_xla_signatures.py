@@ -42,7 +42,8 @@ def signatures(package: Path) -> dict[str, list[str]]:
             f"*{each.arg}{'=' if default else ''}"
             for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=False)
         ]
-        found[name] = [f"{each}{'=' if place >= first else ''}" for place, each in enumerate(names)] + keywords
+        found[name] = [f"{each}{'=' if place >= first else ''}" for place, each in enumerate(names)]
+        found[name] += [f"*{each.arg}{'=' if default else ''}" for each, default in keywords]
     return found
 
 

@@ -38,12 +38,9 @@ def signatures(package: Path) -> dict[str, list[str]]:
         [given] = [each.args for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == function]
         names = [each.arg for each in (*given.posonlyargs, *given.args)]
         first = len(names) - len(given.defaults)
-        keywords = [
-            f"*{each.arg}{'=' if default else ''}"
-            for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=False)
-        ]
         found[name] = [f"{each}{'=' if place >= first else ''}" for place, each in enumerate(names)]
-        found[name] += [f"*{each.arg}{'=' if default else ''}" for each, default in keywords]
+        for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+            found[name].append(f"*{each.arg}{'=' if default else ''}")
     return found
 
 

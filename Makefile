@@ -69,11 +69,12 @@ test-imports: $(if $(REPOSITORIES),setup) ## Import the configurations of others
 
 .PHONY: test-all
 test-all: setup-training ## Run all tests but for the long scenarios, as root with what it installs of Debian
-	@.venv-training/bin/python -m pytest $(call parallel,1) tests/training/programs tests/training/ultracluster_job -m "not xla"
+	@.venv-training/bin/python -m pytest $(call parallel,1) tests/training/programs tests/training/ultracluster_job -m "not xla and not scenario"
 	@pytest $(PARALLEL) -m "not scenario" $(ARGS)
 
 .PHONY: test-scenarios
 test-scenarios: setup-training ## Run the long scenarios and all else on live nodes: up to 90 minutes, as root
+	@.venv-training/bin/python -m pytest $(call parallel,1) tests/training/ultracluster_job -m scenario
 	@pytest $(PARALLEL) -m "scenario or system" $(ARGS)
 
 RESOLUTION = lowest-direct

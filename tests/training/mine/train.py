@@ -37,5 +37,6 @@ for step in range(first, steps + 1):
         (output / "checkpoints/new").rename(output / f"checkpoints/step-{step}")
     if stop:
         break
-distributed.destroy_process_group()  # Python may abort while threads of gloo are at work
-sys.exit(75 if stop else 0)
+distributed.barrier()  # the first rank may still be saving
+sys.stdout.flush()
+os._exit(75 if stop else 0)  # Python's own end may abort while threads of gloo are at work

@@ -59,6 +59,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
     return losses(output)
 
 
+@pytest.mark.scenario
 def test_a_killed_rank_ends_the_run_which_continues_from_its_newest_checkpoint(
     tmp_path: Path, undisturbed: dict[int, float]
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_killed_rank_ends_the_run_which_continues_from_its_newest_checkpoint(
     assert "step 12 of 12: loss " in done.stdout
 
 
+@pytest.mark.scenario
 @pytest.mark.parametrize("damage", [b"", b"half"])
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, undisturbed: dict[int, float], damage: bytes) -> None:
     assert run(tmp_path / "run").returncode == 0
@@ -91,6 +93,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, undisturbed: dict[i
     assert json.loads((tmp_path / "run/run.json").read_text())["attempts"][1]["resumed_step"] == 5
 
 
+@pytest.mark.scenario
 def test_all_ranks_stop_at_the_same_step_and_lose_none(tmp_path: Path, undisturbed: dict[int, float]) -> None:
     asking = changed(
         tmp_path, "stop = stop_requested()", "if step == 7 and os.environ['RANK'] == '1': (output / 'stop').touch()"

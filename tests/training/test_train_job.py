@@ -226,9 +226,8 @@ def test_a_program_that_does_not_stop_is_ended_before_the_time_limit(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     """By Slurm's signal to the job, and a moment later by the job itself."""
-    write_commands(
-        tmp_path / "slow", {"srun": 'trap "exit 143" TERM; echo a step runs; kill -USR1 $PPID; sleep 60 >/dev/null 2>&1 & wait $!'}
-    )
+    srun = 'trap "exit 143" TERM; echo a step runs; kill -USR1 $PPID; sleep 60 >/dev/null 2>&1 & wait $!'
+    write_commands(tmp_path / "slow", {"srun": srun})
     settings = {"PATH": f"{tmp_path}/slow:{environment['PATH']}", "ULTRACLUSTER_STOP_SECONDS": "0.2"}
     done = train({**environment, **settings}, tmp_path / "run")
     assert (tmp_path / "run/stop").exists()

@@ -206,6 +206,7 @@ def test_a_wrong_argument_of_a_construct_is_named_and_leaves_the_tree_as_it_was(
     assert [fault for name in names for fault in look(tree, construct, good, name, scope)] == []
 
 
+@pytest.mark.slow
 def test_a_wrong_argument_of_a_function_is_named_and_leaves_the_tree_as_it_was(tree: Tree) -> None:
     faults = []
     ours = [each for each in CONSTRUCTS if each is not uc.IsolatedSubnet]  # it inherits those of the CDK

@@ -95,6 +95,7 @@ def test_a_failure_is_the_answer(functions: Lambda, source: str, error_type: str
     assert any(message in line for line in functions.log("f"))
 
 
+@pytest.mark.slow
 def test_a_function_that_takes_too_long_is_ended(functions: Lambda) -> None:
     source = """
         import threading

@@ -393,6 +393,7 @@ SLOW = {"bootstrap", "deploy", "image build", "plan", "preflight"}
 """Commands that do not need a deployment; tests of their own have them."""
 
 
+@pytest.mark.slow
 def test_nothing_is_deployed(
     aws: EmulatedAws, without_account: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ default_interface() {
 }
 
 # find_environment: sets `release` to the one of $ULTRACLUSTER_PYTHON; whether it is there, and for this node: the packages
-# of one release are not tested with driver and runtime of another. An environment of one's own has another kind of name.
+# of one release are not tested with driver and runtime of another. One of `env create --alone` has another kind of name.
 find_environment() {
     release=$(cd -P "$ULTRACLUSTER_PYTHON" 2>/dev/null && pwd) || return
     release=${release##*/}

@@ -10,18 +10,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from submit import KEPT, read_program
+
 HERE = Path(__file__).resolve().parent
-KEPT = "program"
-"""The folder, in that of a run, with a copy of each version of its program (submit.py)."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -77,19 +76,15 @@ def folder_of(run: Path, facts: Mapping[str, Any]) -> Path:
 
 def checkpoint_of(run: Path, pattern: str, step: int | None) -> tuple[Path, int]:
     """Return a checkpoint and its step, the last number in its name: the newest, or that of a step."""
-    found = dict(_checkpoints(run, pattern))
+    from ultracluster_job.files import numbered
+
+    found = dict(numbered(run, pattern))
     if not found:
         refuse(f"RUN: got {run}; allowed: the directory of a run with a checkpoint, {pattern}")
     chosen = max(found) if step is None else step
     if chosen not in found:
         refuse(f"--step: got {step}; allowed: {', '.join(map(str, sorted(found)))}")
     return found[chosen], chosen
-
-
-def _checkpoints(run: Path, pattern: str) -> Iterator[tuple[int, Path]]:
-    for path in run.glob(pattern):
-        if path.name[0] != "." and (numbers := re.findall(r"\d+", path.name)):
-            yield int(numbers[-1]), path
 
 
 def card(name: str, run: Path, step: int, facts: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
@@ -150,16 +145,6 @@ def steps_until(run: Path, step: int) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     return [each.line() for line in lines if (each := parse_step(line)) and each.step <= step]
-
-
-def read_program(python: str, folder: Path) -> dict[str, Any]:
-    """Return what program.toml says."""
-    command = [python, "-m", "ultracluster_job.program", str(folder)]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
-    program: dict[str, Any] = json.loads(done.stdout)
-    return program
 
 
 def export(python: str, run: Path, directory: Path, step: int | None) -> int:

@@ -325,9 +325,8 @@ def keep(folder: Path, output: Path) -> Path:
     return target
 
 
-def read_program(environment: str, folder: Path) -> dict[str, Any]:
-    """Return what program.toml says. Before Python 3.11 the environment has what reads TOML."""
-    python = sys.executable if sys.version_info >= (3, 11) else f"{environment}/bin/python"
+def read_program(python: str, folder: Path) -> dict[str, Any]:
+    """Return what program.toml says, read by a Python that has what reads TOML: from 3.11 on, or an environment's."""
     command = [python, "-m", "ultracluster_job.program", str(folder)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, check=False)
     if done.returncode:
@@ -475,7 +474,8 @@ def main() -> int:
         if given.time is not None:
             check_time(given.time)
         environment = environment_directory(given.env)
-        program = read_program(environment, folder)
+        python = sys.executable if sys.version_info >= (3, 11) else f"{environment}/bin/python"
+        program = read_program(python, folder)
         workers = os.environ.get("WORKERS_PER_NODE") or str(program["workers_per_node"] or given.node_cores)
         if not re.fullmatch(r"[1-9][0-9]{0,3}", workers):
             refuse(f"WORKERS_PER_NODE: got {workers!r}; allowed: 1 to {MOST_WORKERS}")

@@ -6,7 +6,7 @@ then. Ctrl-C while it waits for a node takes it out of the queue. On a head or l
 from elsewhere Session Manager opens the shell, as for `ssh`, and needs its plugin on PATH. It closes a session in which
 nothing is typed for 20 minutes, unless the account's preferences say otherwise.
 
-Where the settings have `users`, a session is a shell of one's own on the head node: the command that is to be typed
+Where the settings have `users`, a session is a shell as yourself on the head node: the command that is to be typed
 there is printed before. Without --node it is what `ssh` opens.
 
 Exit code: that of Slurm or the plugin once it was started; before that 1: the head node is not running, 2: arguments,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command as the user to whom a directory belongs, in a login shell, called by root:
+# Runs a command as the owner of a directory, in a login shell, called by root:
 #
 #   as_owner.sh DIRECTORY COMMAND
 #

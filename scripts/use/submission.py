@@ -122,7 +122,7 @@ def packed(path: Path) -> bytes:
 def _of_nodes(deployment: Deployment, options: Sequence[str]) -> list[str]:
     """Return what submit.py is told of nodes of the queue that is meant: what is known, and the same of all.
 
-    The price is that of the dearest type, on demand or as the settings say.
+    The price is that of the most expensive type, on demand or as the settings say.
     """
     named = next((each.partition("=")[2] for each in options if each.startswith("--queue=")), None)
     cluster, said = deployment.settings.cluster, list[str]()

@@ -44,7 +44,7 @@ def train(environment: dict[str, str], output: Path, before: str = "") -> subpro
 @pytest.mark.parametrize(
     ("code", "message", "requeued"),
     [
-        (0, "all steps are done", False),
+        (0, "the program has ended well", False),
         (2, "the input cannot be used, see the lines above: not requeued", False),
         (3, "a number of step ? is not finite: tried once more: back into the queue", True),
         (75, "failed (75), 1 times in a row without a new checkpoint: back into the queue", True),
@@ -112,8 +112,8 @@ def test_a_program_has_codes_checkpoints_and_a_stop_file_of_its_own(
         '[environment]\nONE = "a b $(id)"\n[exit_codes]\nstopped = 9\n',
         encoding="utf-8",
     )
-    for number in (9, 10):
-        (tmp_path / f"run/saved/epoch_{number}").mkdir(parents=True)
+    for name in ("epoch_9", "epoch_10", "epoch_12.tmp.4711"):
+        (tmp_path / f"run/saved/{name}").mkdir(parents=True)
     (tmp_path / "run/please stop").touch()
     left = f'mkdir "{tmp_path}/run/saved/epoch_11"; echo "ONE is $ONE, a checkpoint is $ULTRACLUSTER_CHECKPOINTS"'
     start = {"CODE": "9", "PROGRAM": str(program), "LEFT": left, "ULTRACLUSTER_RUN": "/elsewhere"}

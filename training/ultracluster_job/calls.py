@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DIVERGED
+from .files import numbered
 from .heartbeat import Heartbeat, Stage
 from .ranks import Exchange, Worker, node_names, this_worker
 from .recorder import Recorder, RunFacts, leave_divergence
@@ -185,13 +186,7 @@ def _told(name: str, value: Any) -> Any:
 
 def _newest(directory: Path) -> Path | None:
     next(directory.iterdir(), None)  # glob would take what it cannot read for empty
-    matching = directory.glob(os.environ.get(CHECKPOINTS, "checkpoints/step-*"))
-    numbered = [
-        (int(numbers[-1]), path)
-        for path in matching
-        if (numbers := _NUMBER.findall(path.name)) and ".tmp" not in path.name
-    ]
-    for _, path in sorted(numbered, reverse=True):
+    for _, path in numbered(directory, os.environ.get(CHECKPOINTS, "checkpoints/step-*")):
         problem = _problem(path)
         if problem is None:
             return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -32,6 +33,16 @@ def replace(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     hidden.replace(path)
     synchronize(path.parent)
+
+
+def numbered(directory: Path, pattern: str) -> list[tuple[int, Path]]:
+    """Return the checkpoints that match a pattern with their steps, the last numbers in their names; the newest first.
+
+    Hidden names and those with ".tmp" are of checkpoints that are being written. train.sbatch counts in the same way.
+    """
+    named = ((re.findall(r"\d+", path.name), path) for path in directory.glob(pattern))
+    whole = [(int(numbers[-1]), path) for numbers, path in named if numbers and path.name[0] != "."]
+    return sorted((each for each in whole if ".tmp" not in each[1].name), reverse=True)
 
 
 def synchronize(directory: Path) -> None:

@@ -490,7 +490,7 @@ class _Trained:
         self.compile_end = (compile_part.strip().splitlines() or ["no log"])[-1]
         self.end = (train_part.strip().splitlines() or ["no log"])[-1]
         self.is_compiled = "exit code 0" in self.compile_end
-        self.is_done = "all steps are done" in self.end
+        self.is_done = "the program has ended well" in self.end
         self.metrics = list(_metrics(metrics))
         self.logs = [read.log]
 

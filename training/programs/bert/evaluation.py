@@ -1,6 +1,6 @@
 """The losses on held-out sequences: the same numbers on any number of ranks.
 
-Each sequence counts once. Micro-batches are the same sequences whoever computes them, each leaves its sums at its own
+Each sequence counts once. Micro-batches are the same sequences on whichever rank, each leaves its sums at its own
 place of a vector, and these are added up in their order, in double precision.
 
 On XLA each micro-batch is the same graph, another than in training: there is no dropout and no gradient. The last one

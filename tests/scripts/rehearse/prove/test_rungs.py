@@ -28,7 +28,7 @@ from tests.scripts.rehearse.prove.test_prove import START, Time, raw
 METRICS = "\n".join(
     json.dumps({"step": step, "loss": 11 - step / 100, "sequences_per_second": 7500.0}) for step in range(1, 201)
 )
-TRAINED = f"compile: exit code 0\n=== train\nall steps are done\n=== metrics\n{METRICS}\n"
+TRAINED = f"compile: exit code 0\n=== train\nthe program has ended well\n=== metrics\n{METRICS}\n"
 NODE = '6.14.0-1018-aws\nfilename: neuron.ko\nneuron 123 0\nrtprio 99\n[{"nc_count": 2}]'
 ACCEPTED = json.dumps({"verdict": "good", "runs": [{"bandwidth": 47.0, "passed": True}]})
 TEAM = yaml.safe_load((options.CONFIG / "team.yaml").read_text(encoding="utf-8"))
@@ -265,7 +265,7 @@ OTHERS = [
     Other("one-chip", "real-time-limit", {"uname -r; ": (0, NODE.replace("rtprio 99", "rtprio 0"))}),
     Other("one-chip", "compiled", {"=== train": (0, TRAINED.replace("exit code 0", "exit code 1", 1))}),
     Other("one-chip", "loss-on-a-chip", {"=== train": (0, TRAINED.replace("10.99", "1.0"))}),
-    Other("one-chip", "loss-on-a-chip", {"=== train": (0, TRAINED.replace("are done", "are not"))}),
+    Other("one-chip", "loss-on-a-chip", {"=== train": (0, TRAINED.replace("ended well", "failed"))}),
     Other("one-chip", "guard-counts", {}, {"status": (0, {"spending": {"nodes_usd": None}})}),
     Other("two-nodes", "efa-only", {"acceptance-7.json": (0, "no file")}),
     Other("two-nodes", "efa-only", {"acceptance-7.json": (0, '{"verdict": "good"}')}),

@@ -42,7 +42,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def tokenizer(text: list[Path]) -> Path:
-    """A byte-level tokenizer of one's own, as Llama's and GPT's are."""
+    """A byte-level tokenizer, trained here, as Llama's and GPT's are."""
     trained = Tokenizer(models.BPE())
     trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trained.train_from_iterator(

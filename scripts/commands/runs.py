@@ -114,8 +114,8 @@ def show(*, directories: Sequence[str], region: str | None, output: str) -> int:
     loaded again and compared, and README.md with program, data, options, steps, losses, versions and dates. What a run
     does not know, such as a tokenizer, is not in it. Programs of your own do the same by `export` in program.toml.
 
-    On a head or login node it runs as you. From elsewhere it runs on the head node, on its CPU, as the owner of RUN, who
-    must be able to write there; Ctrl-C ends it there, too.
+    On a head or login node it runs as you. From elsewhere it runs on the head node, on its CPU, as the owner of RUN,
+    who must be able to write there; Ctrl-C ends it there, too.
 
     Exit code 0: exported; 1: it failed, or the head node is not reachable; 2: the checkpoint, arguments, settings or
     credentials cannot be used.

@@ -204,6 +204,16 @@ def test_a_disturbed_run_ends_with_the_losses_of_an_undisturbed_one(
     assert run.losses == pytest.approx(losses_of_an_undisturbed_run(name, tmp_path / "undisturbed"), rel=SAME)
 
 
+RUN_IT = """\
+sys.argv.pop(0)
+if sys.argv[0] == "-m":
+    sys.argv.pop(0)
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+else:
+    runpy.run_path(sys.argv[0], run_name="__main__")' "${@:2}"
+"""
+"""The end of such a Python: it runs what it was called with."""
+
 FULL = f"""\
 export PYTHON_EXEC=$0
 [[ $* == "-u "* ]] || exec {PYTHON}/bin/python "$@"
@@ -212,13 +222,7 @@ import runpy, sys, torch
 def save(*_, **__):
     open("/dev/full", "wb", buffering=0).write(b"state")
 torch.save = save
-sys.argv.pop(0)
-if sys.argv[0] == "-m":
-    sys.argv.pop(0)
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-else:
-    runpy.run_path(sys.argv[0], run_name="__main__")' "${{@:2}}"
-"""
+{RUN_IT}"""
 """A Python on a file system that has no room for checkpoints."""
 
 
@@ -251,13 +255,7 @@ def stopped(self, number):
         (Path(os.environ["ULTRACLUSTER_STALLS"]).parents[1] / "once").touch()
         os.kill(os.getpid(), signal.SIGSTOP)
 heartbeat.Heartbeat.step = stopped
-sys.argv.pop(0)
-if sys.argv[0] == "-m":
-    sys.argv.pop(0)
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-else:
-    runpy.run_path(sys.argv[0], run_name="__main__")' "${{@:2}}"
-"""
+{RUN_IT}"""
 """A Python whose second rank stops itself once."""
 
 
